@@ -1,0 +1,64 @@
+// What Swift's Glibc lacks of Linux: epoll, eventfd, signalfd, accept4, the peer's credentials, futexes,
+// statx's birth time, and the processor's CRC-32C.
+//
+// Every function is the system call of its name and leaves errno as the call does.
+
+#ifndef CLINUX_H
+#define CLINUX_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+// epoll_event is packed on x86-64, which Swift cannot lay out; these hand the two fields over apart.
+enum {
+    CLINUX_EPOLLIN = 0x001,
+    CLINUX_EPOLLOUT = 0x004,
+    CLINUX_EPOLLERR = 0x008,
+    CLINUX_EPOLLHUP = 0x010,
+    CLINUX_EPOLLRDHUP = 0x2000,
+    CLINUX_EPOLLET = (int)0x80000000,
+};
+
+struct clinux_event {
+    uint64_t data;
+    uint32_t events;
+};
+
+int clinux_epoll_create(void);
+int clinux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t data);
+int clinux_epoll_modify(int epoll, int descriptor, uint32_t events, uint64_t data);
+int clinux_epoll_remove(int epoll, int descriptor);
+/// Fills `events`, 256 at most. A negative timeout waits for ever.
+int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int timeout_ms);
+
+int clinux_eventfd(void);
+/// Blocks SIGTERM and SIGINT for this thread and those it starts, and returns a descriptor that reads them.
+int clinux_signalfd(void);
+/// The number of one waiting signal, or -1 with errno.
+int clinux_read_signal(int descriptor);
+/// Non-blocking and close-on-exec.
+int clinux_accept(int listener);
+
+struct clinux_peer {
+    pid_t pid;
+    uid_t uid;
+    gid_t gid;
+};
+int clinux_peer_credentials(int socket, struct clinux_peer *peer);
+
+/// Waits while *word is `expected`; returns at a wake, a signal, or after the timeout (negative: none).
+void clinux_futex_wait(const uint32_t *word, uint32_t expected, int64_t timeout_ns);
+void clinux_futex_wake(const uint32_t *word);
+
+/// Birth time of a file in nanoseconds since the epoch, 0 where the file system keeps none; -1 with errno.
+int64_t clinux_birth_time(int descriptor);
+
+/// flock(2) LOCK_EX | LOCK_NB is in Glibc; the open-file-description lock that names its owner is not.
+/// 0 where the lock was taken, else -1 with errno.
+int clinux_lock(int descriptor);
+
+/// CRC-32C (Castagnoli, reflected 0x82F63B78) of `count` bytes, continuing from `crc` (0 to begin).
+uint32_t clinux_crc32c(uint32_t crc, const void *bytes, size_t count);
+
+#endif

@@ -1,0 +1,97 @@
+/// Where commits are kept: the one contract that storage has to meet.
+///
+/// `load` runs first and once. After it, every call comes from the commit thread, one at a time.
+public protocol Backing: AnyObject, Sendable {
+    /// Whether what is committed outlives the process. Changes of one that does not are told at once.
+    var isPersistent: Bool { get }
+
+    /// Reads everything back.
+    ///
+    /// - Parameter receive: Called for each change in order of revision and ordinal; the bytes in it are borrowed.
+    /// - Returns: The identity of the store and its last revision.
+    /// - Throws: ``StateError``, where the store is locked, corrupt, of a newer format or cannot be opened; it is left as it is.
+    func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore
+
+    /// Makes all commits of the batch durable in one transaction and one sync.
+    ///
+    /// - Throws: ``StateError`` with ``StateError/Code/noSpace`` where nothing was committed, with ``StateError/Code/readOnly``
+    ///   where the outcome is unknown.
+    func commit(_ batch: borrowing CommitBatch) throws
+
+    /// What has to be done now and then, after the replies to a commit have gone: checkpoints.
+    func maintain()
+
+    /// Ends cleanly: nothing that was committed is left to recover.
+    func close()
+}
+
+/// One change as a backing keeps it.
+public struct StoredChange {
+    /// The commit that it belongs to.
+    public var revision: Int64
+    /// Its place in that commit, from 0.
+    public var ordinal: Int32
+    /// The key, borrowed.
+    public var key: Bytes
+    /// The new value, borrowed; nil where the key was deleted.
+    public var value: Bytes?
+    /// The revision that created the entry.
+    public var created: Int64
+    /// The uid that created it.
+    public var owner: UInt32
+    /// How many times it was set since.
+    public var version: Int64
+    /// Wall time in milliseconds since 1970.
+    public var time: Int64
+    /// Wall time in milliseconds at which it expires.
+    public var expires: Int64?
+    /// Who made it: ``Cause/description`` in UTF-8, borrowed; empty where nobody did.
+    public var cause: Bytes
+    /// The change of the same key that this one supersedes; revision 0 where there is none.
+    public var previousRevision: Int64
+    /// That change's place in its commit.
+    public var previousOrdinal: Int32
+
+    /// Makes a change.
+    public init(
+        revision: Int64,
+        ordinal: Int32,
+        key: Bytes,
+        value: Bytes?,
+        created: Int64,
+        owner: UInt32,
+        version: Int64,
+        time: Int64,
+        expires: Int64? = nil,
+        cause: Bytes,
+        previousRevision: Int64,
+        previousOrdinal: Int32
+    ) {
+        self.revision = revision
+        self.ordinal = ordinal
+        self.key = key
+        self.value = value
+        self.created = created
+        self.owner = owner
+        self.version = version
+        self.time = time
+        self.expires = expires
+        self.cause = cause
+        self.previousRevision = previousRevision
+        self.previousOrdinal = previousOrdinal
+    }
+}
+
+/// What `load` found.
+public struct LoadedStore: Hashable, Sendable {
+    /// The identity of the store.
+    public var epoch: Epoch
+    /// The newest revision that the store may have told; 0 for an empty one.
+    public var revision: Int64
+
+    /// Makes an answer.
+    public init(epoch: Epoch, revision: Int64) {
+        self.epoch = epoch
+        self.revision = revision
+    }
+}

@@ -1,0 +1,26 @@
+/// The identity of a store: random, and another one means another or a restored store.
+public struct Epoch: Hashable, Sendable {
+    /// 64 random bits, never 0.
+    public let bits: UInt64
+
+    /// An epoch read back from where it was written.
+    public init(bits: UInt64) { self.bits = bits }
+
+    /// A new identity.
+    public static func random() -> Epoch { Epoch(bits: .random(in: 1...UInt64.max)) }
+}
+
+extension Epoch: CustomStringConvertible, LosslessStringConvertible {
+    /// 16 hexadecimal digits.
+    public var description: String {
+        let digits = String(bits, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    /// Reads 1 to 16 hexadecimal digits.
+    public init?(_ text: String) {
+        guard let bits = UInt64(text, radix: 16), bits != 0, text.utf8.first != UInt8(ascii: "+")
+        else { return nil }
+        self.bits = bits
+    }
+}

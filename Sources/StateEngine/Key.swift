@@ -1,0 +1,114 @@
+/// The name of a value: 1 to 1,024 bytes of UTF-8 without control characters, not ending in `/`.
+///
+/// `/` separates segments by convention: `audio/volume`.
+public struct Key: Hashable, Sendable {
+    /// The bytes of the key, which are valid.
+    public let bytes: [UInt8]
+
+    /// The longest key, in bytes.
+    public static let maximumByteCount = 1_024
+
+    /// Makes a key of `text`.
+    ///
+    /// - Throws: ``StateError/Code/err``, naming the key and the rule that it breaks.
+    public init(_ text: String) throws(StateError) {
+        try self.init(bytes: Array(text.utf8))
+    }
+
+    /// Makes a key of bytes that must be UTF-8.
+    ///
+    /// - Throws: ``StateError/Code/err``, naming the key and the rule that it breaks.
+    public init(bytes: [UInt8]) throws(StateError) {
+        if let fault = bytes.withUnsafeBytes({ Key.fault(of: $0) }) {
+            throw bytes.withUnsafeBytes { fault.error(for: $0) }
+        }
+        self.bytes = bytes
+    }
+
+    /// What makes bytes no key.
+    public enum Fault: Sendable {
+        /// No byte at all.
+        case isEmpty
+        /// More bytes than ``Key/maximumByteCount``.
+        case isTooLong
+        /// Not UTF-8.
+        case isNotUTF8
+        /// A character of the Unicode category Cc.
+        case hasControlCharacter
+        /// `/` stands last, which is how a prefix is written.
+        case endsInSlash
+
+        /// The error that names the key and the rule.
+        public func error(for key: Bytes) -> StateError {
+            let shown = StateError.quoted(key)
+            let sentence =
+                switch self {
+                case .isEmpty: "a key has at least 1 byte"
+                case .isTooLong:
+                    "key \(shown) has \(key.count) bytes; the limit is \(Key.maximumByteCount)"
+                case .isNotUTF8: "key \(shown) is not UTF-8"
+                case .hasControlCharacter: "key \(shown) has a control character"
+                case .endsInSlash:
+                    "key \(shown) ends in '/', which is how a prefix is written, not a key"
+                }
+            return StateError(.err, sentence)
+        }
+    }
+
+    /// The rule that `bytes` break, or nil where they are a key.
+    ///
+    /// - Complexity: O(*n*); eight bytes at a time where they are ASCII.
+    public static func fault(of bytes: Bytes) -> Fault? {
+        guard bytes.count > 0 else { return .isEmpty }
+        guard bytes.count <= maximumByteCount else { return .isTooLong }
+        guard isPlainASCII(bytes) || isTextWithoutControls(bytes) else {
+            return String(validating: bytes, as: UTF8.self) == nil
+                ? .isNotUTF8 : .hasControlCharacter
+        }
+        return bytes[bytes.count - 1] == UInt8(ascii: "/") ? .endsInSlash : nil
+    }
+
+    /// Whether every byte is printable ASCII.
+    private static func isPlainASCII(_ bytes: Bytes) -> Bool {
+        var index = 0
+        // A byte is below 0x20, 0x7F or above where one of these sets its high bit.
+        while index + 8 <= bytes.count {
+            let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let below = word &- 0x2020_2020_2020_2020
+            let above = word &+ 0x0101_0101_0101_0101
+            if (word | below | above) & 0x8080_8080_8080_8080 != 0 { return false }
+            index += 8
+        }
+        while index < bytes.count {
+            if bytes[index] < 0x20 || bytes[index] >= 0x7F { return false }
+            index += 1
+        }
+        return true
+    }
+
+    private static func isTextWithoutControls(_ bytes: Bytes) -> Bool {
+        guard let text = String(validating: bytes, as: UTF8.self) else { return false }
+        return !text.unicodeScalars.contains { $0.properties.generalCategory == .control }
+    }
+}
+
+extension Key: Comparable {
+    /// Byte order, which for UTF-8 is the order of code points.
+    public static func < (left: Key, right: Key) -> Bool {
+        left.bytes.withUnsafeBytes { mine in right.bytes.withUnsafeBytes { mine.precedes($0) } }
+    }
+}
+
+extension Key: CustomStringConvertible, ExpressibleByStringLiteral {
+    /// The key as text.
+    public var description: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// A key written in the source; one that breaks the rules ends the process and names them.
+    public init(stringLiteral text: String) {
+        do {
+            try self.init(text)
+        } catch {
+            preconditionFailure(error.message)
+        }
+    }
+}

@@ -1,0 +1,115 @@
+/// The keys that a caller means: one key, everything below a prefix, or what a glob matches.
+///
+/// A text that contains `*`, `?` or `[` is a glob, one that ends in `/` a prefix, any other a key. `/` alone
+/// is everything. In a glob `*` matches `/` too, as in Redis, and `\` takes the next byte as it is;
+/// a text without an unescaped `*`, `?` or `[` is taken with its `\` removed, so `\FROM` is the key `FROM`.
+public struct Pattern: Hashable, Sendable {
+    /// What kind of pattern this is.
+    public enum Kind: Hashable, Sendable {
+        /// Exactly the key that the literal is.
+        case key
+        /// Every key that begins with the literal; an empty literal is everything.
+        case prefix
+        /// Every key that matches the glob; all of them begin with the literal.
+        case glob
+    }
+
+    /// The pattern as it was written.
+    public let bytes: [UInt8]
+    /// How it is read.
+    public let kind: Kind
+    /// What every matching key begins with (for a key: the key).
+    public let literal: [UInt8]
+
+    /// Everything.
+    public static let everything = Pattern(kind: .prefix, literal: [], bytes: [UInt8(ascii: "/")])
+
+    /// Reads a pattern.
+    ///
+    /// - Throws: ``StateError/Code/err``, naming the pattern and the rule that it breaks.
+    public init(_ bytes: Bytes) throws(StateError) {
+        if bytes.count == 1, bytes[0] == UInt8(ascii: "/") {
+            self = .everything
+            return
+        }
+        let (literal, isGlob) = Pattern.literalPart(of: bytes)
+        let isPrefix = !isGlob && literal.last == UInt8(ascii: "/")
+        self.init(
+            kind: isGlob ? .glob : isPrefix ? .prefix : .key,
+            literal: literal,
+            bytes: Array(bytes)
+        )
+        let fault =
+            isGlob
+            ? Key.fault(of: bytes)
+            : literal.withUnsafeBytes { Key.fault(of: isPrefix ? $0.slice(0, $0.count - 1) : $0) }
+        guard let fault else { return }
+        if isGlob, case .endsInSlash = fault { return }
+        throw fault.error(for: bytes)
+    }
+
+    /// Reads a pattern from text.
+    ///
+    /// - Throws: as ``init(_:)-(Bytes)``.
+    public init(_ text: String) throws(StateError) {
+        var text = text
+        self = try text.withUTF8 { (bytes) -> Result<Pattern, StateError> in
+            Result { () throws(StateError) in try Pattern(Bytes(bytes)) }
+        }.get()
+    }
+
+    /// A glob as Redis's KEYS and SCAN take it: the whole text, no prefixes.
+    public init(redisGlob bytes: Bytes) {
+        let (literal, isGlob) = Pattern.literalPart(of: bytes)
+        self.init(kind: isGlob ? .glob : .key, literal: literal, bytes: Array(bytes))
+    }
+
+    /// Exactly `key`.
+    public init(_ key: Key) {
+        self.init(kind: .key, literal: key.bytes, bytes: key.bytes)
+    }
+
+    private init(kind: Kind, literal: [UInt8], bytes: [UInt8]) {
+        self.kind = kind
+        self.literal = literal
+        self.bytes = bytes
+    }
+
+    /// Whether `key` is meant.
+    ///
+    /// - Complexity: for a glob at most pattern times key, else O(*n*).
+    public func matches(_ key: Bytes) -> Bool {
+        literal.withUnsafeBytes { literal in
+            switch kind {
+            case .key: key.isEqual(to: literal)
+            case .prefix: key.hasPrefix(literal)
+            case .glob: key.hasPrefix(literal) && bytes.withUnsafeBytes { Glob.matches($0, key) }
+            }
+        }
+    }
+
+    /// The bytes before the first unescaped metacharacter, unescaped, and whether there is one.
+    private static func literalPart(of bytes: Bytes) -> (literal: [UInt8], isGlob: Bool) {
+        var literal: [UInt8] = []
+        literal.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            var byte = bytes[index]
+            if byte == UInt8(ascii: "*") || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "[") {
+                return (literal, true)
+            }
+            if byte == UInt8(ascii: "\\"), index + 1 < bytes.count {
+                index += 1
+                byte = bytes[index]
+            }
+            literal.append(byte)
+            index += 1
+        }
+        return (literal, false)
+    }
+}
+
+extension Pattern: CustomStringConvertible {
+    /// The pattern as it was written.
+    public var description: String { String(decoding: bytes, as: UTF8.self) }
+}

@@ -1,0 +1,170 @@
+import Glibc
+
+/// One version of one entry, in one allocation: 56 bytes of fields, the key, the value.
+///
+/// ```
+///  0 older      address of the version that this one supersedes, while this one is not durable
+///  8 revision   24 version       40 ordinal, owner
+/// 16 created    32 time (48 bits) and key length (16)      48 cause, value length (all ones: deleted)
+/// 56 key bytes, value bytes
+/// ```
+///
+/// Memory by hand, because a store holds millions: a Swift object costs 16 bytes more each and an atomic
+/// pair for each look. The rule that makes it safe: **a record belongs to the chain of its key in the
+/// ``EntryTable``**, from `make` until the table frees it, when a later version is durable or this one is undone.
+/// Everything but `older` is constant from the moment that its transaction is finished, so the commit thread
+/// may read it while its batch is under way.
+@frozen
+package struct Record: Equatable {
+    @usableFromInline package let address: UnsafeMutableRawPointer
+
+    @inlinable
+    package init(address: UnsafeMutableRawPointer) { self.address = address }
+
+    @usableFromInline static let headerByteCount = 56
+    @usableFromInline static let deletedMark = UInt32.max
+
+    /// What a version says beside key and value.
+    @frozen
+    package struct Fields {
+        package var revision: Int64
+        package var created: Int64
+        package var version: Int64
+        package var time: Int64
+        package var ordinal: Int32
+        package var owner: UInt32
+        package var cause: UInt32
+
+        @inlinable
+        package init(
+            revision: Int64,
+            created: Int64,
+            version: Int64,
+            time: Int64,
+            ordinal: Int32,
+            owner: UInt32,
+            cause: UInt32
+        ) {
+            self.revision = revision
+            self.created = created
+            self.version = version
+            self.time = time
+            self.ordinal = ordinal
+            self.owner = owner
+            self.cause = cause
+        }
+    }
+
+    /// Allocates a version; `value` nil is a delete.
+    ///
+    /// - Complexity: O(*n*) to copy key and value.
+    static func make(_ fields: Fields, key: Bytes, value: Bytes?, appending suffix: Bytes? = nil)
+        -> Record
+    {
+        let valueByteCount = (value?.count ?? 0) + (suffix?.count ?? 0)
+        let size = headerByteCount + key.count + valueByteCount
+        guard let address = malloc(size) else { fatalError("no memory for \(size) bytes") }
+        let record = Record(address: address)
+        address.storeBytes(of: 0, as: UInt.self)
+        address.storeBytes(of: fields.revision, toByteOffset: 8, as: Int64.self)
+        address.storeBytes(of: fields.created, toByteOffset: 16, as: Int64.self)
+        address.storeBytes(of: fields.version, toByteOffset: 24, as: Int64.self)
+        let timeAndKey = UInt64(truncatingIfNeeded: fields.time) << 16 | UInt64(key.count)
+        address.storeBytes(of: timeAndKey, toByteOffset: 32, as: UInt64.self)
+        address.storeBytes(of: fields.ordinal, toByteOffset: 40, as: Int32.self)
+        address.storeBytes(of: fields.owner, toByteOffset: 44, as: UInt32.self)
+        address.storeBytes(of: fields.cause, toByteOffset: 48, as: UInt32.self)
+        let mark = value == nil ? deletedMark : UInt32(valueByteCount)
+        address.storeBytes(of: mark, toByteOffset: 52, as: UInt32.self)
+        if let base = key.baseAddress { memcpy(address + headerByteCount, base, key.count) }
+        var end = headerByteCount + key.count
+        if let value, let base = value.baseAddress {
+            memcpy(address + end, base, value.count)
+            end += value.count
+        }
+        if let suffix, let base = suffix.baseAddress {
+            memcpy(address + end, base, suffix.count)
+        }
+        return record
+    }
+
+    func deallocate() { Glibc.free(address) }
+
+    /// The version that this one supersedes; nil once this one is durable, and for the first.
+    @inlinable
+    package var older: Record? {
+        get { UnsafeMutableRawPointer(bitPattern: address.load(as: UInt.self)).map(Record.init) }
+        nonmutating set {
+            address.storeBytes(of: newValue.map { UInt(bitPattern: $0.address) } ?? 0, as: UInt.self)
+        }
+    }
+
+    /// The commit that made this version.
+    @inlinable
+    package var revision: Int64 { address.load(fromByteOffset: 8, as: Int64.self) }
+
+    /// The commit that created the entry.
+    @inlinable
+    package var created: Int64 { address.load(fromByteOffset: 16, as: Int64.self) }
+
+    /// How many times the entry was set since it was created.
+    @inlinable
+    package var version: Int64 { address.load(fromByteOffset: 24, as: Int64.self) }
+
+    /// Wall time in milliseconds since 1970.
+    @inlinable
+    package var time: Int64 { Int64(address.load(fromByteOffset: 32, as: UInt64.self) >> 16) }
+
+    /// The place of this change in its commit.
+    @inlinable
+    package var ordinal: Int32 {
+        get { address.load(fromByteOffset: 40, as: Int32.self) }
+        nonmutating set { address.storeBytes(of: newValue, toByteOffset: 40, as: Int32.self) }
+    }
+
+    /// The uid that created the entry.
+    @inlinable
+    package var owner: UInt32 { address.load(fromByteOffset: 44, as: UInt32.self) }
+
+    /// Who wrote it, as the ``CauseTable`` numbers it.
+    @inlinable
+    package var cause: UInt32 { address.load(fromByteOffset: 48, as: UInt32.self) }
+
+    /// Whether this version is a delete.
+    @inlinable
+    package var isDeleted: Bool {
+        address.load(fromByteOffset: 52, as: UInt32.self) == Record.deletedMark
+    }
+
+    /// The key, for as long as the record lives.
+    @inlinable
+    package var key: Bytes {
+        Bytes(start: address + Record.headerByteCount, count: keyByteCount)
+    }
+
+    @inlinable
+    var keyByteCount: Int { Int(address.load(fromByteOffset: 32, as: UInt64.self) & 0xFFFF) }
+
+    /// The value, for as long as the record lives; nil for a delete.
+    @inlinable
+    package var value: Bytes? {
+        let mark = address.load(fromByteOffset: 52, as: UInt32.self)
+        guard mark != Record.deletedMark else { return nil }
+        return Bytes(start: address + (Record.headerByteCount + keyByteCount), count: Int(mark))
+    }
+
+    /// Bytes of key and value.
+    @inlinable
+    package var byteCount: Int { keyByteCount + (value?.count ?? 0) }
+
+    /// The newest version of the chain that is not above `revision`.
+    @inlinable
+    package func version(at revision: Int64) -> Record? {
+        var record = self
+        while record.revision > revision {
+            guard let older = record.older else { return nil }
+            record = older
+        }
+        return record
+    }
+}

@@ -1,0 +1,76 @@
+/// What went wrong: a code that programs read and a sentence that people read.
+public struct StateError: Error, Hashable, Sendable {
+    /// The word on the wire.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The word.
+        public let description: String
+
+        /// A code of one's own; upper case by convention.
+        public init(_ word: String) { description = word }
+
+        /// A request that makes no sense: syntax, arity, an illegal key.
+        public static let err = Code("ERR")
+        /// A condition failed; the message names the current revision.
+        public static let conflict = Code("CONFLICT")
+        /// A value, transaction or reply beyond its limit.
+        public static let tooBig = Code("TOOBIG")
+        /// A quota is used up.
+        public static let limit = Code("LIMIT")
+        /// The disk is full; nothing was committed.
+        public static let noSpace = Code("NOSPACE")
+        /// Writes are refused; the message says whether an outcome is unknown.
+        public static let readOnly = Code("READONLY")
+        /// A rule's type or validation refused the value.
+        public static let rejected = Code("REJECTED")
+        /// The caller may not.
+        public static let noPermission = Code("NOPERM")
+        /// History no longer reaches back to the revision asked for.
+        public static let compacted = Code("COMPACTED")
+        /// A transaction was undone.
+        public static let executionAborted = Code("EXECABORT")
+        /// A protocol version that is not spoken here.
+        public static let noProtocol = Code("NOPROTO")
+        /// A store that another process owns; never on the wire.
+        public static let locked = Code("LOCKED")
+        /// A store whose bytes are damaged; never on the wire.
+        public static let corrupt = Code("CORRUPT")
+        /// A store of a newer format; never on the wire.
+        public static let newerFormat = Code("NEWERFORMAT")
+        /// A store that cannot be opened; never on the wire.
+        public static let storage = Code("STORAGE")
+        /// Nobody answers; nothing was sent.
+        public static let unreachable = Code("UNREACHABLE")
+        /// The connection was lost after a write was sent.
+        public static let outcomeUnknown = Code("OUTCOMEUNKNOWN")
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// One sentence with the values in it.
+    public let message: String
+
+    /// Makes an error.
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// Bytes as they may stand in a message: quoted, control bytes and what is not UTF-8 escaped, 64 bytes at most.
+    public static func quoted(_ bytes: Bytes) -> String {
+        var shown = "'"
+        for scalar in String(decoding: bytes.prefix(64), as: UTF8.self).unicodeScalars {
+            if scalar.properties.generalCategory == .control {
+                shown += "\\x" + (scalar.value < 16 ? "0" : "")
+                    + String(scalar.value, radix: 16, uppercase: true)
+            } else {
+                shown.unicodeScalars.append(scalar)
+            }
+        }
+        return shown + (bytes.count > 64 ? "…'" : "'")
+    }
+}
+
+extension StateError: CustomStringConvertible {
+    /// `CODE sentence`, as on the wire.
+    public var description: String { "\(code) \(message)" }
+}
