@@ -34,12 +34,12 @@ package enum Directory {
         return path.hasPrefix("/") ? "/" + parent : parent
     }
 
-    /// Leaves errno at EEXIST where `path` is something else.
+    /// Leaves errno at ENOTDIR where `path` is something else.
     private static func isDirectory(_ path: String) -> Bool {
         var status = stat()
-        let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-        errno = EEXIST
-        return isDirectory
+        if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { return true }
+        errno = ENOTDIR
+        return false
     }
 }
 

@@ -1,10 +1,8 @@
 package import Glibc
 package import StateEngine
+import StateWire
 
 extension sockaddr_un {
-    /// The longest path that the kernel takes, its NUL not counted.
-    package static let pathByteCount = 107
-
     /// The address of a socket file.
     ///
     /// - Throws: ``StateError/Code/err``, naming the path and the limit.
@@ -13,11 +11,11 @@ extension sockaddr_un {
         guard !bytes.isEmpty, !bytes.contains(0) else {
             throw StateError(.err, "a socket path is not empty and has no NUL in it")
         }
-        guard bytes.count <= sockaddr_un.pathByteCount else {
+        guard bytes.count <= SocketLocation.pathByteLimit else {
             throw StateError(
                 .err,
-                "the socket path \(path) has \(bytes.count) bytes; the kernel takes "
-                    + "\(sockaddr_un.pathByteCount)"
+                "socket path '\(path)' has \(bytes.count) bytes; the limit is "
+                    + "\(SocketLocation.pathByteLimit)"
             )
         }
         self.init(name: bytes)
