@@ -30,7 +30,7 @@ package final class ListeningSocket {
     ///   - mode: Who may connect: the permission bits of the socket file, set before anybody can.
     /// - Throws: ``StateError/Code/locked``, naming the owner's pid, where somebody else serves `path`;
     ///   ``StateError/Code/err`` where the path cannot be used. What was there is as it was.
-    package init(path: String, mode: mode_t) throws(StateError) {
+    package init(path: String, mode: UInt32) throws(StateError) {
         let address = try sockaddr_un(servedAt: path)
         try Directory.makeParent(of: path)
         let lock = try ListeningSocket.lock(path)
@@ -157,7 +157,7 @@ extension ListeningSocket {
         _ socket: Int32,
         to path: String,
         _ address: sockaddr_un,
-        mode: mode_t
+        mode: UInt32
     ) throws(StateError) -> FileIdentity {
         guard address.withAddress({ Glibc.bind(socket, $0, $1) }) == 0 else {
             throw StateError(failed: "binding \(path)")

@@ -70,10 +70,10 @@ struct Daemon {
     }
 
     private func serverOptions() -> ServerOptions {
-        var server = ServerOptions()
-        server.version = Version.current
+        var server = ServerOptions(version: Version.current) { [log] level, message in
+            log.write(level, message)
+        }
         server.clientCount = DescriptorLimit.raise(forClients: server.clientCount, log: log)
-        server.log = { [log] level, message in log.write(level, message) }
         return server
     }
 

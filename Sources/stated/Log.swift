@@ -41,3 +41,16 @@ enum Environment {
         return String(cString: value)
     }
 }
+
+extension LogLevel {
+    /// The level as a person reads it.
+    fileprivate var word: String {
+        switch self {
+        case .error: "error"
+        case .warning: "warning"
+        case .notice: "notice"
+        case .info: "info"
+        case .debug: "debug"
+        }
+    }
+}

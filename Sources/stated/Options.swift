@@ -56,8 +56,8 @@ enum Request: Equatable {
         return value
     }
 
-    private static func mode(_ text: String) throws(StateError) -> mode_t {
-        guard let mode = mode_t(text, radix: 8), mode <= 0o777, mode & 0o600 == 0o600 else {
+    private static func mode(_ text: String) throws(StateError) -> UInt32 {
+        guard let mode = UInt32(text, radix: 8), mode <= 0o777, mode & 0o600 == 0o600 else {
             throw error("--socket-mode takes octal permission bits such as 0660, not '\(text)'")
         }
         return mode
@@ -77,5 +77,5 @@ struct Options: Equatable {
     /// Whether the values live in memory only.
     var isMemory = false
     /// The permission bits of a socket file that is made here.
-    var socketMode: mode_t = 0o600
+    var socketMode: UInt32 = 0o600
 }
