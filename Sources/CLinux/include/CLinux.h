@@ -54,6 +54,12 @@ void clinux_futex_wake(const uint32_t *word);
 /// Birth time of a file in nanoseconds since the epoch, 0 where the file system keeps none; -1 with errno.
 int64_t clinux_birth_time(int descriptor);
 
+/// A descriptor that names a file without opening it (O_PATH). Closing one, unlike any other, leaves the
+/// POSIX locks alone that this process holds on the file.
+int clinux_open_place(const char *path);
+/// The magic number of the file system (statfs(2)) that a descriptor is on; -1 with errno.
+int64_t clinux_file_system_type(int descriptor);
+
 /// flock(2) LOCK_EX | LOCK_NB is in Glibc; the open-file-description lock that names its owner is not.
 /// 0 where the lock was taken, else -1 with errno.
 int clinux_lock(int descriptor);
