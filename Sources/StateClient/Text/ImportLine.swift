@@ -24,6 +24,9 @@ package struct ImportLine: Hashable, Sendable {
     package struct Fault: Error, Hashable, Sendable {
         /// One sentence.
         package let message: String
+
+        /// Makes a fault.
+        package init(message: String) { self.message = message }
     }
 
     /// Reads a line without its newline; nil where there is nothing in it.
