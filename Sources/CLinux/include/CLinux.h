@@ -58,6 +58,12 @@ size_t clinux_heap_byte_count(void);
 /// Birth time of a file in nanoseconds since the epoch, 0 where the file system keeps none; -1 with errno.
 int64_t clinux_birth_time(int descriptor);
 
+/// A descriptor that names a file without opening it (O_PATH). Closing one, unlike any other, leaves the
+/// POSIX locks alone that this process holds on the file.
+int clinux_open_place(const char *path);
+/// The magic number of the file system (statfs(2)) that a descriptor is on; -1 with errno.
+int64_t clinux_file_system_type(int descriptor);
+
 /// Takes an open-file-description lock on the whole file. 0 where it was taken, else -1 with errno.
 int clinux_lock(int descriptor);
 
