@@ -39,7 +39,7 @@ struct Daemon {
         }
         defer { keyspace.close() }
         let loadTime = start.duration(to: .now)
-        let server = try Server(keyspace: keyspace, options: serverOptions())
+        let server = Server(keyspace: keyspace, options: serverOptions())
         for socket in sockets { server.listen(on: socket.descriptor) }
         return server.run(
             signals: signals,

@@ -40,7 +40,7 @@ package final class TranscriptServer {
                 case .receive(let count): receive(count, from: connection)
                 case .send(let text):
                     _ = text.withCString {
-                        send(connection, $0, strlen($0), Int32(MSG_NOSIGNAL.rawValue))
+                        send(connection, $0, strlen($0), Int32(MSG_NOSIGNAL))
                     }
                 case .waitForEnd: _ = readAll(connection)
                 }
@@ -49,7 +49,7 @@ package final class TranscriptServer {
 
         private func receive(_ count: Int, from connection: Int32) {
             var room = [UInt8](repeating: 0, count: count)
-            let received = recv(connection, &room, count, Int32(MSG_WAITALL.rawValue))
+            let received = recv(connection, &room, count, Int32(MSG_WAITALL))
             self.received += room[0..<max(0, received)]
         }
     }
