@@ -39,14 +39,17 @@ struct Daemon {
         }
         defer { keyspace.close() }
         let loadTime = start.duration(to: .now)
-        let server = try Server(keyspace: keyspace, options: serverOptions())
+        let server = Server(keyspace: keyspace, options: serverOptions())
         for socket in sockets { server.listen(on: socket.descriptor) }
         return server.run(
             signals: signals,
             onReady: {
                 announce(sockets, keyspace, from: directory ?? "memory", loadTime)
             },
-            onStopping: { notifier?.send("STOPPING=1", "STATUS=Stopping") }
+            onStopping: {
+                notifier?.send("STOPPING=1", "STATUS=Stopping")
+                for socket in sockets { socket.stopListening() }
+            }
         )
     }
 

@@ -119,14 +119,17 @@ func fileStatus(_ path: String) -> stat? {
     return lstat(path, &status) == 0 ? status : nil
 }
 
-/// The bytes of a small file.
+/// The bytes of a file of less than 32 MiB.
 func contents(of path: String) throws -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     try #require(descriptor >= 0, "\(path) cannot be opened")
     defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    var bytes = [UInt8](repeating: 0, count: 32 << 20)
     let count = read(descriptor, &bytes, bytes.count)
-    try #require(count >= 0 && count < bytes.count, "\(path) cannot be read, or is not small")
+    try #require(
+        count >= 0 && count < bytes.count,
+        "\(path) cannot be read, or is not small enough"
+    )
     return Array(bytes[..<count])
 }
 

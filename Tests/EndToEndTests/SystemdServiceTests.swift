@@ -27,7 +27,7 @@ struct SystemdServiceTests {
         let inode = fileStatus(socket)?.st_ino
         let client = try RawSocket.connected(to: socket)
         try client.ask("PING", awaiting: "+PONG\r\n")
-        #expect(program.errors.contains(" serves \(socket): "))
+        try program.waitForErrors(containing: " serves \(socket): ")
         program.send(SIGTERM)
         #expect(try program.end() == 0)
         #expect(fileStatus(socket)?.st_ino == inode)
