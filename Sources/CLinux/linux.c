@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -75,6 +76,11 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer) {
 void clinux_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
 
 const char *clinux_program_name(void) { return program_invocation_short_name; }
+
+size_t clinux_heap_byte_count(void) {
+    struct mallinfo2 heap = mallinfo2();
+    return heap.uordblks + heap.hblkhd;
+}
 
 int64_t clinux_birth_time(int descriptor) {
     struct statx status;

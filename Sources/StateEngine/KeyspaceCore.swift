@@ -27,12 +27,15 @@ package final class KeyspaceCore: @unchecked Sendable {
     package var observedRevision: Int64 = 0
 
     // The open transaction; a revision of 0 where none is.
-    var openRevision: Int64 = 0
+    package internal(set) var openRevision: Int64 = 0
     var openTime: Int64 = 0
     var openCause: InternedCause?
     /// Nil where a change was taken back by a later one of the same transaction.
     var openChanges: [Record?] = []
     var openByteCount = 0
+
+    /// Whether the open transaction has changed anything so far.
+    package var hasOpenChanges: Bool { openChanges.contains { $0 != nil } }
 
     // Finished transactions.
     /// What is not handed to the commit thread yet.

@@ -1,7 +1,16 @@
+/// Who takes what a watcher is told.
+package protocol WatchReceiver: AnyObject {
+    /// Whether a notice may be delivered now; where not, the watcher is blocked and `receive` not called.
+    var hasRoom: Bool { get }
+
+    /// Takes a notice; the records in it are borrowed.
+    func receive(_ notice: Watcher.Notice, in core: KeyspaceCore)
+}
+
 /// A watch: told of each commit that touches its patterns, or brought to the present by a snapshot.
 ///
-/// Subclassed by whoever delivers. Every call comes under the keyspace's lock, in the order of revisions.
-package class Watcher {
+/// Every call comes under the keyspace's lock, in the order of revisions.
+package final class Watcher {
     /// What a watcher is told.
     package enum Notice {
         /// The changes of one commit that match; each record still has what it supersedes as `older`.
@@ -25,6 +34,8 @@ package class Watcher {
     }
 
     package let patterns: PatternSet
+    /// Set once, before the watcher is added to a hub.
+    package weak var receiver: (any WatchReceiver)?
     package internal(set) var phase: Phase
     /// Commits up to here are nothing new.
     var toldRevision: Int64
@@ -35,14 +46,6 @@ package class Watcher {
         self.patterns = patterns
         phase = snapshot ? .snapshot(passed: nil) : .synced
         toldRevision = revision
-    }
-
-    /// Whether a notice may be delivered now; where not, the watcher is blocked and `receive` not called.
-    package var hasRoom: Bool { preconditionFailure("a watcher delivers in a subclass") }
-
-    /// Takes a notice; the records in it are borrowed.
-    package func receive(_ notice: Notice, in core: KeyspaceCore) {
-        preconditionFailure("a watcher delivers in a subclass")
     }
 
     func match(_ record: Record) { matched.append(record) }
@@ -68,7 +71,8 @@ package class Watcher {
     }
 
     private func deliver(_ notice: Notice, in core: KeyspaceCore) {
-        if hasRoom { receive(notice, in: core) } else { phase = .blocked }
+        guard let receiver else { return }
+        if receiver.hasRoom { receiver.receive(notice, in: core) } else { phase = .blocked }
     }
 
     /// Brings a watcher that is not synced one step nearer: a gap, a piece of about `byteLimit` bytes, or `synced`.
@@ -80,18 +84,18 @@ package class Watcher {
             return false
         case .blocked:
             phase = .snapshot(passed: nil)
-            receive(.gap(core.durableRevision), in: core)
+            receiver?.receive(.gap(core.durableRevision), in: core)
             return true
         case .snapshot(let passed):
             let piece = nextPiece(after: passed, in: core, byteLimit: byteLimit)
             if let last = piece.last {
-                receive(.piece(piece), in: core)
+                receiver?.receive(.piece(piece), in: core)
                 phase = .snapshot(passed: Array(last.key))
                 return true
             }
             toldRevision = core.durableRevision
             phase = .synced
-            receive(.synced(core.durableRevision), in: core)
+            receiver?.receive(.synced(core.durableRevision), in: core)
             return false
         }
     }

@@ -52,6 +52,9 @@ void clinux_name_thread(const char *name);
 /// The name that this program was started by, without its directory.
 const char *clinux_program_name(void);
 
+/// Bytes that malloc has given out.
+size_t clinux_heap_byte_count(void);
+
 /// Birth time of a file in nanoseconds since the epoch, 0 where the file system keeps none; -1 with errno.
 int64_t clinux_birth_time(int descriptor);
 
