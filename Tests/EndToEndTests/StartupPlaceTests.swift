@@ -1,4 +1,5 @@
 import Glibc
+import StateTestSupport
 import Testing
 
 /// Where a user who says nothing is served.
@@ -8,12 +9,13 @@ struct StartupPlaceTests {
     /// Somebody who owns nothing on the machine.
     private static let stranger: uid_t = 65_534
 
-    let scratch: Scratch
+    let scratch: TemporaryDirectory
     let home: String
 
     init() throws {
-        scratch = try Scratch(isOpen: true)
-        home = scratch("home")
+        scratch = try TemporaryDirectory()
+        chmod(scratch.path, 0o755)
+        home = scratch.path(of: "home")
         try makeDirectory(home)
     }
 
@@ -30,8 +32,8 @@ struct StartupPlaceTests {
         behind prefix: [String] = []
     ) throws -> Program {
         // A copy, for the stranger may not be let in where the original is.
-        let copy = scratch("stated")
-        try write(try contents(of: Build.stated), to: copy, mode: 0o755)
+        let copy = scratch.path(of: "stated")
+        try write(try readFile(builtProgram("stated")), to: copy, mode: 0o755)
         let id = "\(Self.stranger)"
         let change = ["setpriv", "--reuid", id, "--regid", id, "--clear-groups"]
         return try Program(
@@ -53,7 +55,7 @@ struct StartupPlaceTests {
     }
 
     @Test func `the runtime directory has the socket, the state directory the values`() throws {
-        let (runtime, state) = (scratch("runtime"), scratch("state"))
+        let (runtime, state) = (scratch.path(of: "runtime"), scratch.path(of: "state"))
         try makeDirectory(runtime)
         try makeDirectory(state)
         let daemon = try start(environment: [
@@ -67,7 +69,7 @@ struct StartupPlaceTests {
     }
 
     @Test func `STATE_DIRECTORY of the service manager has the values`() throws {
-        let given = scratch("given")
+        let given = scratch.path(of: "given")
         try makeDirectory(given)
         let daemon = try start(environment: ["HOME": home, "STATE_DIRECTORY": given + ":/x"])
         try daemon.waitForErrors(containing: " serves ")
@@ -75,8 +77,8 @@ struct StartupPlaceTests {
     }
 
     @Test func `without a home it says what to say instead`() throws {
-        try makeDirectory(scratch("own"))
-        let program = try start("--socket", scratch("own/s.sock"), environment: [:])
+        try makeDirectory(scratch.path(of: "own"))
+        let program = try start("--socket", scratch.path(of: "own/s.sock"), environment: [:])
         #expect(try program.end() == 2)
         #expect(program.errors.contains("set HOME, or give --data"))
     }
