@@ -41,7 +41,9 @@ struct ClientTests {
         )
         let client = try Client(socket: server.path)
         let commit = try client.set([0x76], for: "k")
-        #expect(commit == Client.Commit(revision: 5, count: 1, durability: "synced"))
+        #expect(commit.revision == 5)
+        #expect(commit.count == 1)
+        #expect(commit.durability == "synced")
         try client.set([0x76], for: "k")
         #expect(server.finish() == first + Self.set)
     }
@@ -122,7 +124,9 @@ struct ClientTests {
         )
         var pages = try Client(socket: server.path).pages(of: .everything)
         let page = try pages.next()
-        #expect(page == [Client.ListedEntry(key: [0x6B], value: [0x76], revision: 4)])
+        #expect(page?.map(\.key) == [[0x6B]])
+        #expect(page?.map(\.value) == [[0x76]])
+        #expect(page?.map(\.revision) == [4])
         #expect(try pages.next() == nil)
         #expect(server.finish() == whole + part)
     }
@@ -134,6 +138,27 @@ struct ClientWatchTests {
     static let reply =
         ClientTests.helloReply
         + "%3\r\n$5\r\nwatch\r\n:1\r\n$8\r\nrevision\r\n:9\r\n$5\r\nepoch\r\n$4\r\n00ff\r\n"
+
+    /// An event in one line.
+    private func text(_ event: Client.Event) -> String {
+        func text(_ bytes: [UInt8]?) -> String {
+            bytes.map { String(decoding: $0, as: UTF8.self) } ?? "nil"
+        }
+        func list(_ changes: [Client.Change]) -> String {
+            changes.map { change in
+                let previous = change.previous.map { "(\(text($0)))" } ?? ""
+                return "\(text(change.key))=\(text(change.value))\(previous)@\(change.revision)"
+            }.joined(separator: " ")
+        }
+        return switch event {
+        case .commit(let watch, let revision, let changes):
+            "\(watch): commit \(revision) \(list(changes))"
+        case .piece(let watch, let changes): "\(watch): piece \(list(changes))"
+        case .synced(let watch, let revision): "\(watch): synced \(revision)"
+        case .gap(let watch, let revision): "\(watch): gap \(revision)"
+        case .progress(let watch, let revision): "\(watch): progress \(revision)"
+        }
+    }
 
     @Test func `events before, between and after replies are handed out in order`() throws {
         let first =
@@ -155,27 +180,15 @@ struct ClientWatchTests {
         )
         let client = try Client(socket: server.path, timeout: .seconds(20))
         let watch = try client.watch([try Pattern("a/")], snapshot: true)
-        #expect(watch == Client.Watch(number: 1, revision: 9, epoch: "00ff"))
+        #expect(watch.number == 1)
+        #expect(watch.revision == 9)
+        #expect(watch.epoch == "00ff")
         #expect(try client.value(for: "k") == [0x76])
         let events = try (0..<5).map { _ in try client.nextEvent(timeout: .seconds(20)) }
-        typealias Change = Client.Change
         #expect(
-            events == [
-                .piece(
-                    watch: 1,
-                    changes: [Change(key: [0x61], value: [0x78], previous: nil, revision: 4)]
-                ),
-                .synced(watch: 1, revision: 9),
-                .commit(
-                    watch: 1,
-                    revision: 10,
-                    changes: [
-                        Change(key: [0x61], value: nil, previous: [0x78], revision: 10),
-                        Change(key: [0x62], value: [0x79], previous: nil, revision: 10),
-                    ]
-                ),
-                .gap(watch: 1, revision: 11),
-                .progress(watch: 1, revision: 12),
+            events.map { $0.map(text) } == [
+                "1: piece a=x@4", "1: synced 9", "1: commit 10 a=nil(x)@10 b=y@10", "1: gap 11",
+                "1: progress 12",
             ]
         )
         #expect(try client.nextEvent(timeout: .milliseconds(10)) == nil)

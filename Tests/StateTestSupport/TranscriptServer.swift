@@ -19,7 +19,7 @@ package final class TranscriptServer {
     package let path: String
     private let directory: TemporaryDirectory
     private let script: Script
-    private var thread: pthread_t
+    private var thread = pthread_t()
 
     /// What the thread works on; the owner reads it after it has joined the thread.
     private final class Script: @unchecked Sendable {
@@ -56,8 +56,8 @@ package final class TranscriptServer {
 
     /// Begins to listen.
     package init(_ steps: Step...) throws {
-        directory = try TemporaryDirectory()
-        path = directory.path(of: "s")
+        let directory = try TemporaryDirectory()
+        let path = directory.path(of: "s")
         let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -70,8 +70,8 @@ package final class TranscriptServer {
         guard status == 0, listen(listener, 8) == 0 else {
             throw SystemFailure(call: "bind \(path)", errno)
         }
+        (self.directory, self.path) = (directory, path)
         script = Script(steps: steps, listener: listener)
-        thread = 0
         let context = Unmanaged.passRetained(script).toOpaque()
         pthread_create(
             &thread,
