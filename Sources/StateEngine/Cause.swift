@@ -45,7 +45,9 @@ extension Cause: CustomStringConvertible {
             let pid = Int32(parts[2])
         else { return nil }
         let command = parts[3].split(separator: "%3A", omittingEmptySubsequences: false)
-            .map { $0.split(separator: "%25", omittingEmptySubsequences: false).joined(separator: "%") }
+            .map {
+                $0.split(separator: "%25", omittingEmptySubsequences: false).joined(separator: "%")
+            }
             .joined(separator: ":")
         self.init(uid: uid, gid: gid, pid: pid, command: command, client: String(parts[4]))
     }

@@ -1,6 +1,6 @@
 /// A cause, once, however many records name it.
-final class InternedCause {
-    let cause: Cause
+package final class InternedCause {
+    package let cause: Cause
     let number: UInt32
     /// ``Cause/description`` in UTF-8.
     let bytes: [UInt8]
@@ -57,7 +57,11 @@ struct CauseTable {
         } else {
             let number = free.popLast() ?? UInt32(slots.count)
             interned = InternedCause(cause, number: number, bytes: bytes)
-            if Int(number) == slots.count { slots.append(interned) } else { slots[Int(number)] = interned }
+            if Int(number) == slots.count {
+                slots.append(interned)
+            } else {
+                slots[Int(number)] = interned
+            }
             numbers[bytes] = number
         }
         interned.referenceCount += 1

@@ -60,7 +60,8 @@ public struct StateError: Error, Hashable, Sendable {
         var shown = "'"
         for scalar in String(decoding: bytes.prefix(64), as: UTF8.self).unicodeScalars {
             if scalar.properties.generalCategory == .control {
-                shown += "\\x" + (scalar.value < 16 ? "0" : "")
+                shown +=
+                    "\\x" + (scalar.value < 16 ? "0" : "")
                     + String(scalar.value, radix: 16, uppercase: true)
             } else {
                 shown.unicodeScalars.append(scalar)

@@ -1,0 +1,115 @@
+/// A batch made of plain changes, for tests and benchmarks of backings: it owns the records that it hands out.
+package final class BuiltBatch: @unchecked Sendable {
+    /// One change, with everything that a record keeps.
+    package struct Change: Hashable, Sendable {
+        package var revision: Int64
+        package var ordinal: Int32
+        package var key: [UInt8]
+        package var value: [UInt8]?
+        package var created: Int64
+        package var owner: UInt32
+        package var version: Int64
+        package var time: Int64
+        /// ``Cause/description`` in UTF-8; empty where nobody made it. One for all changes of a revision.
+        package var cause: [UInt8]
+        package var previousRevision: Int64
+        package var previousOrdinal: Int32
+
+        package init(
+            revision: Int64,
+            ordinal: Int32 = 0,
+            key: [UInt8],
+            value: [UInt8]?,
+            created: Int64,
+            owner: UInt32 = 0,
+            version: Int64 = 1,
+            time: Int64 = 0,
+            cause: [UInt8] = [],
+            previousRevision: Int64 = 0,
+            previousOrdinal: Int32 = 0
+        ) {
+            self.revision = revision
+            self.ordinal = ordinal
+            self.key = key
+            self.value = value
+            self.created = created
+            self.owner = owner
+            self.version = version
+            self.time = time
+            self.cause = cause
+            self.previousRevision = previousRevision
+            self.previousOrdinal = previousOrdinal
+        }
+    }
+
+    /// What a backing commits; it lives no longer than this object.
+    package let batch = CommitBatch()
+
+    // Constant after `init`, so the object may go to another thread: the proof of `@unchecked Sendable`.
+    private var causes = CauseTable()
+    private var records: [Record] = []
+
+    /// Makes the batch.
+    ///
+    /// - Parameter changes: In order of revision and ordinal; those of one revision are one transaction.
+    package init(_ changes: [Change]) {
+        var start = 0
+        while start < changes.count {
+            var end = start
+            while end < changes.count, changes[end].revision == changes[start].revision { end += 1 }
+            append(changes[start..<end])
+            start = end
+        }
+    }
+
+    deinit { for record in records { record.deallocate() } }
+
+    private func append(_ transaction: ArraySlice<Change>) {
+        guard let first = transaction.first else { return }
+        let cause = first.cause.withUnsafeBytes { causes.intern(bytes: $0) }
+        let made = transaction.map { make($0, cause: cause.number) }
+        let byteCount = made.reduce(0) { $0 + $1.byteCount }
+        batch.append(made, revision: first.revision, cause: cause, byteCount: byteCount)
+    }
+
+    private func make(_ change: Change, cause: UInt32) -> Record {
+        let record = make(
+            Record.Fields(
+                revision: change.revision,
+                created: change.created,
+                version: change.version,
+                time: change.time,
+                ordinal: change.ordinal,
+                owner: change.owner,
+                cause: cause
+            ),
+            key: change.key,
+            value: change.value
+        )
+        if change.previousRevision > 0 {
+            record.older = make(
+                Record.Fields(
+                    revision: change.previousRevision,
+                    created: change.created,
+                    version: 0,
+                    time: 0,
+                    ordinal: change.previousOrdinal,
+                    owner: 0,
+                    cause: cause
+                ),
+                key: change.key,
+                value: nil
+            )
+        }
+        return record
+    }
+
+    private func make(_ fields: Record.Fields, key: [UInt8], value: [UInt8]?) -> Record {
+        let record = key.withUnsafeBytes { key in
+            guard let value else { return Record.make(fields, key: key, value: nil) }
+            return value.withUnsafeBytes { Record.make(fields, key: key, value: $0) }
+        }
+        records.append(record)
+        return record
+    }
+}

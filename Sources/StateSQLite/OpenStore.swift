@@ -1,0 +1,134 @@
+import CSQLite
+import StateEngine
+
+/// A loaded store: what the commit thread works with between load and close.
+final class OpenStore {
+    let location: StoreLocation
+    let log: WriteAheadLog
+
+    private let connection: SQLiteConnection
+    private let writer: HistoryWriter
+    private let begin: SQLiteStatement
+    private let end: SQLiteStatement
+
+    /// Rows of the history.
+    private var rowCount: Int64
+    /// The last revision that was committed.
+    private var revision: Int64
+    /// Whether `meta` still says how many rows there are.
+    private var hasRowCount: Bool
+    /// Why nothing may be written any more.
+    private var fault: StateError?
+
+    init(
+        location: StoreLocation,
+        connection: SQLiteConnection,
+        log: WriteAheadLog,
+        rowCount: Int64,
+        revision: Int64,
+        hasRowCount: Bool
+    ) throws(SQLiteFailure) {
+        self.location = location
+        self.connection = connection
+        self.log = log
+        self.rowCount = rowCount
+        self.revision = revision
+        self.hasRowCount = hasRowCount
+        writer = try HistoryWriter(connection)
+        begin = try connection.prepare("BEGIN IMMEDIATE")
+        end = try connection.prepare("COMMIT")
+    }
+
+    func commit(_ source: ((borrowing StoredChange) throws -> Void) throws -> Void) throws {
+        if let fault { throw fault }
+        try log.requireRoom()
+        var appended: Int64 = 0
+        var last = revision
+        do {
+            try begin.run()
+            if hasRowCount { try StoreMetadata(connection).remove(.rowCount) }
+            try source { change in
+                precondition(
+                    change.revision > last || (change.revision == last && appended > 0),
+                    "revision \(change.revision) is committed after \(last)"
+                )
+                last = change.revision
+                try writer.append(change)
+                appended += 1
+            }
+        } catch {
+            try abandon(error)
+        }
+        try finishCommit()
+        hasRowCount = false
+        rowCount += appended
+        revision = last
+    }
+
+    /// COMMIT: the one statement whose failure can leave unknown what is on disk.
+    private func finishCommit() throws {
+        do {
+            try end.run()
+        } catch {
+            guard error.primaryCode == SQLITE_IOERR || !connection.isInTransaction else {
+                return try abandon(error)
+            }
+            // The log may hold the transaction whole although its sync failed, and a start would then find it.
+            let unknown = StateError(.readOnly, "outcome unknown: \(location.database): \(error)")
+            fault = unknown
+            rollBack()
+            throw unknown
+        }
+    }
+
+    /// Ends a transaction before its COMMIT: nothing of it was committed.
+    private func abandon(_ error: any Error) throws {
+        rollBack()
+        guard let failure = error as? SQLiteFailure else { throw error }
+        switch failure.primaryCode {
+        case SQLITE_FULL:
+            throw StateError(.noSpace, "the disk of \(location.database) is full: \(failure)")
+        case SQLITE_BUSY:
+            let holder = LockHolder.description(
+                of: location.logIndex,
+                bytes: LockHolder.writerBytes
+            )
+            throw StateError(
+                .readOnly,
+                "\(holder) holds the write lock of \(location.database): nothing was committed"
+            )
+        default:
+            throw StateError(
+                .readOnly,
+                "nothing was committed: \(location.database): \(failure)"
+            )
+        }
+    }
+
+    private func rollBack() {
+        guard connection.isInTransaction else { return }
+        do {
+            try connection.execute("ROLLBACK")
+        } catch  where fault == nil {
+            fault = StateError(.readOnly, "\(location.database) cannot be written: \(error)")
+        } catch {
+            // The fault that is known already says more.
+        }
+    }
+
+    /// Ends cleanly, as far as the disk allows; what it did not allow is in the status.
+    func finish() -> StorageStatus {
+        guard fault == nil else { return log.status }
+        do {
+            try connection.execute("BEGIN IMMEDIATE")
+            try StoreMetadata(connection).set(.rowCount, "\(rowCount)")
+            try connection.execute("COMMIT")
+        } catch {
+            rollBack()
+            log.note("a clean stop could not be recorded: \(error)")
+        }
+        log.empty()
+        connection.checkpointsOnClose()
+        return log.status
+    }
+}

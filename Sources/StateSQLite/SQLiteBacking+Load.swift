@@ -1,0 +1,144 @@
+public import StateEngine
+import Synchronization
+
+extension SQLiteBacking {
+    /// Opens the store, makes it where it is absent, checks it and reads every row.
+    ///
+    /// The rows are handed out while SQLite's own check runs on another thread: where this throws, what was handed out
+    /// is void. Nothing was written then, the log neither.
+    ///
+    /// - Parameter receive: Called for each row; the bytes in it live for that call.
+    /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid, ``StateError/Code/corrupt`` with what is
+    ///   damaged, ``StateError/Code/newerFormat``, or ``StateError/Code/storage``. The store is left as it is.
+    /// - Complexity: O(*n*) in the bytes of the history.
+    public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
+        precondition(open == nil, "\(location.database) is loaded already")
+        try location.prepare()
+        let lock = try OwnerLock(path: location.lock, for: location.database)
+        do {
+            let (store, loaded) = try openStore(lock, receive)
+            open = store
+            let status = store.log.status
+            storageStatus.withLock { $0 = status }
+            return loaded
+        } catch let failure as SQLiteFailure {
+            throw StateError.cannotOpen(location.database, failure)
+        }
+    }
+
+    private func openStore(
+        _ lock: OwnerLock,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> (OpenStore, LoadedStore) {
+        try createIfAbsent()
+        let connection = try connect(lock)
+        let rows = try check(connection, lock, receive)
+        // Order matters: everything was checked, from here on the store may be written.
+        try useWriteAheadLog(connection)
+        let loaded = try identify(connection, lastRevision: rows.revision)
+        let log = try WriteAheadLog(location, limits: logLimits, connection: connection)
+        try log.preallocate()
+        let store = try OpenStore(
+            location: location,
+            connection: connection,
+            log: log,
+            rowCount: rows.rowCount,
+            revision: loaded.revision,
+            hasRowCount: try StoreMetadata(connection).value(of: .rowCount) != nil
+        )
+        return (store, loaded)
+    }
+
+    private func createIfAbsent() throws {
+        if FileIdentity(path: location.database) != nil { return }
+        // A log alone is what is left of a database, and SQLite would throw it away.
+        guard FileIdentity(path: location.log) == nil else {
+            throw StateError.damaged(location.database, "it is missing, and its log is there")
+        }
+        try HistorySchema.create(at: location)
+    }
+
+    private func connect(_ lock: OwnerLock) throws -> SQLiteConnection {
+        let connection = try SQLiteConnection(path: location.database, under: lock)
+        try HistorySchema.checkHeader(of: connection)
+        guard !connection.isReadOnly else {
+            throw StateError(.storage, "\(location.database) is not writable")
+        }
+        for setting in [
+            "PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0", "PRAGMA secure_delete=OFF",
+            "PRAGMA temp_store=MEMORY", "PRAGMA cache_size=-4096", "PRAGMA trusted_schema=OFF",
+        ] { try connection.execute(setting) }
+        return connection
+    }
+
+    private func check(
+        _ connection: SQLiteConnection,
+        _ lock: OwnerLock,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> HistoryReader {
+        try HistorySchema.check(connection)
+        let metadata = StoreMetadata(connection)
+        let expected = try metadata.number(of: .rowCount)
+        // On the other core while the rows are read here.
+        let quickCheck = try QuickCheck(path: location.database, under: lock)
+        var reader: HistoryReader
+        do {
+            reader = try HistoryReader(connection)
+            try reader.readAll(receive)
+        } catch {
+            quickCheck.cancel()
+            throw error
+        }
+        if let finding = quickCheck.finish() {
+            throw StateError.damaged(location.database, finding)
+        }
+        if let expected, expected != reader.rowCount {
+            throw StateError.damaged(
+                location.database,
+                "history has \(reader.rowCount) rows, at the last clean stop it had \(expected)"
+            )
+        }
+        return reader
+    }
+
+    /// A person may have switched it off, to copy the file perhaps.
+    private func useWriteAheadLog(_ connection: SQLiteConnection) throws {
+        guard try connection.text("PRAGMA journal_mode") != "wal" else { return }
+        let mode = try connection.text("PRAGMA journal_mode=WAL")
+        guard mode == "wal" else {
+            throw StateError(
+                .storage,
+                "\(location.database) stays in journal mode '\(mode)', with which it cannot be used"
+            )
+        }
+    }
+
+    /// The identity of the store and its last revision: where the file is a copy, another epoch, and revisions 2^32
+    /// above, which the original will not reach while a client remembers them.
+    private func identify(
+        _ connection: SQLiteConnection,
+        lastRevision: Int64
+    ) throws -> LoadedStore {
+        let metadata = StoreMetadata(connection)
+        let epoch = try metadata.epoch()
+        let revision = max(
+            lastRevision,
+            try metadata.required(.leastRevision),
+            try metadata.required(.compacted)
+        )
+        guard let identity = FileIdentity(path: location.database) else {
+            throw StateError(.storage, "\(location.database): \(lastSystemError())")
+        }
+        let known = (try metadata.required(.inode), try metadata.required(.birthTime))
+        if known == (identity.inode, identity.birthTime) {
+            return LoadedStore(epoch: epoch, revision: revision)
+        }
+        let copy = LoadedStore(epoch: .random(), revision: revision + (1 << 32))
+        try connection.execute("BEGIN IMMEDIATE")
+        try metadata.set(.epoch, copy.epoch.description)
+        try metadata.set(.leastRevision, "\(copy.revision)")
+        try metadata.set(identity)
+        try connection.execute("COMMIT")
+        return copy
+    }
+}

@@ -1,0 +1,97 @@
+import CSQLite
+public import StateEngine
+import Synchronization
+
+/// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
+///
+/// ``load(_:)`` is first and once, everything after it is the commit thread's, one call at a time; only ``status`` may be
+/// asked for from anywhere. That, and the lock around the status, is the proof of `@unchecked Sendable`.
+///
+/// A store that is dropped without ``close()`` is as it would be after a crash: everything committed is there.
+public final class SQLiteBacking: Backing, @unchecked Sendable {
+    /// True: what is committed outlives the process.
+    public let isPersistent = true
+
+    /// Where the store is, and how large the log may get.
+    let location: StoreLocation
+    let logLimits: LogLimits
+
+    /// The commit thread's.
+    var open: OpenStore?
+
+    let storageStatus = Mutex(StorageStatus())
+
+    /// The store in a data directory, which is made where it is absent: `stated.db` and `lock`, mode 0600.
+    ///
+    /// Nothing is opened until ``load(_:)``.
+    public convenience init(directory: String) {
+        self.init(location: StoreLocation(directory: directory))
+    }
+
+    /// The store in a database file of its own, in a directory that is there; `<path>.lock` is its owner's lock.
+    ///
+    /// Nothing is opened until ``load(_:)``.
+    public convenience init(path: String) { self.init(location: StoreLocation(path: path)) }
+
+    package convenience init(directory: String, logLimits: LogLimits) {
+        self.init(location: StoreLocation(directory: directory), logLimits: logLimits)
+    }
+
+    init(location: StoreLocation, logLimits: LogLimits = LogLimits()) {
+        self.location = location
+        self.logLimits = logLimits
+    }
+
+    /// Appends all changes of the batch in one transaction, with one sync.
+    ///
+    /// - Throws: ``StateError`` with ``StateError/Code/noSpace`` where the disk or the log is full, or
+    ///   ``StateError/Code/readOnly``. Nothing was committed, unless the message begins with `outcome unknown`: then every
+    ///   later commit is refused.
+    /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 4 KiB page and one fdatasync.
+    public func commit(_ batch: borrowing CommitBatch) throws {
+        guard batch.changeCount > 0 else { return }
+        try commit { try batch.forEachChange($0) }
+    }
+
+    /// Appends all changes that `source` hands out, in one transaction.
+    package func commit(
+        _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
+    ) throws {
+        guard let open else {
+            throw StateError(.readOnly, "\(location.database) is not open: nothing was committed")
+        }
+        try open.commit(source)
+    }
+
+    /// Moves the log into the database once it is long enough, and remembers what came of it.
+    ///
+    /// Costs a comparison where there is nothing to do; else writes each page that changed since the last time, and two
+    /// syncs.
+    public func maintain() {
+        guard let open else { return }
+        if open.log.isCheckpointDue { open.log.checkpoint() }
+        let status = open.log.status
+        storageStatus.withLock { $0 = status }
+    }
+
+    /// Records the number of rows, empties the log, closes the database and releases the lock.
+    public func close() {
+        guard let closing = open else { return }
+        open = nil
+        let status = closing.finish()
+        storageStatus.withLock { $0 = status }
+    }
+
+    /// Sizes on disk, and what stands in the way of a checkpoint.
+    public var status: StorageStatus { storageStatus.withLock { $0 } }
+}
+
+/// What a store takes on disk.
+public struct StorageStatus: Hashable, Sendable {
+    /// Bytes of the database file.
+    public var databaseByteCount: Int64 = 0
+    /// Bytes of the write-ahead log.
+    public var logByteCount: Int64 = 0
+    /// Why the log could not be moved into the database the last time; nil where it could.
+    public var checkpointFailure: String?
+}

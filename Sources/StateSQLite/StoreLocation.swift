@@ -1,0 +1,64 @@
+import CLinux
+import Glibc
+import StateEngine
+
+/// The files of one store.
+struct StoreLocation: Sendable {
+    /// Where they are.
+    let directory: String
+    /// The database; SQLite puts `-wal` and `-shm` beside it.
+    let database: String
+    /// The owner's lock.
+    let lock: String
+    /// Whether the directory belongs to the store and is made with it.
+    private let ownsDirectory: Bool
+
+    /// The store of a data directory.
+    init(directory: String) {
+        self.directory = directory
+        database = directory + "/stated.db"
+        lock = directory + "/lock"
+        ownsDirectory = true
+    }
+
+    /// A store in a file of its own.
+    init(path: String) {
+        let parent = path.lastIndex(of: "/").map { path[..<$0] }
+        directory = parent.map { $0.isEmpty ? "/" : String($0) } ?? "."
+        database = path
+        lock = path + ".lock"
+        ownsDirectory = false
+    }
+
+    /// The write-ahead log.
+    var log: String { database + "-wal" }
+    /// The index of the log, which processes share.
+    var logIndex: String { database + "-shm" }
+
+    /// Makes the directory where it is ours and absent, and checks that a store can live there.
+    ///
+    /// - Throws: ``StateError/Code/storage``, naming the directory and what is wrong with it.
+    func prepare() throws(StateError) {
+        if ownsDirectory, mkdir(directory, 0o700) != 0, errno != EEXIST {
+            throw StateError(.storage, "\(directory) cannot be made: \(lastSystemError())")
+        }
+        let place = clinux_open_place(directory)
+        guard place >= 0 else {
+            throw StateError(.storage, "\(directory) cannot be opened: \(lastSystemError())")
+        }
+        defer { close(place) }
+        var status = stat()
+        guard fstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw StateError(.storage, "\(directory) is not a directory")
+        }
+        if let name = NetworkFileSystem.name(of: place, device: status.st_dev) {
+            throw StateError(
+                .storage,
+                "\(directory) is on a network file system (\(name)), whose locks and syncs cannot be relied on"
+            )
+        }
+        guard faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 else {
+            throw StateError(.storage, "\(directory) is not writable: \(lastSystemError())")
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import CLinux
+import CSQLite
+import StateEngine
+
+/// The rows of `meta`: text, each with a CRC-32C of `name`, a zero byte and `value`.
+struct StoreMetadata {
+    /// The names.
+    enum Name: String {
+        case format = "format version"
+        case epoch
+        /// Up to here, history may be gone.
+        case compacted = "compacted revision"
+        /// What the last revision is not below, though no row says so: after a copy.
+        case leastRevision = "least revision"
+        case inode
+        case birthTime = "birth time"
+        /// The rows of `history` at a clean stop; absent while there is an owner that wrote.
+        case rowCount = "rows at a clean stop"
+    }
+
+    private let connection: SQLiteConnection
+
+    init(_ connection: SQLiteConnection) { self.connection = connection }
+
+    /// The value of `name`; nil where there is none.
+    ///
+    /// - Throws: ``StateError/Code/corrupt``, naming the row; or what SQLite answered.
+    func value(of name: Name) throws -> String? {
+        let select = try connection.prepare(
+            "SELECT value, checksum FROM meta WHERE name='\(name.rawValue)'"
+        )
+        guard try select.step() else { return nil }
+        let value = select.text(at: 0)
+        guard select.number(at: 1) == Int64(StoreMetadata.checksum(name, value)) else {
+            throw StateError.damaged(
+                connection.path,
+                "'\(name.rawValue)' in meta does not match its checksum"
+            )
+        }
+        return value
+    }
+
+    /// The number that `name` has; nil where there is none.
+    func number(of name: Name) throws -> Int64? {
+        guard let text = try value(of: name) else { return nil }
+        guard let number = Int64(text) else { throw missing(name) }
+        return number
+    }
+
+    /// What `name` always has.
+    func required(_ name: Name) throws -> Int64 {
+        guard let number = try number(of: name) else { throw missing(name) }
+        return number
+    }
+
+    /// The identity of the store.
+    func epoch() throws -> Epoch {
+        guard let text = try value(of: .epoch), let epoch = Epoch(text) else {
+            throw missing(.epoch)
+        }
+        return epoch
+    }
+
+    private func missing(_ name: Name) -> StateError {
+        .damaged(connection.path, "'\(name.rawValue)' is missing in meta")
+    }
+
+    /// Sets a value, in the transaction that is open.
+    func set(_ name: Name, _ value: String) throws(SQLiteFailure) {
+        // Names, numbers and hexadecimal digits: nothing to quote.
+        try connection.execute(
+            """
+            INSERT OR REPLACE INTO meta
+            VALUES('\(name.rawValue)', '\(value)', \(StoreMetadata.checksum(name, value)))
+            """
+        )
+    }
+
+    /// Removes a value, in the transaction that is open.
+    func remove(_ name: Name) throws(SQLiteFailure) {
+        try connection.execute("DELETE FROM meta WHERE name='\(name.rawValue)'")
+    }
+
+    /// Sets which file the store is in.
+    func set(_ identity: FileIdentity) throws(SQLiteFailure) {
+        try set(.inode, "\(identity.inode)")
+        try set(.birthTime, "\(identity.birthTime)")
+    }
+
+    private static func checksum(_ name: Name, _ value: String) -> UInt32 {
+        Array("\(name.rawValue)\0\(value)".utf8)
+            .withUnsafeBytes { clinux_crc32c(0, $0.baseAddress, $0.count) }
+    }
+}
