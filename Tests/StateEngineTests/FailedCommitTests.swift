@@ -1,0 +1,129 @@
+import StateEngine
+import StateTestSupport
+import Testing
+
+@Suite struct FailedCommitTests {
+    private let stage: Stage
+
+    init() throws { stage = try Stage() }
+
+    @Test func `a failed commit leaves everything as it was`() throws {
+        try stage.set("changed", "1")
+        try stage.set("deleted", "1")
+        try stage.set("gone", "1")
+        try stage.delete("gone")
+        try stage.commit()
+        let before = stage.keyspace.entries(.everything, after: nil, limit: .max).map(\.entry)
+
+        try stage.set("changed", "2")
+        try stage.delete("deleted")
+        try stage.set("gone", "2")
+        try stage.set("new", "1")
+        try stage.publish()
+        try stage.fail()
+        #expect(stage.newest() == ["changed": "1", "deleted": "1"])
+        #expect(stage.durable() == stage.newest())
+        #expect(stage.keyspace.entries(.everything, after: nil, limit: .max).map(\.entry) == before)
+        #expect(stage.keyspace.keyCount == 2)
+        #expect(stage.withCore { $0.uncommittedByteCount } == 0)
+        #expect(stage.faults() == [])
+    }
+
+    @Test func `what was computed on a failed commit is undone with it`() throws {
+        try stage.set("k", "a")
+        try stage.commit()
+        try stage.set("k", "b")
+        try stage.publish()
+        // Queued behind it, and not even handed over.
+        try stage.transact { (core) throws(StateError) in try core.append("k", "c") }
+        try stage.delete("k")
+        try stage.publish()
+        try stage.set("k", "d")
+        try stage.set("other", "x")
+        #expect(stage.newest() == ["k": "d", "other": "x"])
+        try stage.fail()
+        #expect(stage.newest() == ["k": "a"])
+        #expect(stage.faults() == [])
+        guard case .failed(from: 2, let error) = stage.outcomes.last else {
+            Issue.record("\(stage.outcomes)")
+            return
+        }
+        #expect(error.code == .noSpace)
+    }
+
+    @Test func `what was committed before the failure stays`() throws {
+        try stage.set("k", "a")
+        try stage.publish()
+        try stage.delete("k")
+        try stage.set("k", "b")
+        try stage.publish()
+        try stage.succeed()
+        try stage.publish()
+        try stage.fail()
+        #expect(stage.newest() == ["k": "a"])
+        #expect(stage.keyspace.keyCount == 1)
+        #expect(stage.faults() == [])
+    }
+
+    @Test func `a new entry on a delete that was committed meanwhile is undone to nothing`() throws
+    {
+        try stage.set("k", "a")
+        try stage.commit()
+        try stage.delete("k")
+        try stage.publish()
+        try stage.set("k", "b")
+        try stage.publish()
+        try stage.succeed()
+        #expect(stage.durable() == [:])
+        try stage.publish()
+        try stage.fail()
+        #expect(stage.newest() == [:])
+        #expect(stage.faults() == [])
+        // The next version still knows the delete that it supersedes.
+        try stage.set("k", "c")
+        let change = try #require(try stage.publish().first)
+        #expect(change.previousRevision == 2)
+    }
+
+    @Test func `revisions of failed commits are never used again`() throws {
+        #expect(try stage.set("k", "a") == 1)
+        try stage.publish()
+        #expect(try stage.set("k", "b") == 2)
+        try stage.fail()
+        #expect(try stage.set("k", "c") == 3)
+        try stage.publish()
+        try stage.fail()
+        #expect(try stage.set("k", "d") == 4)
+        try stage.commit()
+        #expect(stage.backing.kept.map(\.revision) == [4])
+        #expect(stage.keyspace.revision == 4)
+    }
+
+    @Test func `after a failure new writes are committed`() throws {
+        try stage.set("k", "a")
+        try stage.publish()
+        try stage.fail()
+        try stage.set("k", "b")
+        try stage.commit()
+        #expect(stage.durable() == ["k": "b"])
+    }
+
+    @Test func `an error of another kind is an unknown outcome`() throws {
+        struct Unexpected: Error {}
+        final class Broken: Backing {
+            let isPersistent = true
+            func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore {
+                LoadedStore(epoch: .random(), revision: 0)
+            }
+            func commit(_ batch: borrowing CommitBatch) throws { throw Unexpected() }
+            func maintain() {}
+            func close() {}
+        }
+        let keyspace = try LocalKeyspace(backing: Broken())
+        defer { keyspace.close() }
+        let error = #expect(throws: StateError.self) { try keyspace.apply([.set("k", [])]) }
+        #expect(error?.code == .readOnly)
+        #expect(error?.message.hasPrefix("outcome unknown") == true)
+        #expect(keyspace.entry(for: "k") == nil)
+    }
+}
