@@ -126,4 +126,27 @@ import Testing
         #expect(error?.message.hasPrefix("outcome unknown") == true)
         #expect(keyspace.entry(for: "k") == nil)
     }
+
+    @Test func `a keyspace whose last commit fails unsettled can be closed`() throws {
+        let backing = HeldBacking()
+        let keyspace = try LocalKeyspace(backing: backing)
+        let answers = Observed<[Result<Int64, StateError>]>([])
+        keyspace.settleElsewhere {}
+        keyspace.submit([.set("k", [1])]) { answer in answers.update { $0.append(answer) } }
+        #expect(backing.held() != nil)
+        keyspace.submit([.set("k", [2])]) { answer in answers.update { $0.append(answer) } }
+        let isClosed = Observed(false)
+        let closer = WorkerThread(name: "closer")
+        closer.start {
+            keyspace.close()
+            isClosed.update { $0 = true }
+        }
+        backing.fail(StateError(.noSpace, "the disk is full"))
+        #expect(isClosed.wait { $0 }, "close waits for ever")
+        #expect(answers.current.count == 2)
+        #expect(
+            answers.current.allSatisfy { $0 == .failure(StateError(.noSpace, "the disk is full")) }
+        )
+        #expect(backing.isClosed)
+    }
 }
