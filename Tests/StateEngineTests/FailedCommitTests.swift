@@ -169,4 +169,31 @@ import Testing
             backing.kept.allSatisfy { $0.value?.allSatisfy { $0 == UInt8(ascii: "v") } == true }
         )
     }
+
+    @Test func `a refusal that stands on a durable commit is not the failure of a later one`()
+        throws
+    {
+        let backing = HeldBacking()
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        let answers = Observed<[String: Result<Int64, StateError>]>([:])
+        func submit(_ name: String, _ mutation: Mutation) {
+            keyspace.submit([mutation]) { answer in answers.update { $0[name] = answer } }
+        }
+        submit("first", .set("a", [1]))
+        #expect(backing.held() != nil)
+        submit("second", .set("b", [1]))
+        // Stands on the first, asked for after the second.
+        submit("refused", .set("a", [2], ifRevision: 0))
+        submit("checked", .check("a", revision: 1))
+        backing.release()
+        #expect(answers.wait { $0["first"] != nil && $0["refused"] != nil && $0["checked"] != nil })
+        backing.fail(StateError(.noSpace, "the disk is full"))
+        #expect(answers.wait { $0["second"] != nil })
+        let answer = answers.current
+        #expect(answer["first"] == .success(1))
+        #expect(answer["checked"] == .success(1))
+        #expect(answer["refused"] == .failure(StateError(.conflict, "key 'a' is at revision 1")))
+        #expect(answer["second"] == .failure(StateError(.noSpace, "the disk is full")))
+    }
 }
