@@ -10,7 +10,7 @@ package final class BuiltBatch: @unchecked Sendable {
         package var owner: UInt32
         package var version: Int64
         package var time: Int64
-        /// ``Cause/description`` in UTF-8; empty where nobody made it. One for all changes of a revision.
+        /// ``Cause/description`` in UTF-8, one for all changes of a revision; empty where nobody made it.
         package var cause: [UInt8]
         package var previousRevision: Int64
         package var previousOrdinal: Int32
@@ -42,10 +42,8 @@ package final class BuiltBatch: @unchecked Sendable {
         }
     }
 
-    /// What a backing commits; it lives no longer than this object.
-    package let batch = CommitBatch()
-
     // Constant after `init`, so the object may go to another thread: the proof of `@unchecked Sendable`.
+    private let batch = CommitBatch()
     private var causes = CauseTable()
     private var records: [Record] = []
 
@@ -63,6 +61,11 @@ package final class BuiltBatch: @unchecked Sendable {
     }
 
     deinit { for record in records { record.deallocate() } }
+
+    /// Hands the batch to `backing`; its records live for that call.
+    package func commit(to backing: some Backing) throws {
+        try withExtendedLifetime(self) { try backing.commit(batch) }
+    }
 
     private func append(_ transaction: ArraySlice<Change>) {
         guard let first = transaction.first else { return }

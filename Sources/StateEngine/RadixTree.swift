@@ -6,11 +6,11 @@
 ///
 /// The byte 0 ends each key in the tree; keys have no control characters, so no key contains it.
 /// The tree owns its nodes, never the records.
-struct RadixTree: ~Copyable {
-    private var root = UnsafeMutablePointer<RadixReference>.allocate(capacity: 1)
-    private(set) var count = 0
+package struct RadixTree: ~Copyable {
+    private(set) var root = UnsafeMutablePointer<RadixReference>.allocate(capacity: 1)
+    package private(set) var count = 0
 
-    init() { root.initialize(to: .none) }
+    package init() { root.initialize(to: .none) }
 
     deinit {
         RadixTree.deallocate(root.pointee)
@@ -29,13 +29,13 @@ struct RadixTree: ~Copyable {
     /// The record of `key`.
     ///
     /// - Complexity: O(*n*) in the bytes of the key.
-    func record(for key: Bytes) -> Record? { slot(for: key)?.pointee.leaf }
+    package func record(for key: Bytes) -> Record? { slot(for: key)?.pointee.leaf }
 
     /// Puts `record` in the place of the one with the same key, which must be there.
     ///
     /// - Returns: The one that was there.
     /// - Complexity: O(*n*) in the bytes of the key.
-    mutating func replace(with record: Record) -> Record {
+    package mutating func replace(with record: Record) -> Record {
         guard let slot = slot(for: record.key), let old = slot.pointee.leaf else {
             preconditionFailure("no record to replace under \(StateError.quoted(record.key))")
         }
@@ -73,7 +73,7 @@ struct RadixTree: ~Copyable {
     /// Adds a record whose key is not there.
     ///
     /// - Complexity: O(*n*) in the bytes of the key.
-    mutating func insert(_ record: Record) {
+    package mutating func insert(_ record: Record) {
         let key = record.key
         count += 1
         var slot = root
@@ -166,7 +166,7 @@ struct RadixTree: ~Copyable {
     /// Takes out the record of `key`, which must be there.
     ///
     /// - Complexity: O(*n*) in the bytes of the key.
-    mutating func remove(_ key: Bytes) {
+    package mutating func remove(_ key: Bytes) {
         var parent: (slot: UnsafeMutablePointer<RadixReference>, edge: UInt8, depth: Int)?
         var slot = root
         var depth = 0
@@ -214,7 +214,7 @@ struct RadixTree: ~Copyable {
     /// Calls `body` for the records whose keys begin with `prefix` and come after `bound`, in key order, until it says false.
     ///
     /// - Complexity: O(*m*) in the records visited, plus O(*n*) in the bytes of prefix and bound.
-    func forEach(prefix: Bytes, after bound: Bytes?, _ body: (Record) -> Bool) {
+    package func forEach(prefix: Bytes, after bound: Bytes?, _ body: (Record) -> Bool) {
         var reference = root.pointee
         var depth = 0
         while !reference.isNone, reference.leaf == nil {

@@ -58,7 +58,7 @@ package struct Record: Equatable {
     /// Allocates a version; `value` nil is a delete.
     ///
     /// - Complexity: O(*n*) to copy key and value.
-    static func make(
+    package static func make(
         _ fields: Fields,
         key: Bytes,
         value: Bytes?,
@@ -93,7 +93,7 @@ package struct Record: Equatable {
         return record
     }
 
-    func deallocate() { Glibc.free(address) }
+    package func deallocate() { Glibc.free(address) }
 
     /// The version that this one supersedes; nil once this one is durable, and for the first.
     @inlinable

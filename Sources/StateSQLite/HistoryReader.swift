@@ -2,7 +2,11 @@ import CSQLite
 import StateEngine
 
 /// Reads the history in order, checking each row.
-struct HistoryReader {
+///
+/// Through an aggregate function over all rows, not row by row with `sqlite3_step`: SQLite then stays in one loop, and hands a
+/// row's columns over where they lie in its page. Nothing is allocated per row.
+/// https://www.sqlite.org/appfunc.html
+final class HistoryReader {
     /// Rows so far.
     private(set) var rowCount: Int64 = 0
     /// The revision of the last row; 0 before the first.
@@ -10,77 +14,113 @@ struct HistoryReader {
     private var ordinal: Int32 = -1
 
     private let path: String
-    private let statement: SQLiteStatement
+    private let receive: (borrowing StoredChange) -> Void
+    private var damage: StateError?
 
-    init(_ connection: SQLiteConnection) throws(SQLiteFailure) {
-        path = connection.path
-        statement = try connection.prepare(HistorySchema.selectAll)
+    private init(path: String, receive: @escaping (borrowing StoredChange) -> Void) {
+        self.path = path
+        self.receive = receive
     }
 
     /// Calls `receive` for every row; the bytes in a change live for that call.
     ///
-    /// Nothing is allocated per row: the columns are read where they lie in SQLite's page.
-    ///
+    /// - Returns: The number of rows, and the last revision.
     /// - Throws: ``StateError/Code/corrupt``, naming the first row that is not what was written; or what SQLite answered.
-    mutating func readAll(_ receive: (borrowing StoredChange) -> Void) throws {
-        let row = statement.handle
-        while try statement.step() {
-            let change = HistoryReader.change(in: row)
-            guard sqlite3_column_int64(row, 12) == Int64(RowChecksum.of(change)) else {
-                throw damage(change, "does not match its checksum")
-            }
-            guard (change.revision, change.ordinal) > (revision, ordinal) else {
-                throw damage(change, "comes after revision \(revision), ordinal \(ordinal)")
-            }
-            revision = change.revision
-            ordinal = change.ordinal
-            rowCount += 1
-            receive(change)
+    static func readAll(
+        _ connection: SQLiteConnection,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> (rowCount: Int64, revision: Int64) {
+        try withoutActuallyEscaping(receive) { receive in
+            let reader = HistoryReader(path: connection.path, receive: receive)
+            try withExtendedLifetime(reader) { try reader.run(connection) }
+            return (reader.rowCount, reader.revision)
         }
     }
 
-    private static func change(in row: OpaquePointer) -> StoredChange {
-        let previousRevision = sqlite3_column_int64(row, 10)
-        return StoredChange(
-            revision: sqlite3_column_int64(row, 0),
-            ordinal: Int32(truncatingIfNeeded: sqlite3_column_int64(row, 1)),
-            key: bytes(in: row, at: 2),
-            value: value(in: row),
-            created: sqlite3_column_int64(row, 4),
-            owner: UInt32(truncatingIfNeeded: sqlite3_column_int64(row, 5)),
-            version: sqlite3_column_int64(row, 6),
-            time: sqlite3_column_int64(row, 7),
-            expires: expiry(in: row),
-            cause: bytes(in: row, at: 9),
-            previousRevision: previousRevision,
-            previousOrdinal: previousRevision == 0
-                ? 0 : Int32(truncatingIfNeeded: sqlite3_column_int64(row, 11))
-        )
-    }
-
-    /// The bytes of a column. Asked for as a blob, also where it is text: as text, SQLite would copy it to end it with 0.
-    private static func bytes(in row: OpaquePointer, at column: Int32) -> Bytes {
-        let start = sqlite3_column_blob(row, column)
-        return Bytes(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(row, column)))
-    }
-
-    private static func value(in row: OpaquePointer) -> Bytes? {
-        if let start = sqlite3_column_blob(row, 3) {
-            return Bytes(start: start, count: Int(sqlite3_column_bytes(row, 3)))
+    private func run(_ connection: SQLiteConnection) throws {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        try connection.define("receive", argumentCount: 13, context, step: HistoryReader.step)
+        do {
+            _ = try connection.number(HistorySchema.receiveAll)
+        } catch {
+            try connection.define("receive", argumentCount: 13, nil, step: nil)
+            throw damage ?? error
         }
-        // NULL and the blob of no bytes have no address both.
-        return sqlite3_column_type(row, 3) == SQLITE_NULL ? nil : Bytes(start: nil, count: 0)
+        try connection.define("receive", argumentCount: 13, nil, step: nil)
     }
 
-    private static func expiry(in row: OpaquePointer) -> Int64? {
-        let expires = sqlite3_column_int64(row, 8)
-        return expires != 0 || sqlite3_column_type(row, 8) != SQLITE_NULL ? expires : nil
+    private static let step:
+        @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
+            context, _, columns in
+            guard let address = sqlite3_user_data(context), let columns else { return }
+            let reader = Unmanaged<HistoryReader>.fromOpaque(address)
+            let isWhole = reader._withUnsafeGuaranteedRef { $0.take(columns) }
+            if !isWhole { sqlite3_result_error_code(context, SQLITE_ABORT) }
+        }
+
+    /// Checks one row and hands it on.
+    ///
+    /// - Returns: False where it is damaged, which ends the statement.
+    private func take(_ columns: UnsafeMutablePointer<OpaquePointer?>) -> Bool {
+        let change = HistoryReader.change(in: columns)
+        guard sqlite3_value_int64(columns[12]) == Int64(RowChecksum.of(change)) else {
+            return refuse(change, "does not match its checksum")
+        }
+        guard (change.revision, change.ordinal) > (revision, ordinal) else {
+            return refuse(change, "comes after revision \(revision), ordinal \(ordinal)")
+        }
+        revision = change.revision
+        ordinal = change.ordinal
+        rowCount += 1
+        receive(change)
+        return true
     }
 
-    private func damage(_ change: borrowing StoredChange, _ finding: String) -> StateError {
-        .damaged(
+    private func refuse(_ change: borrowing StoredChange, _ finding: String) -> Bool {
+        damage = .damaged(
             path,
             "the row of revision \(change.revision), ordinal \(change.ordinal) \(finding)"
         )
+        return false
+    }
+
+    private static func change(in columns: UnsafeMutablePointer<OpaquePointer?>) -> StoredChange {
+        let previousRevision = sqlite3_value_int64(columns[10])
+        return StoredChange(
+            revision: sqlite3_value_int64(columns[0]),
+            ordinal: Int32(truncatingIfNeeded: sqlite3_value_int64(columns[1])),
+            key: bytes(of: columns[2]),
+            value: value(of: columns[3]),
+            created: sqlite3_value_int64(columns[4]),
+            owner: UInt32(truncatingIfNeeded: sqlite3_value_int64(columns[5])),
+            version: sqlite3_value_int64(columns[6]),
+            time: sqlite3_value_int64(columns[7]),
+            expires: expiry(of: columns[8]),
+            cause: bytes(of: columns[9]),
+            previousRevision: previousRevision,
+            previousOrdinal: previousRevision == 0
+                ? 0 : Int32(truncatingIfNeeded: sqlite3_value_int64(columns[11]))
+        )
+    }
+
+    /// The bytes of a column.
+    ///
+    /// Asked for as a blob, also where it is text: as text, SQLite would copy it to end it with 0.
+    private static func bytes(of column: OpaquePointer?) -> Bytes {
+        let start = sqlite3_value_blob(column)
+        return Bytes(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(column)))
+    }
+
+    private static func value(of column: OpaquePointer?) -> Bytes? {
+        if let start = sqlite3_value_blob(column) {
+            return Bytes(start: start, count: Int(sqlite3_value_bytes(column)))
+        }
+        // NULL and the blob of no bytes have no address both.
+        return sqlite3_value_type(column) == SQLITE_NULL ? nil : Bytes(start: nil, count: 0)
+    }
+
+    private static func expiry(of column: OpaquePointer?) -> Int64? {
+        let expires = sqlite3_value_int64(column)
+        return expires != 0 || sqlite3_value_type(column) != SQLITE_NULL ? expires : nil
     }
 }

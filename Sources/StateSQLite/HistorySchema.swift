@@ -42,9 +42,13 @@ enum HistorySchema {
     static let insert = """
         INSERT OR REPLACE INTO history VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
         """
-    static let selectAll = "SELECT * FROM history ORDER BY revision, ordinal"
+    /// In the order of the primary key, which is that of the only B-tree there is; the reader checks it.
+    static let receiveAll = """
+        SELECT receive(revision, ordinal, key, value, created, owner, version, time, expires, cause,
+            previous_revision, previous_ordinal, checksum) FROM history
+        """
 
-    /// Bytes of a page. Measured with 4,096 too: see ``SQLiteBacking``.
+    /// Bytes of a page.
     static let pageByteCount = 4_096
 
     /// Makes an empty store, which is there whole or not at all.

@@ -70,7 +70,8 @@ final class OpenStore {
         do {
             try end.run()
         } catch {
-            guard error.primaryCode == SQLITE_IOERR || !connection.isInTransaction else {
+            // The log has no room for the last page of the transaction, the one that makes it whole.
+            if error.primaryCode == SQLITE_FULL || error.primaryCode == SQLITE_BUSY {
                 return try abandon(error)
             }
             // The log may hold the transaction whole although its sync failed, and a start would then find it.

@@ -45,7 +45,9 @@ final class QuickCheck {
             return nil
         }
 
-    /// Waits for the end. Once, this or ``cancel()``.
+    /// Waits for the end.
+    ///
+    /// Once, this or ``cancel()``.
     ///
     /// - Returns: The first thing that is wrong; nil where nothing is.
     func finish() -> String? {

@@ -12,7 +12,7 @@ import StateEngine
 ///
 /// Little-endian; `expires` NULL is the least Int64, `previous_…` NULL is 0, `cause` NULL has length 0. So revision 1,
 /// ordinal 0, `k` = `v`, created 1, version 1, owner 0, time 1000 (ms), all else NULL, is 74 bytes:
-/// `01…01…01…e803…` and so on, and its checksum is 0x89CD2A27.
+/// `01…01…01…e803…` and so on, and its checksum is 0x0C555CCA.
 ///
 /// SQLite's own checksums (the cksumvfs extension) were rejected: they cover pages, take reserved bytes that a plain
 /// `sqlite3` shell does not check, and say nothing of a row that a wrong cell count hides.

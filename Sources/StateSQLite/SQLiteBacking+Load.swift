@@ -8,6 +8,7 @@ extension SQLiteBacking {
     /// is void. Nothing was written then, the log neither.
     ///
     /// - Parameter receive: Called for each row; the bytes in it live for that call.
+    /// - Returns: The epoch, and a revision that is not below any that was told in it.
     /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid, ``StateError/Code/corrupt`` with what is
     ///   damaged, ``StateError/Code/newerFormat``, or ``StateError/Code/storage``. The store is left as it is.
     /// - Complexity: O(*n*) in the bytes of the history.
@@ -75,16 +76,15 @@ extension SQLiteBacking {
         _ connection: SQLiteConnection,
         _ lock: OwnerLock,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> HistoryReader {
+    ) throws -> (rowCount: Int64, revision: Int64) {
         try HistorySchema.check(connection)
         let metadata = StoreMetadata(connection)
         let expected = try metadata.number(of: .rowCount)
         // On the other core while the rows are read here.
         let quickCheck = try QuickCheck(path: location.database, under: lock)
-        var reader: HistoryReader
+        let rows: (rowCount: Int64, revision: Int64)
         do {
-            reader = try HistoryReader(connection)
-            try reader.readAll(receive)
+            rows = try HistoryReader.readAll(connection, receive)
         } catch {
             quickCheck.cancel()
             throw error
@@ -92,13 +92,13 @@ extension SQLiteBacking {
         if let finding = quickCheck.finish() {
             throw StateError.damaged(location.database, finding)
         }
-        if let expected, expected != reader.rowCount {
+        if let expected, expected != rows.rowCount {
             throw StateError.damaged(
                 location.database,
-                "history has \(reader.rowCount) rows, at the last clean stop it had \(expected)"
+                "history has \(rows.rowCount) rows, at the last clean stop it had \(expected)"
             )
         }
-        return reader
+        return rows
     }
 
     /// A person may have switched it off, to copy the file perhaps.

@@ -10,9 +10,9 @@ final class SQLiteConnection {
     /// Held until the connection is closed: properties go after the body of `deinit`.
     private let lock: OwnerLock?
 
-    /// Opens the file at `path`, which must be there. Nothing is read yet, and nothing locked.
+    /// Opens the file at `path`, which must be there.
     ///
-    /// - Parameter lock: The owner's lock on the store, which outlives the connection.
+    /// Nothing is read yet, and nothing locked. The owner's lock on the store outlives the connection.
     init(path: String, under lock: OwnerLock?) throws(SQLiteFailure) {
         var opened: OpaquePointer?
         // NOMUTEX: SQLite takes no lock of its own, for one thread at a time is what we promise.
@@ -28,12 +28,18 @@ final class SQLiteConnection {
         handle = opened
         self.lock = lock
         sqlite3_extended_result_codes(opened, 1)
-        sqlite3_busy_timeout(opened, 5_000)
+        waitForLocks(.seconds(5))
         _ = csqlite_leave_log_on_close(opened, 1)
     }
 
     // Statements hold their connection, so none is left here, and closing cannot fail for them.
     deinit { sqlite3_close(handle) }
+
+    /// How long to try again where a stranger holds a lock. https://www.sqlite.org/c3ref/busy_timeout.html
+    func waitForLocks(_ time: Duration) {
+        let (seconds, attoseconds) = time.components
+        sqlite3_busy_timeout(handle, Int32(seconds * 1_000 + attoseconds / 1_000_000_000_000_000))
+    }
 
     /// From here on, closing the last connection moves the log into the database and removes it.
     func checkpointsOnClose() { _ = csqlite_leave_log_on_close(handle, 0) }
@@ -69,6 +75,31 @@ final class SQLiteConnection {
     func text(_ sql: String) throws(SQLiteFailure) -> String {
         let statement = try prepare(sql)
         return try statement.step() ? statement.text(at: 0) : ""
+    }
+
+    /// Defines an aggregate function of this connection that gives no result, or takes it away.
+    ///
+    /// https://www.sqlite.org/c3ref/create_function.html
+    func define(
+        _ name: String,
+        argumentCount: Int32,
+        _ context: UnsafeMutableRawPointer?,
+        step: (
+            @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void
+        )?
+    ) throws(SQLiteFailure) {
+        let code = sqlite3_create_function_v2(
+            handle,
+            name,
+            argumentCount,
+            SQLITE_UTF8 | SQLITE_DIRECTONLY,
+            context,
+            nil,
+            step,
+            step == nil ? nil : { _ in },
+            nil
+        )
+        guard code == SQLITE_OK else { throw failure(code, during: "define \(name)") }
     }
 
     /// The first bytes of the file as they are on disk, read through SQLite's own descriptor.

@@ -2,7 +2,7 @@ import CSQLite
 import Glibc
 import StateEngine
 
-/// How long the log may get.
+/// How long the log may get, and how long a commit waits.
 package struct LogLimits: Hashable, Sendable {
     /// From here on it is moved into the database.
     package var checkpointByteCount = 8 << 20
@@ -10,14 +10,10 @@ package struct LogLimits: Hashable, Sendable {
     package var keptByteCount = 32 << 20
     /// Where it cannot be moved and reaches this, commits are refused.
     package var byteCount = 1 << 30
+    /// How long a commit waits for a stranger who holds the write lock.
+    package var lockWait: Duration = .seconds(5)
 
     package init() {}
-
-    package init(checkpointByteCount: Int, keptByteCount: Int, byteCount: Int) {
-        self.checkpointByteCount = checkpointByteCount
-        self.keptByteCount = keptByteCount
-        self.byteCount = byteCount
-    }
 }
 
 /// The write-ahead log of a store and its checkpoints.
@@ -39,8 +35,8 @@ final class WriteAheadLog {
     private var frameCount = 0
     /// Where the next checkpoint is due.
     private var dueFrameCount: Int
-    /// Checkpoints since the log was last begun anew.
-    private var checkpointCount = 0
+    /// Whether all of the log was in the database once since it was last begun anew.
+    private var wasMoved = false
     private(set) var status = StorageStatus()
 
     init(
@@ -57,6 +53,7 @@ final class WriteAheadLog {
         frameByteCount = Int(try connection.number("PRAGMA page_size")) + 24
         dueFrameCount = limits.checkpointByteCount / frameByteCount
         try connection.execute("PRAGMA journal_size_limit=\(limits.keptByteCount)")
+        connection.waitForLocks(limits.lockWait)
         sqlite3_wal_hook(
             connection.handle,
             { context, _, _, frames in
@@ -75,12 +72,16 @@ final class WriteAheadLog {
     private func didCommit(frameCount frames: Int) {
         if frames < frameCount {
             // Begun anew: whatever was in the way is gone.
-            checkpointCount = 0
-            dueFrameCount = limits.checkpointByteCount / frameByteCount
-            status.checkpointFailure = nil
+            didRestart()
         }
         frameCount = frames
         status.logByteCount = Swift.max(status.logByteCount, Int64(byteCount))
+    }
+
+    private func didRestart() {
+        wasMoved = false
+        dueFrameCount = limits.checkpointByteCount / frameByteCount
+        status.checkpointFailure = nil
     }
 
     /// Bytes of the log in use.
@@ -92,53 +93,56 @@ final class WriteAheadLog {
     /// Throws where the log is at its limit and cannot be moved into the database.
     func requireRoom() throws(StateError) {
         guard byteCount >= limits.byteCount else { return }
-        if isCheckpointDue { checkpoint() }
-        guard let failure = status.checkpointFailure else { return }
-        throw StateError(
-            .noSpace,
-            "the log of \(location.database) has \(byteCount) bytes, its limit is "
-                + "\(limits.byteCount): \(failure)"
-        )
+        // Readers are not waited for: callers are.
+        connection.waitForLocks(.zero)
+        let code = checkpoint(SQLITE_CHECKPOINT_RESTART).code
+        connection.waitForLocks(limits.lockWait)
+        guard code == SQLITE_OK else {
+            note(code == SQLITE_BUSY ? readers : "\(connection.failure(code, during: "checkpoint"))")
+            throw StateError(
+                .noSpace,
+                "the log of \(location.database) has \(byteCount) bytes, its limit is "
+                    + "\(limits.byteCount): \(status.checkpointFailure ?? "")"
+            )
+        }
+        frameCount = 0
+        didRestart()
     }
 
     /// Moves what it can into the database.
     func checkpoint() {
-        var frames: Int32 = 0
-        var moved: Int32 = 0
-        let code = sqlite3_wal_checkpoint_v2(
-            connection.handle,
-            "main",
-            SQLITE_CHECKPOINT_PASSIVE,
-            &frames,
-            &moved
-        )
+        let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)
         let limit = limits.checkpointByteCount / frameByteCount
         // Not again at each commit, where the log cannot be begun anew.
         dueFrameCount = frameCount + Swift.max(1, limit / 4)
         if code != SQLITE_OK {
             note("\(connection.failure(code, during: "checkpoint"))")
-        } else if moved < frames || checkpointCount > 0 {
-            let reader = LockHolder.description(
-                of: location.logIndex,
-                bytes: LockHolder.readerBytes
-            )
-            note("\(reader) reads, so the log of \(byteCount) bytes cannot be reused")
+        } else if !isWhole || wasMoved {
+            note(readers)
         } else {
             status.checkpointFailure = nil
         }
-        checkpointCount += 1
+        wasMoved = wasMoved || (code == SQLITE_OK && isWhole)
         noteSizes()
+    }
+
+    /// Runs a checkpoint, and says whether all of the log is in the database now.
+    private func checkpoint(_ mode: Int32) -> (code: Int32, isWhole: Bool) {
+        var frames: Int32 = 0
+        var moved: Int32 = 0
+        let code = sqlite3_wal_checkpoint_v2(connection.handle, "main", mode, &frames, &moved)
+        return (code, moved >= frames)
+    }
+
+    /// Who keeps the log from being begun anew.
+    private var readers: String {
+        let holder = LockHolder.description(of: location.logIndex, bytes: LockHolder.readerBytes)
+        return "\(holder) reads, so the log of \(byteCount) bytes cannot be reused"
     }
 
     /// Moves everything into the database and empties the log: at a clean stop.
     func empty() {
-        let code = sqlite3_wal_checkpoint_v2(
-            connection.handle,
-            "main",
-            SQLITE_CHECKPOINT_TRUNCATE,
-            nil,
-            nil
-        )
+        let (code, _) = checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
         if code != SQLITE_OK { note("\(connection.failure(code, during: "checkpoint"))") }
         noteSizes()
     }

@@ -10,15 +10,21 @@ package enum Directory {
         _ path: String,
         failingWith code: StateError.Code = .err
     ) throws(StateError) {
-        if path.isEmpty || mkdir(path, 0o700) == 0 || (errno == EEXIST && isDirectory(path)) {
-            return
+        guard isMade(path) else {
+            throw StateError(failed: "making the directory \(path)", code: code)
         }
-        if errno == ENOENT, let parent = parent(of: path) {
-            try make(parent, failingWith: code)
-            // Another process that makes the same directory now is none the worse.
-            if mkdir(path, 0o700) == 0 || (errno == EEXIST && isDirectory(path)) { return }
-        }
-        throw StateError(failed: "making the directory \(path)", code: code)
+    }
+
+    /// Leaves the reason in errno where it could not be made.
+    private static func isMade(_ path: String) -> Bool {
+        if isMadeAlone(path) { return true }
+        guard errno == ENOENT, let parent = parent(of: path), isMade(parent) else { return false }
+        return isMadeAlone(path)
+    }
+
+    /// Another process that makes the same directory now is none the worse.
+    private static func isMadeAlone(_ path: String) -> Bool {
+        mkdir(path, 0o700) == 0 || (errno == EEXIST && isDirectory(path))
     }
 
     /// Makes the directory that `path` lies in.

@@ -16,6 +16,7 @@ package final class ListeningSocket {
     package let path: String
 
     private let claim: Claim?
+    private var isListening = true
 
     /// What is held of the path, and which file there is ours.
     private struct Claim {
@@ -71,11 +72,17 @@ package final class ListeningSocket {
         claim = nil
     }
 
+    /// Refuses who connects from now on; the path stays ours.
+    package func stopListening() {
+        if isListening { Glibc.close(descriptor) }
+        isListening = false
+    }
+
     /// Stops listening, removes the socket file if it is still the one that was made here, and gives up the claim.
     package func close() {
-        // Order matters: the lock goes last, so that nobody replaces the file between the look and the unlink.
-        Glibc.close(descriptor)
+        stopListening()
         guard let claim else { return }
+        // Order matters: the lock goes last, so that nobody replaces the file between the look and the unlink.
         if FileIdentity(of: path) == claim.file { unlink(path) }
         Glibc.close(claim.lock)
     }

@@ -121,10 +121,8 @@ package struct Verb: Sendable {
         }
 
         var place: Int {
-            Int(
-                truncatingIfNeeded: (low &* 0x9E37_79B9_7F4A_7C15 ^ high) &* 0xC2B2_AE3D_27D4_EB4F
-                    >> 56
-            )
+            let mixed = (low &* 0x9E37_79B9_7F4A_7C15 ^ high) &* 0xC2B2_AE3D_27D4_EB4F
+            return Int(truncatingIfNeeded: mixed >> 56)
         }
     }
 

@@ -16,6 +16,7 @@ enum CheckCommand {
         try check.run()
         try TextFile.write(check.log.text, to: path)
         print("keys \(check.keyCount)")
+        print("kept \(check.keptCount)")
         print("told \(check.log.told)")
     }
 }
@@ -25,6 +26,8 @@ private struct CrashCheck {
     let connection: Connection
     let plain: Bool
     private(set) var keyCount = 0
+    /// How many writes were done that nobody had an answer to.
+    private(set) var keptCount = 0
 
     init(log: CrashLog, connection: Connection, plain: Bool) {
         self.log = log
@@ -88,7 +91,7 @@ private struct CrashCheck {
     }
 
     /// The state after as many of the unanswered writes as the server had done.
-    private func settled(
+    private mutating func settled(
         _ number: Int,
         _ found: [String: Int]
     ) throws(BenchError) -> CrashLog.Writer {
@@ -107,6 +110,7 @@ private struct CrashCheck {
             let keys = unanswered[next - 1].keys(writer: number)
             if found[keys[0]] == writer.stamp { closest = writer }
         }
+        keptCount += next
         // A stamp is never used twice, not by a write that was lost either.
         writer.stamp = unanswered.last?.stamp ?? writer.stamp
         return writer

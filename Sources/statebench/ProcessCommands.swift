@@ -11,7 +11,9 @@ enum ReadyCommand {
         let start = MonotonicClock.wall
         let since = try options.number("since", standard: Int(start / 1000)) * 1000
         let deadline = start + UInt64(timeout) * 1_000_000_000
+        let pid = try options.number("pid", standard: 0)
         while !isAnswering(socket) {
+            if pid > 0, ProcessTable.hasEnded(pid) { throw .failed("process \(pid) has ended") }
             guard MonotonicClock.wall < deadline else {
                 throw .failed("no PONG from '\(socket)' in \(timeout) s")
             }
@@ -29,17 +31,31 @@ enum ReadyCommand {
     }
 }
 
+/// What the kernel says of processes.
+private enum ProcessTable {
+    /// `/proc/PID/stat` from the state on: proc_pid_stat(5), whose field n is the element n - 3.
+    static func fields(of pid: Int) -> [Substring] {
+        // The name before them may hold blanks and parentheses.
+        guard let text = TextFile.read("/proc/\(pid)/stat"), let end = text.lastIndex(of: ")")
+        else { return [] }
+        return text[text.index(after: end)...].split(separator: " ")
+    }
+
+    /// Whether it is gone, or only waited for.
+    static func hasEnded(_ pid: Int) -> Bool {
+        let state = fields(of: pid).first
+        return state == nil || state == "Z"
+    }
+}
+
 /// Processor time and memory of a process, from /proc.
 enum SampleCommand {
     static func run(_ options: Options) throws(BenchError) {
         let pid = try options.number("pid", standard: 0)
-        guard let text = TextFile.read("/proc/\(pid)/stat"), let end = text.lastIndex(of: ")")
-        else { throw .failed("there is no process \(pid)") }
-        // Counted from after the command's name, which may hold blanks: proc_pid_stat(5).
-        let fields = text[text.index(after: end)...].split(separator: " ")
+        let fields = ProcessTable.fields(of: pid)
         guard fields.count > 21, let user = Int(fields[11]), let system = Int(fields[12]),
             let pages = Int(fields[21])
-        else { throw .failed("/proc/\(pid)/stat reads '\(text)'") }
+        else { throw .failed("there is no process \(pid)") }
         print("cpu_ticks \(user + system)")
         print("cpu_us \((user + system) * (1_000_000 / sysconf(Int32(_SC_CLK_TCK))))")
         print("rss_bytes \(pages * sysconf(Int32(_SC_PAGESIZE)))")

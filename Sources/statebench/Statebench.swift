@@ -20,7 +20,9 @@ enum Statebench {
           --seed N           (1)
 
         ready    waits for the first PONG and prints how long it took
-          --socket PATH --since MICROSECONDS (of the wall clock) --timeout SECONDS (60)
+          --socket PATH --timeout SECONDS (60)
+          --since MICROSECONDS   of the wall clock, from when to count
+          --pid PID          the server: no use in waiting once it has ended
         sample   prints processor time and resident memory of a process
           --pid PID
         spawn    runs a command again and again and prints the median of its time from start to end

@@ -1,7 +1,6 @@
 import CLinux
 import Glibc
 import StateEngine
-import StateSQLite
 import StateServer
 import StateWire
 
@@ -32,21 +31,25 @@ struct Daemon {
         // are; they go last, so that nobody else serves there before the values are safe.
         let sockets = try claimSockets()
         defer { for socket in sockets { socket.close() } }
-        let directory = options.isMemory ? nil : try DataDirectory.prepare(options)
+        let places = sockets.map(\.path).joined(separator: " and ")
+        let chosen = try ChosenBacking(options)
         let start = ContinuousClock.now
         let keyspace = try LoadingNotice.during(notifier) { () throws(StateError) in
-            try LocalKeyspace(backing: makeBacking(directory))
+            try LocalKeyspace(backing: chosen.backing)
         }
         defer { keyspace.close() }
         let loadTime = start.duration(to: .now)
-        let server = Server(keyspace: keyspace, options: serverOptions())
+        let server = Server(keyspace: keyspace, options: serverOptions()) {
+            [("socket", places)] + chosen.report()
+        }
         for socket in sockets { server.listen(on: socket.descriptor) }
         return server.run(
             signals: signals,
-            onReady: {
-                announce(sockets, keyspace, from: directory ?? "memory", loadTime)
-            },
-            onStopping: { notifier?.send("STOPPING=1", "STATUS=Stopping") }
+            onReady: { announce(places, keyspace, from: chosen.name, loadTime) },
+            onStopping: {
+                notifier?.send("STOPPING=1", "STATUS=Stopping")
+                for socket in sockets { socket.stopListening() }
+            }
         )
     }
 
@@ -65,10 +68,6 @@ struct Daemon {
         return sockets
     }
 
-    private func makeBacking(_ directory: String?) -> any Backing {
-        directory.map { SQLiteBacking(directory: $0) } ?? MemoryBacking()
-    }
-
     private func serverOptions() -> ServerOptions {
         var server = ServerOptions(version: Version.current) { [log] level, message in
             log.write(level, message)
@@ -79,12 +78,11 @@ struct Daemon {
 
     /// Says that clients are served from now on.
     private func announce(
-        _ sockets: [ListeningSocket],
+        _ places: String,
         _ keyspace: LocalKeyspace,
         from store: String,
         _ loadTime: Duration
     ) {
-        let places = sockets.map(\.path).joined(separator: " and ")
         notifier?.send("READY=1", "STATUS=Serving \(keyspace.keyCount) keys on \(places)")
         let milliseconds = loadTime / .milliseconds(1)
         log.write(

@@ -1,16 +1,17 @@
+import StateTestSupport
 import Testing
 
 /// The command line of the daemon.
 struct StartupOptionTests {
     @Test func `--help teaches by example`() throws {
-        let program = try Program([Build.stated, "--help"])
+        let program = try Program([builtProgram("stated"), "--help"])
         #expect(try program.end() == 0)
         #expect(program.output == manual)
         #expect(program.errors.isEmpty)
     }
 
     @Test func `--version is one line`() throws {
-        let program = try Program([Build.stated, "--version"])
+        let program = try Program([builtProgram("stated"), "--version"])
         #expect(try program.end() == 0)
         #expect(program.output == "stated 0.1.0\n")
     }
@@ -29,7 +30,7 @@ struct StartupOptionTests {
         (["--socket-mode", "0066"], "not '0066'"),
     ])
     func `an argument that makes no sense is named`(arguments: [String], reason: String) throws {
-        let program = try Program([Build.stated] + arguments)
+        let program = try Program([builtProgram("stated")] + arguments)
         #expect(try program.end() == 2)
         #expect(program.errors.hasPrefix("stated: error: "))
         #expect(program.errors.contains(reason))

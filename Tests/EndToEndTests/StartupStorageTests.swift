@@ -1,20 +1,21 @@
 import Glibc
+import StateTestSupport
 import Testing
 
 /// A data directory that cannot be used, and one that can.
 struct StartupStorageTests {
-    let scratch: Scratch
+    let scratch: TemporaryDirectory
     let socket: String
     let data: String
 
     init() throws {
-        scratch = try Scratch()
-        socket = scratch("s.sock")
-        data = scratch("data")
+        scratch = try TemporaryDirectory()
+        socket = scratch.path(of: "s.sock")
+        data = scratch.path(of: "data")
     }
 
     private func serving() throws -> Program {
-        let program = try Program([Build.stated, "--socket", socket, "--data", data])
+        let program = try Program([builtProgram("stated"), "--socket", socket, "--data", data])
         try program.waitForErrors(containing: " serves ")
         return program
     }
@@ -38,7 +39,7 @@ struct StartupStorageTests {
     // Root may write anywhere but where the kernel has no files to give: /sys, /proc.
     @Test(arguments: ["/sys/kernel", "/sys/stated", "/proc/self/stated/data"])
     func `a data directory that is not writable is refused by name`(directory: String) throws {
-        let program = try Program([Build.stated, "--socket", socket, "--data", directory])
+        let program = try Program([builtProgram("stated"), "--socket", socket, "--data", directory])
         #expect(try program.end() == 5)
         #expect(program.errors.hasPrefix("stated: error: "))
         #expect(program.errors.contains(directory))
@@ -47,16 +48,16 @@ struct StartupStorageTests {
 
     @Test func `a data directory that is a file is refused by name`() throws {
         try write([1, 2, 3], to: data)
-        let program = try Program([Build.stated, "--socket", socket, "--data", data])
+        let program = try Program([builtProgram("stated"), "--socket", socket, "--data", data])
         #expect(try program.end() == 5)
         #expect(program.errors.contains("\(data) failed: Not a directory"))
-        #expect(try contents(of: data) == [1, 2, 3])
+        #expect(try readFile(data) == [1, 2, 3])
     }
 
     @Test func `data that a running daemon owns is refused with its pid`() throws {
         let owner = try serving()
-        let other = scratch("other.sock")
-        let program = try Program([Build.stated, "--socket", other, "--data", data])
+        let other = scratch.path(of: "other.sock")
+        let program = try Program([builtProgram("stated"), "--socket", other, "--data", data])
         #expect(try program.end() == 3)
         #expect(program.errors.contains(data))
         #expect(program.errors.contains("process \(owner.pid)\n"))
@@ -71,13 +72,13 @@ struct StartupStorageTests {
         #expect(try writer.end() == 0)
         // The format is SQLite's user_version: https://www.sqlite.org/fileformat2.html#user_version_number
         let database = data + "/stated.db"
-        var bytes = try contents(of: database)
+        var bytes = try readFile(database)
         bytes.replaceSubrange(60..<64, with: [0, 0, 0, 99])
         try write(bytes, to: database)
-        let program = try Program([Build.stated, "--socket", socket, "--data", data])
+        let program = try Program([builtProgram("stated"), "--socket", socket, "--data", data])
         #expect(try program.end() == 5)
         #expect(program.errors.contains("\(database) has format 99"))
-        #expect(try contents(of: database) == bytes)
+        #expect(try readFile(database) == bytes)
         #expect(fileStatus(socket) == nil)
     }
 }

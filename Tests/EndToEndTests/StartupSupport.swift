@@ -1,48 +1,8 @@
 import Glibc
 import Testing
 
-/// A directory of one test, gone with it.
-final class Scratch {
-    let path: String
-
-    /// Makes it.
-    ///
-    /// - Parameter isOpen: Whether another user may come in.
-    /// - Throws: where it cannot be made.
-    init(isOpen: Bool = false) throws {
-        var template = Array("/tmp/stated-test-XXXXXX".utf8CString)
-        path = try #require(mkdtemp(&template).map { String(cString: $0) })
-        if isOpen { chmod(path, 0o755) }
-    }
-
-    deinit { Scratch.removeTree(path) }
-
-    private static func removeTree(_ path: String) {
-        if let directory = opendir(path) {
-            while let entry = readdir(directory) {
-                let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-                }
-                let child = path + "/" + name
-                guard name != ".", name != "..", let status = fileStatus(child) else { continue }
-                if status.st_mode & S_IFMT == S_IFDIR { removeTree(child) } else { unlink(child) }
-            }
-            closedir(directory)
-        }
-        rmdir(path)
-    }
-
-    func callAsFunction(_ name: String) -> String { path + "/" + name }
-}
-
-/// What was built, and where the sources are.
-enum Build {
-    /// The directory of the package.
-    static let root = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
-
-    /// The daemon, beside the tests' own bundle.
-    static var stated: String { root + "/.build/release/stated" }
-}
+/// The directory of the package.
+let packageRoot = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
 
 /// A connection that speaks inline commands, and a socket of the test's own.
 final class RawSocket {
@@ -117,17 +77,6 @@ final class RawSocket {
 func fileStatus(_ path: String) -> stat? {
     var status = stat()
     return lstat(path, &status) == 0 ? status : nil
-}
-
-/// The bytes of a small file.
-func contents(of path: String) throws -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    try #require(descriptor >= 0, "\(path) cannot be opened")
-    defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: 1 << 20)
-    let count = read(descriptor, &bytes, bytes.count)
-    try #require(count >= 0 && count < bytes.count, "\(path) cannot be read, or is not small")
-    return Array(bytes[..<count])
 }
 
 /// Makes or replaces a small file.

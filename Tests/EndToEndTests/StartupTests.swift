@@ -1,14 +1,15 @@
 import Glibc
+import StateTestSupport
 import Testing
 
 /// How the daemon begins and ends: what it claims, what it refuses, what it leaves.
 struct StartupTests {
-    let scratch: Scratch
+    let scratch: TemporaryDirectory
     let socket: String
 
     init() throws {
-        scratch = try Scratch()
-        socket = scratch("s.sock")
+        scratch = try TemporaryDirectory()
+        socket = scratch.path(of: "s.sock")
     }
 
     /// A daemon without storage that answers.
@@ -16,14 +17,17 @@ struct StartupTests {
         _ arguments: String...,
         environment: [String: String] = [:]
     ) throws -> Program {
-        let program = try Program([Build.stated, "--memory"] + arguments, environment: environment)
+        let program = try Program(
+            [builtProgram("stated"), "--memory"] + arguments,
+            environment: environment
+        )
         try program.waitForErrors(containing: " serves ")
         return program
     }
 
     /// What a daemon that cannot begin says, and its exit code.
     private func refusal(_ arguments: String...) throws -> (code: Int32, message: String) {
-        let program = try Program([Build.stated] + arguments)
+        let program = try Program([builtProgram("stated")] + arguments)
         return (try program.end(), program.errors)
     }
 
@@ -46,14 +50,14 @@ struct StartupTests {
     }
 
     @Test func `only the owner may connect, unless a mode says otherwise`() throws {
-        let shared = scratch("shared/deep/s.sock")
+        let shared = scratch.path(of: "shared/deep/s.sock")
         let own = try serving("--socket", socket)
         let other = try serving("--socket", shared, "--socket-mode", "0660")
         defer { _ = (own, other) }
         #expect(fileStatus(socket)?.st_mode == S_IFSOCK | 0o600)
         #expect(fileStatus(shared)?.st_mode == S_IFSOCK | 0o660)
-        #expect(fileStatus(scratch("shared"))?.st_mode == S_IFDIR | 0o700)
-        #expect(fileStatus(scratch("shared/deep"))?.st_mode == S_IFDIR | 0o700)
+        #expect(fileStatus(scratch.path(of: "shared"))?.st_mode == S_IFDIR | 0o700)
+        #expect(fileStatus(scratch.path(of: "shared/deep"))?.st_mode == S_IFDIR | 0o700)
     }
 
     @Test func `a second daemon on the same socket is refused with the pid of the first`() throws {
@@ -94,7 +98,7 @@ struct StartupTests {
         let (code, message) = try refusal("--memory", "--socket", socket)
         #expect(code == 2)
         #expect(message.contains("\(socket) is there and is no socket"))
-        #expect(try contents(of: socket) == Array("precious".utf8))
+        #expect(try readFile(socket) == Array("precious".utf8))
     }
 
     @Test func `what replaced the socket file meanwhile is not removed at the end`() throws {
@@ -103,11 +107,13 @@ struct StartupTests {
         try write(Array("theirs".utf8), to: socket)
         daemon.send(SIGTERM)
         #expect(try daemon.end() == 0)
-        #expect(try contents(of: socket) == Array("theirs".utf8))
+        #expect(try readFile(socket) == Array("theirs".utf8))
     }
 
     @Test func `a socket path of 107 bytes is served, one of 108 is refused by name`() throws {
-        let longest = scratch(String(repeating: "x", count: 107 - scratch.path.utf8.count - 1))
+        let longest = scratch.path(
+            of: String(repeating: "x", count: 107 - scratch.path.utf8.count - 1)
+        )
         let daemon = try serving("--socket", longest)
         try RawSocket.connected(to: longest).ask("PING", awaiting: "+PONG\r\n")
         daemon.send(SIGTERM)
@@ -141,7 +147,7 @@ struct StartupTests {
     @Test func `the journal gets the level as a number`() throws {
         let pipe = try Pipe()
         let daemon = try Program(
-            [Build.stated, "--memory", "--socket", socket],
+            [builtProgram("stated"), "--memory", "--socket", socket],
             environment: ["JOURNAL_STREAM": pipe.identity],
             errorPipe: pipe
         )

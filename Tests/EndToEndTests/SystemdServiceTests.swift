@@ -1,20 +1,22 @@
 import Glibc
+import StateTestSupport
 import Testing
 
 /// The protocols of the service manager, spoken by the daemon.
 struct SystemdServiceTests {
-    let scratch: Scratch
+    let scratch: TemporaryDirectory
     let socket: String
 
     init() throws {
-        scratch = try Scratch()
-        socket = scratch("s.sock")
+        scratch = try TemporaryDirectory()
+        socket = scratch.path(of: "s.sock")
     }
 
     /// The daemon behind systemd's own socket activation, which starts it for the first connection.
     private func activated(_ arguments: String...) throws -> Program {
         let program = try Program(
-            ["systemd-socket-activate", "-l", socket, Build.stated, "--memory"] + arguments
+            ["systemd-socket-activate", "-l", socket, builtProgram("stated"), "--memory"]
+                + arguments
         )
         try program.waitForErrors(containing: "Listening on")
         return program
@@ -27,7 +29,7 @@ struct SystemdServiceTests {
         let inode = fileStatus(socket)?.st_ino
         let client = try RawSocket.connected(to: socket)
         try client.ask("PING", awaiting: "+PONG\r\n")
-        #expect(program.errors.contains(" serves \(socket): "))
+        try program.waitForErrors(containing: " serves \(socket): ")
         program.send(SIGTERM)
         #expect(try program.end() == 0)
         #expect(fileStatus(socket)?.st_ino == inode)
@@ -35,7 +37,7 @@ struct SystemdServiceTests {
     }
 
     @Test func `an explicit socket is served beside the inherited one`() throws {
-        let own = scratch("own.sock")
+        let own = scratch.path(of: "own.sock")
         let program = try activated("--socket", own)
         try RawSocket.connected(to: socket).ask("PING", awaiting: "+PONG\r\n")
         try RawSocket.connected(to: own).ask("PING", awaiting: "+PONG\r\n")
@@ -46,7 +48,8 @@ struct SystemdServiceTests {
     }
 
     @Test func `an inherited descriptor that is no listening socket is refused`() throws {
-        let script = "exec 3</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \(Build.stated) --memory"
+        let script =
+            "exec 3</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \(builtProgram("stated")) --memory"
         let program = try Program(["sh", "-c", script])
         #expect(try program.end() == 2)
         #expect(program.errors.contains("descriptor 3 is no Unix stream socket that listens"))
@@ -55,7 +58,7 @@ struct SystemdServiceTests {
     @Test func `sockets for another process are not taken`() throws {
         let environment = ["LISTEN_FDS": "1", "LISTEN_PID": "1"]
         let program = try Program(
-            [Build.stated, "--memory", "--socket", socket],
+            [builtProgram("stated"), "--memory", "--socket", socket],
             environment: environment
         )
         try program.waitForErrors(containing: " serves \(socket): ")
@@ -65,15 +68,18 @@ struct SystemdServiceTests {
 
     @Test(arguments: [false, true])
     func `READY comes when the values answer, STOPPING before the end`(isAbstract: Bool) throws {
-        let place = (isAbstract ? "@" : "") + scratch("notify")
+        let place = (isAbstract ? "@" : "") + scratch.path(of: "notify")
         let manager = try RawSocket.bound(to: place, isDatagram: true)
-        let options = ["--socket", socket, "--data", scratch("data")]
-        let writer = try Program([Build.stated] + options)
+        let options = ["--socket", socket, "--data", scratch.path(of: "data")]
+        let writer = try Program([builtProgram("stated")] + options)
         try RawSocket.connected(to: socket).ask("SET audio/volume 0.7", awaiting: "+OK\r\n")
         writer.send(SIGTERM)
         #expect(try writer.end() == 0)
 
-        let daemon = try Program([Build.stated] + options, environment: ["NOTIFY_SOCKET": place])
+        let daemon = try Program(
+            [builtProgram("stated")] + options,
+            environment: ["NOTIFY_SOCKET": place]
+        )
         var notice = try manager.receive()
         #expect(notice == "EXTEND_TIMEOUT_USEC=30000000\nSTATUS=Loading the values")
         while !notice.hasPrefix("READY=1\n") {
@@ -89,10 +95,10 @@ struct SystemdServiceTests {
     }
 
     @Test func `a daemon that cannot load never says that it is ready`() throws {
-        let manager = try RawSocket.bound(to: scratch("notify"), isDatagram: true)
+        let manager = try RawSocket.bound(to: scratch.path(of: "notify"), isDatagram: true)
         let daemon = try Program(
-            [Build.stated, "--socket", socket, "--data", "/sys/kernel"],
-            environment: ["NOTIFY_SOCKET": scratch("notify")]
+            [builtProgram("stated"), "--socket", socket, "--data", "/sys/kernel"],
+            environment: ["NOTIFY_SOCKET": scratch.path(of: "notify")]
         )
         #expect(try daemon.end() == 5)
         var waiting = pollfd(fd: manager.descriptor, events: Int16(POLLIN), revents: 0)
@@ -103,8 +109,8 @@ struct SystemdServiceTests {
 
     @Test func `a manager that does not listen does not keep it from serving`() throws {
         let daemon = try Program(
-            [Build.stated, "--memory", "--socket", socket],
-            environment: ["NOTIFY_SOCKET": scratch("nobody")]
+            [builtProgram("stated"), "--memory", "--socket", socket],
+            environment: ["NOTIFY_SOCKET": scratch.path(of: "nobody")]
         )
         try daemon.waitForErrors(containing: " serves ")
         try RawSocket.connected(to: socket).ask("PING", awaiting: "+PONG\r\n")
@@ -118,7 +124,7 @@ struct SystemdServiceTests {
         let client = try RawSocket.connected(to: socket)
         try client.ask("SET audio/volume 0.7", awaiting: "+OK\r\n")
         let command =
-            String(decoding: try contents(of: "/proc/self/comm"), as: UTF8.self)
+            String(decoding: try readFile("/proc/self/comm"), as: UTF8.self)
             .split(separator: "\n").first ?? ""
         let writer = "\(getuid()):\(getgid()):\(getpid()):\(command):"
         let reply = try client.ask("STATE.GET audio/volume", awaiting: "durability")

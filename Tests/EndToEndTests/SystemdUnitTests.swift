@@ -1,21 +1,22 @@
 import Glibc
+import StateTestSupport
 import Testing
 
 /// The unit files: what systemd itself says of them.
 struct SystemdUnitTests {
-    private let scratch: Scratch
-    private let units = Build.root + "/config/systemd"
+    private let scratch: TemporaryDirectory
+    private let units = packageRoot + "/config/systemd"
 
-    init() throws { scratch = try Scratch() }
+    init() throws { scratch = try TemporaryDirectory() }
 
     /// Copies of the units of `kind`, which start what was built here.
     private func runnableUnits(_ kind: String) throws -> [String] {
         try ["stated.socket", "stated.service"].map { name in
-            let text = String(decoding: try contents(of: "\(units)/\(kind)/\(name)"), as: UTF8.self)
+            let text = String(decoding: try readFile("\(units)/\(kind)/\(name)"), as: UTF8.self)
             let copy = text.split(separator: "/usr/bin/stated", omittingEmptySubsequences: false)
-                .joined(separator: Build.stated)
-            try write(Array(copy.utf8), to: scratch(name))
-            return scratch(name)
+                .joined(separator: builtProgram("stated"))
+            try write(Array(copy.utf8), to: scratch.path(of: name))
+            return scratch.path(of: name)
         }
     }
 
@@ -26,7 +27,7 @@ struct SystemdUnitTests {
     }
 
     @Test func `systemd-analyze verify has nothing to say of the user units`() throws {
-        let runtime = scratch("runtime")
+        let runtime = scratch.path(of: "runtime")
         try #require(mkdir(runtime, 0o700) == 0)
         let program = try Program(
             ["systemd-analyze", "--user", "verify"] + runnableUnits("user"),
@@ -38,7 +39,7 @@ struct SystemdUnitTests {
 
     @Test func `verify does complain of a unit that is wrong`() throws {
         let paths = try runnableUnits("system")
-        let service = try contents(of: paths[1]) + Array("\n[Service]\nRestrat=always\n".utf8)
+        let service = try readFile(paths[1]) + Array("\n[Service]\nRestrat=always\n".utf8)
         try write(service, to: paths[1])
         let program = try Program(["systemd-analyze", "verify"] + paths)
         _ = try program.end()
@@ -59,7 +60,7 @@ struct SystemdUnitTests {
 
     @Test(arguments: ["PrivateUsers", "ProtectProc", "ProcSubset", "RuntimeDirectory"])
     func `nothing hides who a peer is, or deletes the socket`(setting: String) throws {
-        let service = try contents(of: units + "/system/stated.service")
+        let service = try readFile(units + "/system/stated.service")
         let lines = String(decoding: service, as: UTF8.self).split(separator: "\n")
         #expect(lines.contains("ExecStart=/usr/bin/stated"))
         #expect(!lines.contains { $0.hasPrefix(setting) })
@@ -67,7 +68,7 @@ struct SystemdUnitTests {
 
     @Test(.enabled(if: geteuid() == 0, "files of other owners are made by root only"))
     func `the user, its group and the socket's directory are made`() throws {
-        try #require(mkdir(scratch("etc"), 0o755) == 0)
+        try #require(mkdir(scratch.path(of: "etc"), 0o755) == 0)
         let users = try Program([
             "systemd-sysusers", "--root=" + scratch.path, units + "/sysusers.d/stated.conf",
         ])
@@ -77,9 +78,9 @@ struct SystemdUnitTests {
             units + "/tmpfiles.d/stated.conf",
         ])
         #expect(try files.end() == 0, "\(files.errors)")
-        let groups = String(decoding: try contents(of: scratch("etc/group")), as: UTF8.self)
+        let groups = String(decoding: try readFile(scratch.path(of: "etc/group")), as: UTF8.self)
         let group = try #require(groups.split(separator: "\n").first { $0.hasPrefix("stated:") })
-        let directory = try #require(fileStatus(scratch("run/stated")))
+        let directory = try #require(fileStatus(scratch.path(of: "run/stated")))
         #expect(directory.st_mode == S_IFDIR | 0o750)
         #expect(directory.st_uid == 0)
         #expect(group.split(separator: ":").contains("\(directory.st_gid)"))

@@ -1,0 +1,83 @@
+import Glibc
+import StateEngine
+import StateSQLite
+import Testing
+
+/// Single bits that a disk turned over.
+struct DamageTests {
+    let store: TemporaryStore
+
+    init() throws { store = try TemporaryStore() }
+
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `a flipped bit is refused by name, or changes nothing`(seed: UInt64) throws {
+        var changes = sampleChanges(150)
+        for index in stride(from: 0, to: 150, by: 10) {
+            changes[index].value = [UInt8](repeating: UInt8(index), count: 3_000)
+        }
+        try store.fill(changes)
+        let whole = try readFile(store.database)
+        let expected = try store.contents()
+        var numbers = SplitMix(state: seed)
+        for _ in 0..<50 {
+            var bytes = whole
+            let page = Int.random(in: 0..<whole.count / 4_096, using: &numbers)
+            // Every other one where pages say how many cells they have and where.
+            let span = Bool.random(using: &numbers) ? 4_096 : 32
+            let place = page * 4_096 + Int.random(in: 0..<span, using: &numbers)
+            let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
+            bytes[place] ^= bit
+            try check(bytes, expected, "byte \(place), bit mask \(bit)")
+        }
+    }
+
+    private func check(_ bytes: [UInt8], _ expected: Contents, _ comment: Comment) throws {
+        unlink(store.log)
+        unlink(store.database + "-shm")
+        try write(bytes, to: store.database)
+        do {
+            let found = try store.contents()
+            #expect(found == expected, comment)
+        } catch let error as StateError {
+            #expect(error.message.contains(store.database), comment)
+            #expect(
+                [.corrupt, .newerFormat, .storage].contains(error.code),
+                "\(comment): \(error)"
+            )
+            #expect(try readFile(store.database) == bytes, comment)
+        }
+    }
+
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `a flipped bit after a crash is refused, or costs at most the log's tail`(
+        seed: UInt64
+    ) throws {
+        try store.fill(sampleChanges(60))
+        do {
+            let backing = store.backing()
+            _ = try backing.load { _ in }
+            for change in sampleChanges(60, from: 61) {
+                try BuiltBatch([change]).commit(to: backing)
+            }
+        }
+        let database = try readFile(store.database)
+        let log = try readFile(store.log)
+        let all = (sampleChanges(60) + sampleChanges(60, from: 61)).map(\.revision)
+        var numbers = SplitMix(state: seed)
+        for _ in 0..<15 {
+            var damaged = log
+            let place = Int.random(in: 0..<60 * 4_120, using: &numbers)
+            damaged[place] ^= UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
+            try write(database, to: store.database)
+            try write(damaged, to: store.log)
+            unlink(store.database + "-shm")
+            do {
+                let found = try store.contents().changes.map(\.plain.revision)
+                #expect(found.count >= 60 && all.starts(with: found), "byte \(place)")
+            } catch let error as StateError {
+                #expect(error.code == .corrupt, "byte \(place): \(error)")
+                #expect(try readFile(store.log) == damaged, "byte \(place)")
+            }
+        }
+    }
+}

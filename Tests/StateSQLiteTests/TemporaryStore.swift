@@ -1,0 +1,199 @@
+import CSQLite
+import Glibc
+import StateEngine
+import StateSQLite
+
+/// A data directory of a test's own; it goes with this object.
+final class TemporaryStore {
+    let directory: String
+    var database: String { directory + "/stated.db" }
+    var log: String { database + "-wal" }
+
+    init() throws {
+        var template = Array("/tmp/state-sqlite-XXXXXX".utf8CString)
+        guard let made = mkdtemp(&template) else { throw TestFailure("mkdtemp: errno \(errno)") }
+        directory = String(cString: made) + "/data"
+    }
+
+    deinit {
+        let parent = String(directory.dropLast("/data".count))
+        for folder in [directory, parent] {
+            for name in names(in: folder) { unlink(folder + "/" + name) }
+            rmdir(folder)
+        }
+    }
+
+    /// A backing whose log is small.
+    func backing(_ adjust: (inout LogLimits) -> Void = { _ in }) -> SQLiteBacking {
+        var limits = LogLimits()
+        limits.checkpointByteCount = 256 << 10
+        limits.keptByteCount = 512 << 10
+        adjust(&limits)
+        return SQLiteBacking(directory: directory, logLimits: limits)
+    }
+
+    /// Commits `changes`, one transaction each, and stops cleanly.
+    func fill(_ changes: [BuiltBatch.Change]) throws {
+        let backing = backing()
+        _ = try backing.load { _ in }
+        try BuiltBatch(changes).commit(to: backing)
+        backing.close()
+    }
+
+    /// Everything that a start reads back.
+    func contents() throws -> Contents {
+        let backing = backing()
+        let contents = try Contents(of: backing)
+        backing.close()
+        return contents
+    }
+
+    /// Copies all files into another directory, as `cp -r` does.
+    func copy(to other: TemporaryStore) throws {
+        mkdir(other.directory, 0o700)
+        for name in names(in: directory) {
+            try write(try readFile(directory + "/" + name), to: other.directory + "/" + name)
+        }
+    }
+}
+
+/// What a start of a store reads back.
+struct Contents: Equatable {
+    var loaded: LoadedStore
+    var changes: [Change] = []
+
+    struct Change: Hashable {
+        var plain: BuiltBatch.Change
+        var expires: Int64?
+    }
+
+    init(of backing: SQLiteBacking) throws {
+        var changes: [Change] = []
+        loaded = try backing.load { changes.append(Change($0)) }
+        self.changes = changes
+    }
+}
+
+extension Contents.Change {
+    init(_ change: borrowing StoredChange) {
+        plain = BuiltBatch.Change(
+            revision: change.revision,
+            ordinal: change.ordinal,
+            key: Array(change.key),
+            value: change.value.map { Array($0) },
+            created: change.created,
+            owner: change.owner,
+            version: change.version,
+            time: change.time,
+            cause: Array(change.cause),
+            previousRevision: change.previousRevision,
+            previousOrdinal: change.previousOrdinal
+        )
+        expires = change.expires
+    }
+}
+
+/// `count` changes, one revision each, to keys that repeat after 20; every seventh is a delete.
+func sampleChanges(_ count: Int, from first: Int64 = 1) -> [BuiltBatch.Change] {
+    (0..<Int64(count)).map { index in
+        BuiltBatch.Change(
+            revision: first + index,
+            key: Array("key/\(index % 20)".utf8),
+            value: index % 7 == 6 ? nil : Array("value \(index)".utf8),
+            created: first + index % 20,
+            owner: 1_000,
+            version: index / 20 + 1,
+            time: 1_700_000_000_000 + index,
+            cause: Array("1000:1000:4242:editor:".utf8),
+            previousRevision: index < 20 ? 0 : first + index - 20
+        )
+    }
+}
+
+struct TestFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+func names(in directory: String) -> [String] {
+    guard let stream = opendir(directory) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+        let name = withUnsafeBytes(of: entry.pointee.d_name) {
+            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+}
+
+func readFile(_ path: String) throws -> [UInt8] {
+    let descriptor = open(path, O_RDONLY)
+    guard descriptor >= 0 else { throw TestFailure("\(path): errno \(errno)") }
+    defer { close(descriptor) }
+    var status = stat()
+    fstat(descriptor, &status)
+    var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+    guard read(descriptor, &bytes, bytes.count) == bytes.count else {
+        throw TestFailure("\(path): short read")
+    }
+    return bytes
+}
+
+/// Replaces what is in the file, which stays the same file.
+func write(_ bytes: [UInt8], to path: String) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    guard descriptor >= 0 else { throw TestFailure("\(path): errno \(errno)") }
+    defer { close(descriptor) }
+    guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
+        throw TestFailure("\(path): short write")
+    }
+}
+
+/// A person with the `sqlite3` shell.
+final class Stranger {
+    private var handle: OpaquePointer?
+
+    init(_ path: String) throws {
+        guard sqlite3_open(path, &handle) == SQLITE_OK else { throw TestFailure("open \(path)") }
+    }
+
+    deinit { sqlite3_close(handle) }
+
+    /// Runs a statement and returns its rows as text.
+    @discardableResult
+    func run(_ sql: String) throws -> [[String?]] {
+        var statement: OpaquePointer?
+        guard sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK else {
+            throw TestFailure(String(cString: sqlite3_errmsg(handle)))
+        }
+        defer { sqlite3_finalize(statement) }
+        var rows: [[String?]] = []
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_DONE: return rows
+            case SQLITE_ROW:
+                rows.append(
+                    (0..<sqlite3_column_count(statement)).map { column in
+                        sqlite3_column_text(statement, column).map { String(cString: $0) }
+                    }
+                )
+            default: throw TestFailure(String(cString: sqlite3_errmsg(handle)))
+            }
+        }
+    }
+}
+
+/// Numbers that are the same in every run.
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+}
