@@ -1,0 +1,207 @@
+import StateEngine
+import StateServer
+import StateTestSupport
+import StateWire
+import Testing
+
+/// Law 5, bounded: what a client does that does not read, or does not end what it sends, or a disk that stalls.
+struct BoundTests {
+    private func value(_ byteCount: Int) -> String { String(repeating: "v", count: byteCount) }
+
+    // MARK: A disk that stalls
+
+    @Test func `uncommitted changes at their limit pause writers, not readers`() throws {
+        let backing = HeldBacking(isHeld: false)
+        let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 10_000 }
+        let (writer, other, reader) = try (server.connect(), server.connect(), server.connect(3))
+        _ = try reader.ask("SET free 1")
+        backing.hold()
+        for number in 0..<20 { try writer.send("SET k\(number) \(value(1_000))", "PING") }
+        try other.send("INCR n", "PING")
+        try server.catchUp()
+        let uncommitted = try #require(try reader.ask("STATE.STATUS")["uncommitted"]?.integerValue)
+        #expect((10_000...11_100).contains(uncommitted))
+        #expect(try other.arrived() == [])
+        #expect(try reader.ask("GET free") == .bulk([0x31]))
+        try reader.expect("> MULTI\n> GET free\n> EXEC\n+OK\n+QUEUED\n[\"1\"]")
+        // A transaction that writes waits at EXEC, and no sooner.
+        try reader.send("MULTI", "SET free 2", "EXEC")
+        try server.catchUp()
+        #expect(try reader.arrived().map(\.shown) == ["+OK", "+QUEUED"])
+
+        backing.open()
+        #expect(try writer.next(40) == (0..<20).flatMap { _ in [.simple("OK"), .simple("PONG")] })
+        #expect(try other.next(2) == [.integer(1), .simple("PONG")])
+        #expect(try reader.next() == .array([.simple("OK")]))
+        #expect(server.durable().count == 22)
+    }
+
+    @Test func `a writer that left while it was paused does not come back`() throws {
+        let backing = HeldBacking()
+        let server = try ServedKeyspace(backing) { $0.limits.queueByteCount = 10 }
+        let (writer, leaving) = try (server.connect(), server.connect())
+        try writer.send("SET a \(value(20))")
+        #expect(backing.held() != nil)
+        try leaving.send("SET b 1")
+        try server.catchUp()
+        leaving.socket.end()
+        try server.waitForClients(1)
+        backing.open()
+        #expect(try writer.next() == .simple("OK"))
+        #expect(try writer.ask("EXISTS b") == .integer(0))
+    }
+
+    @Test func `without storage a pause ends in the same breath`() throws {
+        let server = try ServedKeyspace {
+            $0.limits.queueByteCount = 100
+            $0.outputByteCount = 1_000
+        }
+        let peer = try server.connect(3)
+        let commands = (0..<200).flatMap { ["SET k\($0) \(value(60))", "GET k\($0)"] }
+        try peer.send(commands.map(Peer.words) + [Peer.words("STATE.WATCH /"), Peer.words("PING")])
+        let replies = try peer.next(402)
+        #expect(
+            replies.prefix(400).allSatisfy {
+                $0 == .simple("OK") || $0 == .bulk(Array(value(60).utf8))
+            }
+        )
+        #expect(replies.last == .simple("PONG"))
+    }
+
+    // MARK: A client that does not read
+
+    @Test func `a client that never reads costs no more than its output limit`() throws {
+        let limit = 1 << 20
+        let server = try ServedKeyspace { $0.outputByteCount = limit }
+        let (peer, other) = try (server.connect(), server.connect())
+        _ = try other.ask("SET k \(value(8 << 10))")
+        var requests = RequestWriter()
+        for _ in 0..<10_000 { requests.append(words: "GET", "k") }
+        var sent = 0
+        try server.waitUntil("a pause") {
+            let count = try peer.socket.sendAtOnce(requests.bytes[sent...])
+            sent += count
+            return count == 0
+        }
+        let line = try #require(
+            try other.ask("CLIENT LIST").textValue?.split(separator: "\n").first
+        )
+        let waiting = try #require(
+            line.split(separator: " ").first { $0.hasPrefix("omem=") }.flatMap {
+                Int($0.dropFirst(5))
+            }
+        )
+        #expect(waiting > limit / 2)
+        #expect(waiting <= limit + 9 << 10)
+        #expect(try other.ask("STRLEN k") == .integer(8 << 10))
+        // When it reads again, nothing is missing.
+        try peer.socket.send(Array(requests.bytes[sent...]))
+        for _ in 0..<10_000 { try #require(try peer.next() == .bulk(Array(value(8 << 10).utf8))) }
+        #expect(try peer.ask("PING") == .simple("PONG"))
+    }
+
+    @Test func `replies that are held count as output`() throws {
+        let backing = HeldBacking(isHeld: false)
+        let server = try ServedKeyspace(backing) { $0.outputByteCount = 10_000 }
+        let (peer, other) = try (server.connect(), server.connect(3))
+        _ = try peer.ask("SET k \(value(1_000))")
+        backing.hold()
+        try peer.send((0..<100).map { _ in Peer.words("STATE.APPLY 1 SET n 1") })
+        try peer.send((0..<1_000).map { _ in Peer.words("GET k") })
+        try server.catchUp()
+        let status = try #require(
+            try other.ask("CLIENT LIST").textValue?.split(separator: "\n").first
+        )
+        let waiting = status.split(separator: " ").first { $0.hasPrefix("omem=") }
+        let byteCount = try #require(waiting.flatMap { Int($0.dropFirst(5)) })
+        #expect((10_000...12_000).contains(byteCount))
+        backing.open()
+        _ = try peer.next(100)
+        for _ in 0..<1_000 { try #require(try peer.next() == .bulk(Array(value(1_000).utf8))) }
+    }
+
+    // MARK: A client that does not end what it sends
+
+    @Test func `input beyond its limit lets the largest go`() throws {
+        let server = try ServedKeyspace { $0.inputByteCount = 1 << 20 }
+        let peers = try (0..<4).map { _ in try server.connect() }
+        let head = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$600000\r\n"
+        for (peer, byteCount) in zip(peers, [200_000, 400_000, 300_000, 400_000]) {
+            try? peer.socket.send(head + value(byteCount))
+            try server.catchUp()
+        }
+        // The fourth crosses the limit with its first bytes; the second has the most by then.
+        #expect(
+            try peers[1].rest().map(\.shown)
+                == ["-LIMIT unparsed input of all clients is over 1048576 bytes"]
+        )
+        #expect(
+            server.log.current.contains { $0.hasPrefix("<4> ") && $0.contains("unparsed input") }
+        )
+        peers[3].socket.end()
+        try server.waitForClients(2)
+        for peer in [peers[0], peers[2]] {
+            let sent = peer === peers[0] ? 200_000 : 300_000
+            try peer.socket.send(value(600_000 - sent) + "\r\n")
+            #expect(try peer.next() == .simple("OK"))
+        }
+        #expect(try peers[0].ask("STRLEN k") == .integer(600_000))
+    }
+
+    // MARK: Many clients
+
+    @Test func `1,000 clients at once are served, and one more is refused`() throws {
+        ByteSocket.allow(2_500)
+        let server = try ServedKeyspace { $0.clientCount = 1_000 }
+        let peers = try (0..<1_000).map { _ in try server.connect() }
+        for (number, peer) in peers.enumerated() { try peer.send("INCR n", "ECHO \(number)") }
+        var counts: Set<Int64> = []
+        for (number, peer) in peers.enumerated() {
+            counts.insert(try peer.next().integerValue ?? 0)
+            try #require(try peer.next() == .bulk(Array(String(number).utf8)))
+        }
+        #expect(counts == Set(1...1_000))
+        let refused = try server.connect()
+        #expect(
+            try refused.rest().map(\.shown) == ["-LIMIT max number of clients reached: 1000"]
+        )
+        peers[7].socket.end()
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try server.connect().ask("PING") != .simple("PONG") {
+            try #require(ContinuousClock.now < deadline, "the place of who left is not given away")
+        }
+        #expect(try peers[8].ask("GET n") == .bulk(Array("1000".utf8)))
+    }
+}
+
+struct StoppingTests {
+    @Test func `stopping commits and answers what was accepted, and parses no more`() throws {
+        let backing = HeldBacking()
+        let server = try ServedKeyspace(backing)
+        let (writer, idle) = try (server.connect(), server.connect())
+        try writer.send("SET a 1", "GET a")
+        #expect(backing.held() != nil)
+        _ = try idle.ask("PING")
+        server.requestStop()
+        #expect(try idle.rest() == [])
+        try? writer.send("SET b 1")
+        backing.open()
+        #expect(try writer.rest().map(\.shown) == ["+OK", #""1""#])
+        server.stop()
+        #expect(backing.kept.map(\.key) == [Array("a".utf8)])
+        #expect(backing.isClosed)
+    }
+
+    @Test func `stopping answers a commit that fails with its error`() throws {
+        let backing = HeldBacking()
+        let server = try ServedKeyspace(backing)
+        let writer = try server.connect()
+        try writer.send("SET a 1", "PING")
+        #expect(backing.held() != nil)
+        server.requestStop()
+        backing.fail(StateError(.readOnly, "outcome unknown: EIO"))
+        #expect(try writer.rest().map(\.shown) == ["-READONLY outcome unknown: EIO", "+PONG"])
+        server.stop()
+        #expect(backing.kept == [])
+    }
+}

@@ -1,0 +1,123 @@
+import Glibc
+import StateClient
+
+/// A connected Unix socket that sends exactly what a test says, well-formed or not.
+///
+/// One thread at a time. Everything that waits has a deadline of 20 seconds, and says what it waited for.
+package final class ByteSocket {
+    private var descriptor: Int32
+    /// What arrived while bytes were sent.
+    private var arrivedBefore: [UInt8] = []
+
+    /// Connects.
+    package init(path: String) throws {
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw SystemFailure(call: "socket", errno) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let status = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard status == 0 else { throw SystemFailure(call: "connect to \(path)", errno) }
+    }
+
+    deinit { end() }
+
+    /// Closes the socket, as a process that ends does.
+    package func end() {
+        if descriptor >= 0 { close(descriptor) }
+        descriptor = -1
+    }
+
+    /// Says that nothing more will be sent.
+    package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// Raises this process's limit of open files, as far as it may be raised, to so many.
+    package static func allow(_ count: Int) {
+        let openFiles = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        var limit = rlimit()
+        getrlimit(openFiles, &limit)
+        limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, rlim_t(count)))
+        setrlimit(openFiles, &limit)
+    }
+
+    // MARK: Sending
+
+    /// Sends all bytes, and keeps what arrives meanwhile: a server whose replies nobody takes stops reading.
+    package func send(_ bytes: [UInt8]) throws {
+        var sent = 0
+        while true {
+            sent += try sendAtOnce(bytes[sent...])
+            guard sent < bytes.count else { return }
+            try wait(POLLIN | POLLOUT, for: "room for \(bytes.count - sent) bytes")
+            if let more = try receiveAtOnce() { arrivedBefore += more }
+        }
+    }
+
+    /// Sends all bytes of a text.
+    package func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    /// Sends as much as the socket takes now.
+    ///
+    /// - Returns: How many bytes.
+    @discardableResult
+    package func sendAtOnce(_ bytes: ArraySlice<UInt8>) throws -> Int {
+        let flags = Int32(MSG_NOSIGNAL | MSG_DONTWAIT)
+        let count = bytes.withUnsafeBytes {
+            Glibc.send(descriptor, $0.baseAddress, $0.count, flags)
+        }
+        if count >= 0 { return count }
+        guard errno == EAGAIN else { throw SystemFailure(call: "send", errno) }
+        return 0
+    }
+
+    // MARK: Receiving
+
+    /// Waits for bytes.
+    ///
+    /// - Returns: What came; nil at the end of the stream.
+    package func receive() throws -> [UInt8]? {
+        while true {
+            if let bytes = try receiveAtOnce() { return bytes.isEmpty ? nil : bytes }
+            try wait(POLLIN, for: "bytes")
+        }
+    }
+
+    /// What has arrived by now; nil where nothing has, empty at the end of the stream.
+    package func receiveAtOnce() throws -> [UInt8]? {
+        if !arrivedBefore.isEmpty {
+            defer { arrivedBefore = [] }
+            return arrivedBefore
+        }
+        var failure: Int32 = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: 256 << 10) { room, count in
+            let received = recv(descriptor, room.baseAddress, room.count, Int32(MSG_DONTWAIT))
+            failure = received < 0 ? errno : 0
+            count = max(0, received)
+        }
+        switch failure {
+        // A peer that closes with bytes unread resets the connection: an end like any other.
+        case 0, ECONNRESET: return bytes
+        case EAGAIN: return nil
+        default: throw SystemFailure(call: "recv", failure)
+        }
+    }
+
+    /// Receives until the stream ends.
+    package func receiveAll() throws -> [UInt8] {
+        var all: [UInt8] = []
+        while let bytes = try receive() { all += bytes }
+        return all
+    }
+
+    private func wait(_ events: Int32, for what: String) throws {
+        var waiting = pollfd(fd: descriptor, events: Int16(events), revents: 0)
+        let deadline = Deadline(after: .seconds(20))
+        while poll(&waiting, 1, deadline.millisecondsLeft) <= 0 {
+            guard !deadline.hasPassed else { throw SystemFailure("no \(what) within 20 s") }
+        }
+    }
+}
