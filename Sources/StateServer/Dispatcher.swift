@@ -46,7 +46,7 @@ final class Dispatcher {
         let start = connection.output.count
         core.observedRevision = 0
         do throws(StateError) {
-            let verb = try findVerb(arguments)
+            let verb = try findVerb(arguments, for: connection)
             if let reason = whatToWaitFor(verb, connection, core) { return .wait(reason) }
             connection.commandCount += 1
             if let transaction = connection.transaction, !Dispatcher.runsInside(verb) {
@@ -75,10 +75,17 @@ final class Dispatcher {
         flushes.add(connection)
     }
 
-    private func findVerb(_ arguments: Arguments) throws(StateError) -> Verb {
-        guard let verb = Verb.named(arguments[0]) else { throw unknownCommand(arguments) }
-        guard verb.accepts(argumentCount: arguments.count) else { throw wrongArity(verb) }
-        return verb
+    /// The verb, whose number of arguments fits; an open transaction does not survive one that does not.
+    private func findVerb(
+        _ arguments: Arguments,
+        for connection: Connection
+    )
+        throws(StateError) -> Verb
+    {
+        let verb = Verb.named(arguments[0])
+        if let verb, verb.accepts(argumentCount: arguments.count) { return verb }
+        refuseTransaction(of: connection)
+        throw verb.map(wrongArity) ?? unknownCommand(arguments)
     }
 
     /// In Redis's words, which clients look for.

@@ -73,6 +73,37 @@ struct TransactionTests {
         #expect(commits == [])
     }
 
+    @Test(arguments: [
+        ("FROBNICATE", "-ERR unknown command 'FROBNICATE', with args beginning with: "),
+        ("GET", "-ERR wrong number of arguments for 'get' command"),
+        ("SET a/ 1", "-ERR key 'a/' ends in '/', which is how a prefix is written, not a key"),
+        ("SET a 1 FOO", "-ERR syntax error"),
+        ("STATE.WATCH /", "-ERR 'state.watch' is not allowed in a transaction"),
+        ("HELLO 2", "-ERR 'hello' is not allowed in a transaction"),
+    ])
+    func `an error while queuing is EXECABORT`(command: String, refusal: String) throws {
+        try peer.expect(
+            """
+            > MULTI
+            > SET a 1
+            > \(command)
+            > SET b 1
+            > EXEC
+            +OK
+            +QUEUED
+            \(refusal)
+            +QUEUED
+            -EXECABORT Transaction discarded because of previous errors.
+            > MULTI
+            > EXISTS a b
+            > EXEC
+            +OK
+            +QUEUED
+            [0]
+            """
+        )
+    }
+
     @Test func `an argument over the limit while queuing is EXECABORT`() throws {
         let server = try ServedKeyspace { $0.limits.valueByteCount = 10 }
         try server.connect().expect(
