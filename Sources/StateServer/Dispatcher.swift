@@ -110,11 +110,18 @@ final class Dispatcher {
         if isWrite, core.uncommittedByteCount >= options.limits.queueByteCount {
             return .queueIsFull
         }
-        // Pushes of a new watch must not pass the reply that tells its number.
-        if verb.name == .stateWatch, queued == nil, !connection.held.isEmpty {
-            return .repliesAreHeld
+        return isAboutWatches(verb) && !connection.held.isEmpty ? .repliesAreHeld : nil
+    }
+
+    /// Whether the verb begins or ends watches.
+    ///
+    /// Pushes of a new watch must not pass the reply that tells its number, and what the connection wrote before is told
+    /// to a watch that ends.
+    private func isAboutWatches(_ verb: Verb) -> Bool {
+        switch verb.name {
+        case .stateWatch, .stateUnwatch, .hello, .reset: true
+        default: false
         }
-        return nil
     }
 
     // MARK: The table

@@ -147,4 +147,18 @@ struct HeldCommitTests {
             return keys.isSuperset(of: ["a", "b"])
         }
     }
+
+    @Test func `what was sent before UNWATCH, RESET or HELLO 2 is told before the watch ends`()
+        throws
+    {
+        for end in ["STATE.UNWATCH 1", "RESET", "HELLO 2"] {
+            let peer = try server.connect(3)
+            _ = try peer.ask("STATE.WATCH k")
+            try peer.send("SET k \(end.utf8.count)", end)
+            backing.release()
+            #expect(try peer.next().elements?.first?.textValue == "state.change", "\(end)")
+            #expect(try peer.next() == .simple("OK"))
+            #expect(try peer.next().errorText == nil)
+        }
+    }
 }
