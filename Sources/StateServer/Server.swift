@@ -139,7 +139,9 @@ package final class Server {
             return
         }
         guard let connection = registry.all[number] else { return }
-        if event.isHungUp {
+        // A client that has left may have sent commands before: they are read first, as long as they can be.
+        let mayRead = event.isReadable && connection.pause == nil && !connection.isEnding
+        if event.isHungUp, !mayRead {
             end(connection)
         } else {
             if event.isWritable { flushes.add(connection) }

@@ -193,6 +193,21 @@ struct BadInputTests {
         try expectUnharmed()
     }
 
+    @Test func `a client that leaves at once has its commands carried out`() throws {
+        let busy = try server.connect()
+        try server.catchUp()
+        try server.keyspace.withCore { _ in
+            // The loop stands at this one, and finds the other client when it has come and gone.
+            try busy.send("PING")
+            let socket = try ByteSocket(path: server.socketPath)
+            try socket.send("SET k 2\r\nSET l 3\r\n")
+            socket.end()
+        }
+        busy.socket.end()
+        try server.waitForClients(0)
+        #expect(server.durable() == ["k": "2", "l": "3"])
+    }
+
     @Test func `a client that ends its side is answered first`() throws {
         let peer = try server.connect()
         try peer.send("SET k 2", "GET k", "QUIT", "SET k 3")
