@@ -102,7 +102,7 @@ package struct Verb: Sendable {
         return table.find(packed)
     }
 
-    /// A name of at most 16 bytes in lower case, as two words.
+    /// A name of at most 16 bytes in lower case, as two words; none of them is zero, which fills the rest.
     private struct Packed: Equatable {
         var low: UInt64 = 0
         var high: UInt64 = 0
@@ -110,6 +110,7 @@ package struct Verb: Sendable {
         init?(_ name: Bytes) {
             guard name.count <= 16 else { return nil }
             for (index, byte) in name.enumerated() {
+                guard byte != 0 else { return nil }
                 let isUpper = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
                 let lower = UInt64(isUpper ? byte + 32 : byte)
                 if index < 8 {

@@ -149,6 +149,29 @@ struct BadInputTests {
         try expectUnharmed()
     }
 
+    @Test func `an unknown command is refused in Redis's words`() throws {
+        let peer = try server.connect()
+        #expect(
+            try peer.ask("FROBNICATE a b").errorText
+                == "ERR unknown command 'FROBNICATE', with args beginning with: 'a' 'b' "
+        )
+        #expect(
+            try peer.ask([[], []]).errorText
+                == "ERR unknown command '', with args beginning with: '' "
+        )
+        // A name is compared with all its bytes.
+        #expect(
+            try peer.ask([Array("GET\0".utf8), Array("k".utf8)]).errorText?
+                .hasPrefix("ERR unknown command 'GET") == true
+        )
+        // What would end the reply, or is no UTF-8, does not get into it.
+        #expect(
+            try peer.ask([Array("A\r\n+OK".utf8), [0xFF]]).errorText
+                == "ERR unknown command 'A  +OK', with args beginning with: '\u{FFFD}' "
+        )
+        #expect(try peer.ask("PING") == .simple("PONG"))
+    }
+
     @Test(arguments: [
         ("INCRBY k x", "ERR value is not an integer or out of range"),
         ("INCRBY k 9223372036854775807", "ERR increment or decrement would overflow"),
