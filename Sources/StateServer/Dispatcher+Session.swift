@@ -12,10 +12,13 @@ extension Dispatcher {
         throws(StateError)
     {
         switch command {
-        case .hello(let version, let client, let hasPassword):
-            guard !hasPassword else { throw Dispatcher.noPassword }
+        case .hello(let version, let client, let user):
+            if let user { try authenticate(user) }
             hello(version, client, connection, core)
-        case .authenticate: throw Dispatcher.noPassword
+        case .authenticate(let user):
+            guard let user else { throw Dispatcher.noPassword }
+            try authenticate(user)
+            connection.output.writeOK()
         case .ping(let message):
             if let message {
                 connection.output.writeBulk(message)
@@ -50,6 +53,16 @@ extension Dispatcher {
         "AUTH <password> called without any password configured for the default user. Are you sure "
             + "your configuration is correct?"
     )
+
+    /// As Redis does: its one user has no password, so that any will do.
+    private func authenticate(_ user: Bytes) throws(StateError) {
+        guard user.text == "default" else {
+            throw StateError(
+                StateError.Code("WRONGPASS"),
+                "invalid username-password pair or user is disabled."
+            )
+        }
+    }
 
     private func hello(
         _ version: Int64?,

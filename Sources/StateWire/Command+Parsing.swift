@@ -147,7 +147,7 @@ private func readConnectionCommand(_ verb: Verb, _ rest: Arguments) throws(State
     case .hello: return try readHello(rest)
     case .auth:
         guard rest.count <= 2 else { throw syntaxError() }
-        return .authenticate
+        return .authenticate(user: rest.count == 2 ? rest[0] : nil)
     case .echo: return .echo(rest[0])
     case .quit: return .quit
     case .reset: return .reset
@@ -176,7 +176,7 @@ private func unknownSubcommand(_ name: Bytes, of verb: String, known: String) ->
 
 private func readHello(_ arguments: Arguments) throws(StateError) -> Command {
     guard arguments.count > 0 else {
-        return .hello(version: nil, client: nil, hasPassword: false)
+        return .hello(version: nil, client: nil, user: nil)
     }
     guard let version = arguments[0].decimal else {
         throw StateError(.err, "Protocol version is not an integer or out of range")
@@ -185,11 +185,11 @@ private func readHello(_ arguments: Arguments) throws(StateError) -> Command {
         throw StateError(.noProtocol, "unsupported protocol version")
     }
     var client: Bytes?
-    var hasPassword = false
+    var user: Bytes?
     var index = 1
     while index < arguments.count {
         if arguments.isWord(index, "AUTH"), index + 2 < arguments.count {
-            hasPassword = true
+            user = arguments[index + 1]
             index += 3
         } else if arguments.isWord(index, "SETNAME"), index + 1 < arguments.count {
             client = try clientName(arguments[index + 1])
@@ -198,7 +198,7 @@ private func readHello(_ arguments: Arguments) throws(StateError) -> Command {
             throw syntaxError("in HELLO option \(StateError.quoted(arguments[index]))")
         }
     }
-    return .hello(version: version, client: client, hasPassword: hasPassword)
+    return .hello(version: version, client: client, user: user)
 }
 
 private func clientName(_ name: Bytes) throws(StateError) -> Bytes {

@@ -3,8 +3,9 @@ package import StateEngine
 /// A command whose name, number of arguments and types have been checked; its bytes are borrowed from the frame.
 package enum Command {
     // The connection.
-    case hello(version: Int64?, client: Bytes?, hasPassword: Bool)
-    case authenticate
+    case hello(version: Int64?, client: Bytes?, user: Bytes?)
+    /// Without a user: the form of one argument, a password.
+    case authenticate(user: Bytes?)
     case ping(Bytes?)
     case echo(Bytes)
     case quit

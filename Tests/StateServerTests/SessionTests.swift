@@ -61,6 +61,34 @@ struct SessionTests {
         #expect(String(decoding: received, as: UTF8.self) == map)
     }
 
+    @Test func `AUTH answers as Redis does where no password is set`() throws {
+        let noPassword =
+            "-ERR AUTH <password> called without any password configured for the default user. "
+            + "Are you sure your configuration is correct?"
+        let wrong = "-WRONGPASS invalid username-password pair or user is disabled."
+        try server.connect().expect(
+            """
+            > AUTH secret
+            > AUTH default secret
+            > AUTH somebody secret
+            > AUTH a b c
+            > HELLO 3 AUTH somebody secret SETNAME x
+            > CLIENT GETNAME
+            > HELLO 3 AUTH default secret SETNAME y
+            > CLIENT GETNAME
+            \(noPassword)
+            +OK
+            \(wrong)
+            -ERR syntax error
+            \(wrong)
+            (nil)
+            {"server": "redis", "version": "7.0.15", "proto": 3, "id": …, "mode": "standalone", \
+            "role": "master", "modules": []}
+            "y"
+            """
+        )
+    }
+
     @Test(arguments: [2, 3])
     func `small talk`(version: Int) throws {
         try server.connect(version).expect(
