@@ -354,5 +354,11 @@ private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
         end -= 1
     }
     guard end > 0 else { throw syntaxError("STATE.WATCH takes a pattern") }
+    // What another version of the daemon reads as an option is not taken for a key here, silently.
+    for index in 0..<end where arguments.isWord(index, "FROM") || arguments.isWord(index, "LATEST")
+    {
+        let word = arguments[index].text
+        throw syntaxError("STATE.WATCH has no option '\(word)'; the key is written '\\\(word)'")
+    }
     return .stateWatch(arguments.prefix(end), snapshot: snapshot, previous: previous)
 }

@@ -142,6 +142,17 @@ struct WatchTests {
         )
     }
 
+    @Test(arguments: ["FROM 1", "FROM 1 EPOCH 0", "LATEST", "SNAPSHOT LATEST", "latest PREVIOUS"])
+    func `an option that is not there is refused and not taken for keys`(option: String) throws {
+        let word =
+            option.contains("FROM") ? "FROM" : option.contains("latest") ? "latest" : "LATEST"
+        #expect(
+            try peer.ask("STATE.WATCH / \(option)").errorText
+                == "ERR syntax error: STATE.WATCH has no option '\(word)'; the key is written '\\\(word)'"
+        )
+        #expect(server.keyspace.withCore { $0.hub.count } == 0)
+    }
+
     @Test func `watches and patterns of a client are bounded`() throws {
         let server = try ServedKeyspace { $0.watchCount = 2 }
         let peer = try server.connect(3)
