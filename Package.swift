@@ -50,7 +50,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "stated",
-            dependencies: ["StateServer", "StateSQLite", "CLinux"],
+            dependencies: ["StateServer", "StateSQLite", "StateWire", "CLinux"],
             swiftSettings: strict,
             linkerSettings: standalone
         ),

@@ -3,15 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,12 +73,14 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer) {
     return 0;
 }
 
-void clinux_futex_wait(const uint32_t *word, uint32_t expected, int64_t timeout_ns) {
-    struct timespec timeout = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_ns < 0 ? NULL : &timeout, NULL, 0);
-}
+void clinux_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
 
-void clinux_futex_wake(const uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+const char *clinux_program_name(void) { return program_invocation_short_name; }
+
+size_t clinux_heap_byte_count(void) {
+    struct mallinfo2 heap = mallinfo2();
+    return heap.uordblks + heap.hblkhd;
+}
 
 int64_t clinux_birth_time(int descriptor) {
     struct statx status;

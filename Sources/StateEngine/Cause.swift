@@ -40,13 +40,36 @@ extension Cause: CustomStringConvertible {
 
     /// Reads what ``description`` writes; nil for anything else.
     public init?(_ text: String) {
-        let parts = text.split(separator: ":", maxSplits: 4, omittingEmptySubsequences: false)
+        // By bytes: as a character a `:` may be one with the accent that a client's name begins with.
+        let parts = text.utf8.split(
+            separator: UInt8(ascii: ":"),
+            maxSplits: 4,
+            omittingEmptySubsequences: false
+        )
+        .map { String(decoding: $0, as: UTF8.self) }
         guard parts.count == 5, let uid = UInt32(parts[0]), let gid = UInt32(parts[1]),
             let pid = Int32(parts[2])
         else { return nil }
-        let command = parts[3].split(separator: "%3A", omittingEmptySubsequences: false)
-            .map { $0.split(separator: "%25", omittingEmptySubsequences: false).joined(separator: "%") }
-            .joined(separator: ":")
-        self.init(uid: uid, gid: gid, pid: pid, command: command, client: String(parts[4]))
+        let command = Cause.unescaped(parts[3])
+        self.init(uid: uid, gid: gid, pid: pid, command: command, client: parts[4])
+        guard description.utf8.elementsEqual(text.utf8) else { return nil }
+    }
+
+    /// The text in which `%25` and `%3A` stand for `%` and `:`.
+    private static func unescaped(_ text: String) -> String {
+        var rest = Substring(text).utf8
+        var bytes: [UInt8] = []
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%"), rest.starts(with: "25".utf8) {
+                bytes.append(byte)
+                rest.removeFirst(2)
+            } else if byte == UInt8(ascii: "%"), rest.starts(with: "3A".utf8) {
+                bytes.append(UInt8(ascii: ":"))
+                rest.removeFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

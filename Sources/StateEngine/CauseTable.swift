@@ -1,6 +1,6 @@
 /// A cause, once, however many records name it.
-final class InternedCause {
-    let cause: Cause
+package final class InternedCause {
+    package let cause: Cause
     let number: UInt32
     /// ``Cause/description`` in UTF-8.
     let bytes: [UInt8]
@@ -21,6 +21,9 @@ struct CauseTable {
     private var numbers: [[UInt8]: UInt32] = [:]
     /// The last one interned from bytes: a load meets the same one again and again.
     private var latest: InternedCause?
+
+    /// How many times records and sessions name a cause.
+    var referenceCount: Int { slots.reduce(0) { $0 + ($1?.referenceCount ?? 0) } }
 
     /// The cause of a number that a record names.
     subscript(number: UInt32) -> InternedCause {
@@ -57,7 +60,11 @@ struct CauseTable {
         } else {
             let number = free.popLast() ?? UInt32(slots.count)
             interned = InternedCause(cause, number: number, bytes: bytes)
-            if Int(number) == slots.count { slots.append(interned) } else { slots[Int(number)] = interned }
+            if Int(number) == slots.count {
+                slots.append(interned)
+            } else {
+                slots[Int(number)] = interned
+            }
             numbers[bytes] = number
         }
         interned.referenceCount += 1

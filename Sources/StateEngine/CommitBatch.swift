@@ -12,12 +12,9 @@ public final class CommitBatch: @unchecked Sendable {
         var cause: Unmanaged<InternedCause>
     }
 
-    package typealias Completion = @Sendable (Result<Int64, StateError>) -> Void
-
     private(set) var items: [Item] = []
     private(set) var changes: [Record] = []
     private(set) var byteCount = 0
-    private(set) var completions: [(revision: Int64, body: Completion)] = []
 
     init() {}
 
@@ -53,16 +50,12 @@ public final class CommitBatch: @unchecked Sendable {
         }
     }
 
-    func append(_ changes: [Record], revision: Int64, cause: InternedCause, byteCount: Int) {
-        self.changes.append(contentsOf: changes)
+    func append(_ changes: [Record?], revision: Int64, cause: InternedCause, byteCount: Int) {
+        for case let record? in changes { self.changes.append(record) }
         self.byteCount += byteCount
         items.append(
             Item(revision: revision, changeEnd: self.changes.count, cause: .passUnretained(cause))
         )
-    }
-
-    func append(_ completion: @escaping Completion, for revision: Int64) {
-        completions.append((revision, completion))
     }
 
     /// Moves all of `other` behind what is here.
@@ -75,7 +68,6 @@ public final class CommitBatch: @unchecked Sendable {
             items.append(item)
         }
         byteCount += other.byteCount
-        completions.append(contentsOf: other.completions)
         other.removeAll()
     }
 
@@ -84,7 +76,6 @@ public final class CommitBatch: @unchecked Sendable {
         let keepsCapacity = changes.capacity <= 1 << 16
         items.removeAll(keepingCapacity: keepsCapacity)
         changes.removeAll(keepingCapacity: keepsCapacity)
-        completions.removeAll(keepingCapacity: keepsCapacity)
         byteCount = 0
     }
 }

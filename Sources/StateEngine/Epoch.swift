@@ -19,7 +19,8 @@ extension Epoch: CustomStringConvertible, LosslessStringConvertible {
 
     /// Reads 1 to 16 hexadecimal digits.
     public init?(_ text: String) {
-        guard let bits = UInt64(text, radix: 16), bits != 0, text.utf8.first != UInt8(ascii: "+")
+        guard text.utf8.count <= 16, let bits = UInt64(text, radix: 16), bits != 0,
+            text.utf8.first != UInt8(ascii: "+")
         else { return nil }
         self.bits = bits
     }

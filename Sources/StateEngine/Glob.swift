@@ -39,19 +39,19 @@ enum Glob {
         }
     }
 
-    /// A class from after its `[`. One without `]` ends with the pattern, as in Redis.
+    /// A class from after its `[`. As in Redis, one without `]` ends with the pattern, a `]` may end a range,
+    /// and an escaped byte begins none.
     private static func stepClass(_ pattern: Bytes, _ start: Int, _ byte: UInt8) -> Int? {
         var index = start
         let isNegated = index < pattern.count && pattern[index] == UInt8(ascii: "^")
         if isNegated { index += 1 }
         var isIn = false
         while index < pattern.count, pattern[index] != UInt8(ascii: "]") {
-            if pattern[index] == UInt8(ascii: "\\"), index + 1 < pattern.count { index += 1 }
-            let low = pattern[index]
-            var high = low
-            if index + 2 < pattern.count, pattern[index + 1] == UInt8(ascii: "-"),
-                pattern[index + 2] != UInt8(ascii: "]")
-            {
+            var (low, high) = (pattern[index], pattern[index])
+            if low == UInt8(ascii: "\\"), index + 1 < pattern.count {
+                index += 1
+                (low, high) = (pattern[index], pattern[index])
+            } else if index + 2 < pattern.count, pattern[index + 1] == UInt8(ascii: "-") {
                 high = pattern[index + 2]
                 index += 2
             }

@@ -112,3 +112,8 @@ extension Key: CustomStringConvertible, ExpressibleByStringLiteral {
         }
     }
 }
+
+extension Key {
+    /// A key whose bytes were checked before.
+    package init(verified bytes: Bytes) { self.bytes = Array(bytes) }
+}

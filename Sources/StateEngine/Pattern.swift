@@ -113,3 +113,10 @@ extension Pattern: CustomStringConvertible {
     /// The pattern as it was written.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }
+
+extension Pattern {
+    /// Everything that begins with what all matches of `glob` begin with.
+    package init(literalPartOf glob: Pattern) {
+        self.init(kind: .prefix, literal: glob.literal, bytes: glob.bytes)
+    }
+}

@@ -58,7 +58,12 @@ package struct Record: Equatable {
     /// Allocates a version; `value` nil is a delete.
     ///
     /// - Complexity: O(*n*) to copy key and value.
-    static func make(_ fields: Fields, key: Bytes, value: Bytes?, appending suffix: Bytes? = nil)
+    package static func make(
+        _ fields: Fields,
+        key: Bytes,
+        value: Bytes?,
+        appending suffix: Bytes? = nil
+    )
         -> Record
     {
         let valueByteCount = (value?.count ?? 0) + (suffix?.count ?? 0)
@@ -88,14 +93,17 @@ package struct Record: Equatable {
         return record
     }
 
-    func deallocate() { Glibc.free(address) }
+    package func deallocate() { Glibc.free(address) }
 
     /// The version that this one supersedes; nil once this one is durable, and for the first.
     @inlinable
     package var older: Record? {
         get { UnsafeMutableRawPointer(bitPattern: address.load(as: UInt.self)).map(Record.init) }
         nonmutating set {
-            address.storeBytes(of: newValue.map { UInt(bitPattern: $0.address) } ?? 0, as: UInt.self)
+            address.storeBytes(
+                of: newValue.map { UInt(bitPattern: $0.address) } ?? 0,
+                as: UInt.self
+            )
         }
     }
 

@@ -55,18 +55,33 @@ public struct StateError: Error, Hashable, Sendable {
         self.message = message
     }
 
-    /// Bytes as they may stand in a message: quoted, control bytes and what is not UTF-8 escaped, 64 bytes at most.
+    /// Bytes as they may stand in a message: quoted, control bytes and what is not UTF-8 as `\xNN`, 64 bytes at most.
     public static func quoted(_ bytes: Bytes) -> String {
         var shown = "'"
-        for scalar in String(decoding: bytes.prefix(64), as: UTF8.self).unicodeScalars {
-            if scalar.properties.generalCategory == .control {
-                shown += "\\x" + (scalar.value < 16 ? "0" : "")
-                    + String(scalar.value, radix: 16, uppercase: true)
-            } else {
-                shown.unicodeScalars.append(scalar)
+        var parser = Unicode.UTF8.ForwardParser()
+        var source = bytes.makeIterator()
+        var end = 0
+        while true {
+            var scalar: Unicode.Scalar?
+            let byteCount: Int
+            switch parser.parseScalar(from: &source) {
+            case .emptyInput: return shown + "'"
+            case .error(let length): byteCount = length
+            case .valid(let encoded):
+                byteCount = encoded.count
+                scalar = Unicode.UTF8.decode(encoded)
             }
+            guard end + byteCount <= 64 else { return shown + "…'" }
+            if let scalar, scalar.properties.generalCategory != .control {
+                shown.unicodeScalars.append(scalar)
+            } else {
+                for byte in bytes.slice(end, end + byteCount) {
+                    shown += byte < 16 ? "\\x0" : "\\x"
+                    shown += String(byte, radix: 16, uppercase: true)
+                }
+            }
+            end += byteCount
         }
-        return shown + (bytes.count > 64 ? "…'" : "'")
     }
 }
 

@@ -1,5 +1,5 @@
-// What Swift's Glibc lacks of Linux: epoll, eventfd, signalfd, accept4, the peer's credentials, futexes,
-// statx's birth time, and the processor's CRC-32C.
+// What Swift's Glibc lacks of Linux: epoll, eventfd, signalfd, accept4, the peer's credentials,
+// names of threads, statx's birth time, open-file-description locks, and the processor's CRC-32C.
 //
 // Every function is the system call of its name and leaves errno as the call does.
 
@@ -47,9 +47,13 @@ struct clinux_peer {
 };
 int clinux_peer_credentials(int socket, struct clinux_peer *peer);
 
-/// Waits while *word is `expected`; returns at a wake, a signal, or after the timeout (negative: none).
-void clinux_futex_wait(const uint32_t *word, uint32_t expected, int64_t timeout_ns);
-void clinux_futex_wake(const uint32_t *word);
+/// Names the calling thread, 15 bytes at most.
+void clinux_name_thread(const char *name);
+/// The name that this program was started by, without its directory.
+const char *clinux_program_name(void);
+
+/// Bytes that malloc has given out.
+size_t clinux_heap_byte_count(void);
 
 /// Birth time of a file in nanoseconds since the epoch, 0 where the file system keeps none; -1 with errno.
 int64_t clinux_birth_time(int descriptor);
@@ -60,8 +64,7 @@ int clinux_open_place(const char *path);
 /// The magic number of the file system (statfs(2)) that a descriptor is on; -1 with errno.
 int64_t clinux_file_system_type(int descriptor);
 
-/// flock(2) LOCK_EX | LOCK_NB is in Glibc; the open-file-description lock that names its owner is not.
-/// 0 where the lock was taken, else -1 with errno.
+/// Takes an open-file-description lock on the whole file. 0 where it was taken, else -1 with errno.
 int clinux_lock(int descriptor);
 
 /// CRC-32C (Castagnoli, reflected 0x82F63B78) of `count` bytes, continuing from `crc` (0 to begin).

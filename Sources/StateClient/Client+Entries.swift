@@ -1,0 +1,168 @@
+public import StateEngine
+import StateWire
+
+extension Client {
+    /// All that the daemon keeps of a key.
+    public struct Entry: Hashable, Sendable {
+        /// The value.
+        public let value: [UInt8]
+        /// The revision that last modified it.
+        public let revision: Int64
+        /// The revision that created it.
+        public let created: Int64
+        /// How many times it was set since.
+        public let version: Int64
+        /// Wall time of the last change in milliseconds since 1970.
+        public let time: Int64
+        /// The uid that created it.
+        public let owner: UInt32
+        /// Who changed it last: `uid:gid:pid:command:client`.
+        public let writer: String
+        /// Wall time in milliseconds at which it expires; nil for never.
+        public let expires: Int64?
+        /// How safe the value is: `synced` or `memory`.
+        public let durability: String
+    }
+
+    /// A key as a listing has it.
+    public struct ListedEntry: Hashable, Sendable {
+        /// The key.
+        public let key: [UInt8]
+        /// The value; nil where only keys were asked for.
+        public let value: [UInt8]?
+        /// The revision that last modified it; 0 where only keys were asked for.
+        public let revision: Int64
+    }
+
+    /// One value of the daemon's status.
+    public struct StatusField: Hashable, Sendable {
+        /// Its name.
+        public let name: String
+        /// Its text, also where it is a number.
+        public let text: String
+        /// Its number, where it is one.
+        public let number: Int64?
+    }
+
+    /// All that the daemon keeps of a key; nil where it is absent.
+    ///
+    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    public func entry(for key: Key) throws(StateError) -> Entry? {
+        let reply = try call([Array("STATE.GET".utf8), key.bytes], .needsRESP3)
+        if case .null = reply { return nil }
+        guard let value = reply["value"]?.byteValue,
+            let revision = reply["revision"]?.integerValue,
+            let created = reply["created"]?.integerValue,
+            let version = reply["version"]?.integerValue,
+            let time = reply["time"]?.integerValue,
+            let owner = reply["owner"]?.integerValue
+        else { throw Self.unexpected("STATE.GET") }
+        return Entry(
+            value: value,
+            revision: revision,
+            created: created,
+            version: version,
+            time: time,
+            owner: UInt32(truncatingIfNeeded: owner),
+            writer: reply["by"]?.textValue ?? "",
+            expires: reply["expires"]?.integerValue,
+            durability: reply["durability"]?.textValue ?? ""
+        )
+    }
+
+    /// How many keys the pattern means.
+    ///
+    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    public func count(of pattern: Pattern) throws(StateError) -> Int64 {
+        let reply = try call([Array("STATE.LIST".utf8), pattern.argument, Array("COUNT".utf8)])
+        guard let count = reply.integerValue else { throw Self.unexpected("STATE.LIST") }
+        return count
+    }
+
+    /// What the pattern means, in key order, in pages.
+    ///
+    /// A page is the state of one moment; what changes while the next is asked for may or may not be in it.
+    ///
+    /// - Parameters:
+    ///   - pattern: What to list.
+    ///   - keysOnly: Leaves values and revisions out.
+    /// - Returns: A listing; nothing is asked for before its first page.
+    public func pages(of pattern: Pattern, keysOnly: Bool = false) -> Pages {
+        Pages(client: self, pattern: pattern, keysOnly: keysOnly)
+    }
+
+    /// What the daemon says of itself, in its order.
+    ///
+    /// - Throws: ``StateError/Code/unreachable``.
+    public func status() throws(StateError) -> [StatusField] {
+        let reply = try call([Array("STATE.STATUS".utf8)], .needsRESP3)
+        guard let pairs = reply.pairs else { throw Self.unexpected("STATE.STATUS") }
+        return pairs.map { pair in
+            let number = pair.value.integerValue
+            return StatusField(
+                name: pair.key.textValue ?? "",
+                text: pair.value.textValue ?? number.map(String.init) ?? "",
+                number: number
+            )
+        }
+    }
+
+    /// A listing under way.
+    public struct Pages {
+        private let client: Client
+        private let pattern: Pattern
+        private let keysOnly: Bool
+        private var last: [UInt8]?
+        private var isDone = false
+        /// Halved where a page of large values is more than the daemon puts into one reply.
+        private var limit = 1_000
+
+        init(client: Client, pattern: Pattern, keysOnly: Bool) {
+            self.client = client
+            self.pattern = pattern
+            self.keysOnly = keysOnly
+        }
+
+        /// The next page, never empty; nil after the last.
+        ///
+        /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+        public mutating func next() throws(StateError) -> [ListedEntry]? {
+            guard !isDone else { return nil }
+            guard let rows = try nextReply().elements else {
+                throw Client.unexpected("STATE.LIST")
+            }
+            isDone = rows.count < limit
+            guard !rows.isEmpty else { return nil }
+            var page: [ListedEntry] = []
+            page.reserveCapacity(rows.count)
+            for row in rows { page.append(try entry(row)) }
+            last = page.last?.key
+            return page
+        }
+
+        private mutating func nextReply() throws(StateError) -> Reply {
+            while true {
+                var arguments = [Array("STATE.LIST".utf8), pattern.argument]
+                if let last { arguments += [Array("AFTER".utf8), last] }
+                arguments += [Array("LIMIT".utf8), Array(String(limit).utf8)]
+                if keysOnly { arguments.append(Array("KEYS".utf8)) }
+                do throws(StateError) {
+                    return try client.call(arguments)
+                } catch {
+                    guard error.code == .tooBig, limit > 1 else { throw error }
+                    limit = max(1, limit / 8)
+                }
+            }
+        }
+
+        private func entry(_ row: Reply) throws(StateError) -> ListedEntry {
+            let parts = row.elements ?? [row]
+            guard let key = parts.first?.byteValue else { throw Client.unexpected("STATE.LIST") }
+            guard !keysOnly else { return ListedEntry(key: key, value: nil, revision: 0) }
+            guard parts.count >= 3, let value = parts[1].byteValue,
+                let revision = parts[2].integerValue
+            else { throw Client.unexpected("STATE.LIST") }
+            return ListedEntry(key: key, value: value, revision: revision)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+public import StateEngine
+import StateWire
+
+extension Client {
+    /// What a value must be before it may be replaced.
+    public enum Condition: Hashable, Sendable {
+        /// The key is absent.
+        case absent
+        /// The key is present.
+        case present
+        /// The entry was last modified at this revision; 0 means absent.
+        case revision(Int64)
+        /// The value is this one.
+        case value([UInt8])
+    }
+
+    /// A commit that a write made.
+    public struct Commit: Hashable, Sendable {
+        /// Its revision; where nothing changed, the one that was current.
+        public let revision: Int64
+        /// How many keys it changed.
+        public let count: Int
+        /// How safe it was when the daemon replied: `synced` or `memory`; empty where the reply does not say.
+        public let durability: String
+    }
+
+    /// The value of a key; nil where it is absent.
+    ///
+    /// One request in RESP2: nothing precedes it, not even on a new connection.
+    ///
+    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Complexity: O(*n*) in the bytes of the value.
+    public func value(for key: Key) throws(StateError) -> [UInt8]? {
+        let reply = try call([Array("GET".utf8), key.bytes])
+        if case .null = reply { return nil }
+        guard let value = reply.byteValue else { throw Self.unexpected("GET") }
+        return value
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// - Returns: The commit, durable to the level that it names.
+    /// - Throws: ``StateError/Code/conflict`` where the condition does not hold, naming the current revision;
+    ///   ``StateError/Code/outcomeUnknown`` where the connection was lost; else what the daemon refused with.
+    @discardableResult
+    public func set(
+        _ value: [UInt8],
+        for key: Key,
+        if condition: Condition? = nil
+    ) throws(StateError) -> Commit {
+        var arguments = [Array("STATE.SET".utf8), key.bytes, value]
+        switch condition {
+        case nil: break
+        case .absent: arguments.append(Array("NX".utf8))
+        case .present: arguments.append(Array("XX".utf8))
+        case .revision(let revision):
+            arguments += [Array("IFREV".utf8), Array(String(revision).utf8)]
+        case .value(let value): arguments += [Array("IFVAL".utf8), value]
+        }
+        return try Self.commit(try call(arguments, [.write, .needsRESP3]), "STATE.SET", count: 1)
+    }
+
+    /// Sets many values in one commit: all of them, or none.
+    ///
+    /// Where a key stands twice, the last value wins.
+    ///
+    /// - Throws: as ``set(_:for:if:)``.
+    @discardableResult
+    public func set(_ values: [(key: Key, value: [UInt8])]) throws(StateError) -> Commit {
+        let replies = try pipeline(count: 1, [.write, .needsRESP3]) { request in
+            request.begin(argumentCount: 2 + 3 * values.count)
+            request.append(argument: "STATE.APPLY")
+            request.append(argument: String(values.count))
+            for (key, value) in values {
+                request.append(argument: "SET")
+                request.append(argument: key.bytes)
+                request.append(argument: value)
+            }
+        }
+        if case .error(let error) = replies[0] { throw error }
+        return try Self.commit(replies[0], "STATE.APPLY", count: values.count)
+    }
+
+    /// Deletes every key that one of the patterns means, in one commit.
+    ///
+    /// - Parameters:
+    ///   - patterns: At least one.
+    ///   - isDryRun: Only counts them.
+    /// - Returns: The commit and how many keys it deleted, which may be 0.
+    /// - Throws: as ``set(_:for:if:)``.
+    @discardableResult
+    public func delete(
+        _ patterns: [Pattern],
+        isDryRun: Bool = false
+    ) throws(StateError) -> Commit {
+        var arguments = [Array("STATE.DELETE".utf8)] + patterns.map(\.argument)
+        if isDryRun { arguments.append(Array("DRYRUN".utf8)) }
+        let kind: RequestKind = isDryRun ? .needsRESP3 : [.write, .needsRESP3]
+        return try Self.commit(try call(arguments, kind), "STATE.DELETE", count: 0)
+    }
+
+    private static func commit(
+        _ reply: Reply,
+        _ verb: String,
+        count: Int
+    ) throws(StateError) -> Commit {
+        guard let revision = reply["revision"]?.integerValue else { throw unexpected(verb) }
+        return Commit(
+            revision: revision,
+            count: reply["count"]?.integerValue.map(Int.init) ?? count,
+            durability: reply["durability"]?.textValue ?? ""
+        )
+    }
+
+    /// The error for a reply that the verb does not have.
+    static func unexpected(_ verb: String) -> StateError {
+        StateError(.err, "the daemon's reply to \(verb) has another form than expected")
+    }
+}
+
+extension Pattern {
+    /// The pattern as an argument: a word that would read as an option is written with `\`.
+    package var argument: [UInt8] {
+        let word = String(decoding: bytes, as: UTF8.self).uppercased()
+        return Self.optionWords.contains(word) ? [UInt8(ascii: "\\")] + bytes : bytes
+    }
+
+    private static var optionWords: [String] {
+        [
+            "AFTER", "AT", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST", "LIMIT",
+            "PREVIOUS", "SNAPSHOT",
+        ]
+    }
+
+    /// The pattern that means exactly `text`: a key, or where it ends in `/` what is below it.
+    ///
+    /// - Throws: ``StateError/Code/err``, naming the rule of keys that the text breaks.
+    package init(literal text: [UInt8]) throws(StateError) {
+        var escaped: [UInt8] = []
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "*"), UInt8(ascii: "?"), UInt8(ascii: "["), UInt8(ascii: "\\"):
+                escaped.append(UInt8(ascii: "\\"))
+            default: break
+            }
+            escaped.append(byte)
+        }
+        self = try escaped.withUnsafeBufferPointer { (bytes) throws(StateError) in
+            try Pattern(Bytes(bytes))
+        }
+    }
+}

@@ -1,0 +1,131 @@
+public import StateEngine
+import StateWire
+
+extension Client {
+    /// A watch that the daemon has begun.
+    public struct Watch: Hashable, Sendable {
+        /// Its number on this connection.
+        public let number: Int64
+        /// The revision that was current: what follows is about later ones.
+        public let revision: Int64
+        /// The identity of the daemon's store.
+        public let epoch: String
+    }
+
+    /// What happened to one key.
+    public struct Change: Hashable, Sendable {
+        /// The key.
+        public let key: [UInt8]
+        /// The new value; nil where the key was deleted.
+        public let value: [UInt8]?
+        /// The value before it, where the watch asked for it and there was one.
+        public let previous: [UInt8]?
+        /// The revision of the change.
+        public let revision: Int64
+    }
+
+    /// What a watch tells.
+    public enum Event: Hashable, Sendable {
+        /// A commit, with all its changes that the watch asked for.
+        case commit(watch: Int64, revision: Int64, changes: [Change])
+        /// A piece of the state, before ``synced(watch:revision:)``; each change has a revision of its own.
+        case piece(watch: Int64, changes: [Change])
+        /// The pieces so far are exactly the state at this revision.
+        case synced(watch: Int64, revision: Int64)
+        /// What was told before is void; pieces follow.
+        case gap(watch: Int64, revision: Int64)
+        /// All changes up to this revision have been told.
+        case progress(watch: Int64, revision: Int64)
+    }
+
+    /// Begins a watch of everything that the patterns mean.
+    ///
+    /// - Parameters:
+    ///   - patterns: At least one.
+    ///   - snapshot: First tells the state, in pieces.
+    ///   - previous: Tells the value that each change replaced.
+    /// - Returns: The watch, as its events name it.
+    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    public func watch(
+        _ patterns: [Pattern],
+        snapshot: Bool = false,
+        previous: Bool = false
+    ) throws(StateError) -> Watch {
+        var arguments = [Array("STATE.WATCH".utf8)] + patterns.map(\.argument)
+        if snapshot { arguments.append(Array("SNAPSHOT".utf8)) }
+        if previous { arguments.append(Array("PREVIOUS".utf8)) }
+        let reply = try call(arguments, .needsRESP3)
+        guard let number = reply["watch"]?.integerValue,
+            let revision = reply["revision"]?.integerValue
+        else { throw Self.unexpected("STATE.WATCH") }
+        return Watch(
+            number: number,
+            revision: revision,
+            epoch: reply["epoch"]?.textValue ?? ""
+        )
+    }
+
+    /// Ends a watch; its events that arrived before are still handed out.
+    ///
+    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    public func unwatch(_ watch: Watch) throws(StateError) {
+        _ = try call([Array("STATE.UNWATCH".utf8), Array(String(watch.number).utf8)], .needsRESP3)
+    }
+
+    /// Waits for the next event of any watch of this client.
+    ///
+    /// - Parameter timeout: How long to wait; nil for as long as it takes.
+    /// - Returns: The event; nil where none came in time.
+    /// - Throws: ``StateError/Code/unreachable`` where the connection is lost.
+    public func nextEvent(timeout: Duration? = nil) throws(StateError) -> Event? {
+        try nextEvent(until: timeout.map { Deadline(after: $0) })
+    }
+
+    /// The next event; nil where the deadline passed first, or nobody is at the other end of `other`.
+    package func nextEvent(
+        until deadline: Deadline?,
+        orHangupOf other: Int32? = nil
+    ) throws(StateError) -> Event? {
+        while let push = try nextPush(until: deadline, orHangupOf: other) {
+            // A kind that a later daemon may send is passed over.
+            if let event = try Self.event(push) { return event }
+        }
+        return nil
+    }
+
+    static func event(_ push: Reply) throws(StateError) -> Event? {
+        guard let parts = push.elements, let kind = parts.first?.textValue,
+            ["state.change", "state.synced", "state.gap", "state.progress"].contains(kind)
+        else { return nil }
+        guard parts.count >= 3, let watch = parts[1].integerValue,
+            let revision = parts[2].integerValue
+        else { throw unexpected(kind) }
+        switch kind {
+        case "state.synced": return .synced(watch: watch, revision: revision)
+        case "state.gap": return .gap(watch: watch, revision: revision)
+        case "state.progress": return .progress(watch: watch, revision: revision)
+        default:
+            guard parts.count >= 4, let rows = parts[3].elements else { throw unexpected(kind) }
+            var changes: [Change] = []
+            changes.reserveCapacity(rows.count)
+            for row in rows { changes.append(try change(row, revision)) }
+            return revision == 0
+                ? .piece(watch: watch, changes: changes)
+                : .commit(watch: watch, revision: revision, changes: changes)
+        }
+    }
+
+    /// A change of a commit, or where `revision` is 0 a piece of state, whose third element is its revision.
+    private static func change(_ row: Reply, _ revision: Int64) throws(StateError) -> Change {
+        guard let parts = row.elements, parts.count >= 2, let key = parts[0].byteValue else {
+            throw unexpected("state.change")
+        }
+        let third = parts.count > 2 ? parts[2] : .null
+        return Change(
+            key: key,
+            value: parts[1].byteValue,
+            previous: revision == 0 ? nil : third.byteValue,
+            revision: revision == 0 ? third.integerValue ?? 0 : revision
+        )
+    }
+}

@@ -1,0 +1,251 @@
+import Glibc
+public import StateEngine
+package import StateWire
+
+/// A connection to the daemon that blocks the thread that uses it.
+///
+/// One thread at a time: a client is not `Sendable`. Commands wait for their replies; events of a watch are kept
+/// apart and handed out by ``nextEvent(timeout:)``. A client whose connection was lost stays lost: every
+/// further call throws ``StateError/Code/unreachable`` without sending anything.
+///
+/// ```swift
+/// let client = try Client()
+/// try client.set(Array("0.7".utf8), for: "audio/volume")
+/// let volume = try client.value(for: "audio/volume")
+/// ```
+public final class Client {
+    // Immutable.
+
+    /// The socket that this client is connected to.
+    public let socketPath: String
+    /// How long one call may take; nil for as long as it takes.
+    public let timeout: Duration?
+    private let name: String
+    private let transport: Transport
+
+    // Changed by every call.
+    private var parser = ReplyParser()
+    private var request = RequestWriter()
+    private var hasSaidHello = false
+    private var loss: String?
+    private var room: [UInt8] = []
+
+    // Events that arrived; those before `firstPush` have been handed out.
+    private var pushes: [Reply] = []
+    private var firstPush = 0
+
+    /// Connects to a daemon; nothing is sent before the first call.
+    ///
+    /// - Parameters:
+    ///   - socket: The path of its socket; nil for `$STATED_SOCKET`, else the user's own, else the machine's.
+    ///   - timeout: How long connecting, and each call after it, may take.
+    ///   - name: What the daemon notes as the client's name with every write; empty for none.
+    /// - Throws: ``StateError/Code/unreachable`` where nobody answers, naming the path that was tried;
+    ///   ``StateError/Code/err`` for a path over 107 bytes.
+    public init(
+        socket: String? = nil,
+        timeout: Duration? = nil,
+        name: String = ""
+    ) throws(StateError) {
+        socketPath = try SocketLocation.clientPath(
+            option: socket,
+            environment: SocketLocation.processEnvironment,
+            uid: geteuid(),
+            presence: SocketLocation.filePresence
+        )
+        self.timeout = timeout
+        self.name = name
+        transport = try Transport(
+            path: socketPath,
+            deadline: timeout.map { Deadline(after: $0) }
+        )
+    }
+
+    /// What a request does, which decides what its loss means and which protocol it needs.
+    package struct RequestKind: OptionSet, Sendable {
+        /// The option's bit.
+        package let rawValue: Int
+        /// Changes something: where its reply is lost, its outcome is unknown.
+        package static let write = RequestKind(rawValue: 1)
+        /// Its reply, or what follows it, needs RESP3.
+        package static let needsRESP3 = RequestKind(rawValue: 2)
+
+        /// Makes a set of options.
+        package init(rawValue: Int) { self.rawValue = rawValue }
+    }
+
+    /// Sends one command and waits for its reply.
+    ///
+    /// HELLO, where the command is the first that needs it, leaves in the same write.
+    ///
+    /// - Throws: the error that the daemon replied; ``StateError/Code/unreachable`` or, where a write may
+    ///   have arrived, ``StateError/Code/outcomeUnknown``.
+    package func call(
+        _ arguments: [[UInt8]],
+        _ kind: RequestKind = []
+    ) throws(StateError) -> Reply {
+        let reply = try pipeline(count: 1, kind) { $0.append(arguments) }
+        if case .error(let error) = reply[0] { throw error }
+        return reply[0]
+    }
+
+    /// Sends `count` commands in one write and waits for all their replies, errors among them.
+    ///
+    /// - Throws: ``StateError/Code/unreachable`` or, where a write may have arrived,
+    ///   ``StateError/Code/outcomeUnknown``.
+    package func pipeline(
+        count: Int,
+        _ kind: RequestKind = [],
+        _ write: (inout RequestWriter) -> Void
+    ) throws(StateError) -> [Reply] {
+        if let loss { throw StateError(.unreachable, loss) }
+        let deadline = timeout.map { Deadline(after: $0) }
+        request.removeAll()
+        let saysHello = kind.contains(.needsRESP3) && !hasSaidHello
+        if saysHello { appendHello() }
+        write(&request)
+        try send(kind, deadline)
+        var refusal: StateError?
+        if saysHello {
+            hasSaidHello = true
+            if case .error(let error) = try nextReply(kind, deadline, nil) { refusal = error }
+        }
+        var replies: [Reply] = []
+        while replies.count < count { replies.append(try nextReply(kind, deadline, refusal)) }
+        return replies
+    }
+
+    private func appendHello() {
+        if name.isEmpty {
+            request.append(words: "HELLO", "3")
+        } else {
+            request.append(words: "HELLO", "3", "SETNAME", name)
+        }
+    }
+
+    /// Sends the request, and meanwhile takes in what arrives: a daemon whose replies nobody takes stops reading.
+    private func send(_ kind: RequestKind, _ deadline: Deadline?) throws(StateError) {
+        var sent = 0
+        do throws(Loss) {
+            while true {
+                sent += try request.bytes.withUnsafeBufferPointer { (bytes) throws(Loss) -> Int in
+                    try transport.send(Bytes(rebasing: Bytes(bytes)[sent...]))
+                }
+                guard sent < request.bytes.count else { return }
+                try transport.wait(toSend: true, until: deadline, orHangupOf: nil)
+                _ = try receive(mayWait: false)
+            }
+        } catch {
+            let isUnknown = sent > 0 && kind.contains(.write)
+            throw lost(isUnknown ? .outcomeUnknown : .unreachable, error, because: lastWord())
+        }
+    }
+
+    /// The error that a daemon sent before it closed a connection that it does not want.
+    private func lastWord() -> StateError? {
+        while (try? receive(mayWait: false)) ?? false {}
+        guard case .error(let error) = try? parser.next() else { return nil }
+        return error
+    }
+
+    private func nextReply(
+        _ kind: RequestKind,
+        _ deadline: Deadline?,
+        _ refusal: StateError?
+    ) throws(StateError) -> Reply {
+        do throws(Loss) {
+            while true {
+                guard let reply = try parsed() else {
+                    try receive(until: deadline, orHangupOf: nil)
+                    continue
+                }
+                guard case .push = reply else { return reply }
+                pushes.append(reply)
+            }
+        } catch {
+            let code: StateError.Code = kind.contains(.write) ? .outcomeUnknown : .unreachable
+            throw lost(code, error, because: refusal)
+        }
+    }
+
+    /// The next event, or nil where the deadline passed first, or nobody is at the other end of `other`.
+    package func nextPush(
+        until deadline: Deadline?,
+        orHangupOf other: Int32? = nil
+    ) throws(StateError) -> Reply? {
+        if let push = takePush() { return push }
+        if let loss { throw StateError(.unreachable, loss) }
+        do throws(Loss) {
+            while true {
+                while let reply = try parsed() {
+                    if case .push = reply { return reply }
+                    throw .malformed("a reply arrived that answers nothing")
+                }
+                try receive(until: deadline, orHangupOf: other)
+            }
+        } catch .timedOut, .abandoned {
+            return nil
+        } catch {
+            throw lost(.unreachable, error, because: nil)
+        }
+    }
+
+    private func takePush() -> Reply? {
+        guard firstPush < pushes.count else {
+            pushes.removeAll(keepingCapacity: true)
+            firstPush = 0
+            return nil
+        }
+        firstPush += 1
+        return pushes[firstPush - 1]
+    }
+
+    private func parsed() throws(Loss) -> Reply? {
+        do throws(ReplyError) {
+            return try parser.next()
+        } catch {
+            throw .malformed(error.description)
+        }
+    }
+
+    private func receive(until deadline: Deadline?, orHangupOf other: Int32?) throws(Loss) {
+        guard deadline != nil || other != nil else {
+            _ = try receive(mayWait: true)
+            return
+        }
+        try transport.wait(toSend: false, until: deadline, orHangupOf: other)
+        _ = try receive(mayWait: false)
+    }
+
+    /// Takes in what is there; false where nothing is.
+    private func receive(mayWait: Bool) throws(Loss) -> Bool {
+        if room.isEmpty { room = [UInt8](repeating: 0, count: 16 << 10) }
+        let count = try room.withUnsafeMutableBufferPointer { (room) throws(Loss) -> Int? in
+            let count = try transport.receive(.init(room), mayWait: mayWait)
+            if let count { parser.append(Bytes(rebasing: Bytes(room)[0..<count])) }
+            return count
+        }
+        guard let count else { return false }
+        // A long reply deserves fewer, larger reads.
+        if count == room.count, count < 1 << 20 {
+            room = [UInt8](repeating: 0, count: count * 4)
+        }
+        return true
+    }
+
+    /// Notes that the connection is of no more use.
+    private func lost(
+        _ code: StateError.Code,
+        _ loss: Loss,
+        because refusal: StateError?
+    ) -> StateError {
+        let sentence = "\(loss) (\(socketPath))"
+        self.loss = "the connection was lost before: \(sentence)"
+        if let refusal { return refusal }
+        let isUnknown = code == .outcomeUnknown
+        return StateError(
+            code,
+            isUnknown ? "\(sentence), after the request was sent: its outcome is unknown" : sentence
+        )
+    }
+}

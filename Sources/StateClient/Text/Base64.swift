@@ -1,0 +1,72 @@
+package import StateEngine
+
+/// Base 64 with padding, as in section 4 of RFC 4648.
+package enum Base64 {
+    /// Adds the encoded form of `bytes`.
+    package static func append(_ bytes: Bytes, to text: inout [UInt8]) {
+        text.reserveCapacity(text.count + (bytes.count + 2) / 3 * 4)
+        var index = 0
+        while index < bytes.count {
+            let count = min(3, bytes.count - index)
+            var group: UInt32 = 0
+            for place in 0..<3 {
+                group = group << 8 | (place < count ? UInt32(bytes[index + place]) : 0)
+            }
+            for place in 0..<4 {
+                let value = UInt8(truncatingIfNeeded: group >> UInt32(18 - 6 * place)) & 63
+                text.append(place <= count ? digit(value) : UInt8(ascii: "="))
+            }
+            index += 3
+        }
+    }
+
+    /// The bytes; nil for what ``append(_:to:)`` does not write.
+    package static func decoded(_ text: [UInt8]) -> [UInt8]? {
+        guard text.count.isMultiple(of: 4) else { return nil }
+        let padding = text.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 4 * 3)
+        var group: UInt32 = 0
+        for (index, character) in text.dropLast(padding).enumerated() {
+            guard let value = value(of: character) else { return nil }
+            group = group << 6 | UInt32(value)
+            guard index % 4 == 3 else { continue }
+            for shift in [16, 8, 0] { bytes.append(UInt8(truncatingIfNeeded: group >> shift)) }
+            group = 0
+        }
+        // The bits below the last byte must be 0, so that no two texts mean the same bytes.
+        switch padding {
+        case 1:
+            guard group & 3 == 0 else { return nil }
+            bytes += [
+                UInt8(truncatingIfNeeded: group >> 10), UInt8(truncatingIfNeeded: group >> 2),
+            ]
+        case 2:
+            guard group & 15 == 0 else { return nil }
+            bytes.append(UInt8(truncatingIfNeeded: group >> 4))
+        default: break
+        }
+        return bytes
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        switch value {
+        case 0..<26: UInt8(ascii: "A") + value
+        case 26..<52: UInt8(ascii: "a") + value - 26
+        case 52..<62: UInt8(ascii: "0") + value - 52
+        case 62: UInt8(ascii: "+")
+        default: UInt8(ascii: "/")
+        }
+    }
+
+    private static func value(of digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): digit - UInt8(ascii: "A")
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): digit - UInt8(ascii: "a") + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0") + 52
+        case UInt8(ascii: "+"): 62
+        case UInt8(ascii: "/"): 63
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,100 @@
+package import StateEngine
+
+/// Bytes as text that is safe on a terminal and of one line.
+///
+/// `\` is `\\`, a newline `\n`, a tab `\t`; any other control character (C0, delete, C1) and any byte that is
+/// not UTF-8 is `\xNN`, byte by byte. ``decoded(_:)`` gives back exactly the bytes.
+package enum EscapedText {
+    /// Adds the escaped form of `bytes`.
+    package static func append(_ bytes: Bytes, to text: inout [UInt8]) {
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            let length = UTF8Sequence.length(in: bytes, at: index)
+            if byte == UInt8(ascii: "\\") {
+                text += [byte, byte]
+            } else if byte == UInt8(ascii: "\n") {
+                text += [UInt8(ascii: "\\"), UInt8(ascii: "n")]
+            } else if byte == UInt8(ascii: "\t") {
+                text += [UInt8(ascii: "\\"), UInt8(ascii: "t")]
+            } else if length == 0 {
+                appendHexadecimal(byte, to: &text)
+            } else if UTF8Sequence.isControl(in: bytes, at: index, length: length) {
+                for byte in bytes[index..<index + length] { appendHexadecimal(byte, to: &text) }
+            } else {
+                text += bytes[index..<index + length]
+            }
+            index += max(1, length)
+        }
+    }
+
+    /// Adds a key as it stands before ` = `: there `=`, a first `{` and a first `#` are escaped too, so
+    /// that the line reads back as what it was.
+    package static func append(key: Bytes, to text: inout [UInt8]) {
+        let begin = text.count
+        append(key, to: &text)
+        let special = [UInt8(ascii: "="), UInt8(ascii: "{"), UInt8(ascii: "#")]
+        guard text[begin...].contains(where: special.contains) else { return }
+        let plain = Array(text[begin...])
+        text.removeSubrange(begin...)
+        for (index, byte) in plain.enumerated() {
+            if byte == special[0] || index == 0 && special.contains(byte) {
+                appendHexadecimal(byte, to: &text)
+            } else {
+                text.append(byte)
+            }
+        }
+    }
+
+    /// The bytes that an escaped form stands for; a `\` that begins no escape stands for itself.
+    package static func decoded(_ text: Bytes) -> [UInt8] {
+        guard text.contains(UInt8(ascii: "\\")) else { return Array(text) }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var index = 0
+        while index < text.count {
+            let (byte, length) = escape(in: text, at: index) ?? (text[index], 1)
+            bytes.append(byte)
+            index += length
+        }
+        return bytes
+    }
+
+    private static func escape(in text: Bytes, at index: Int) -> (byte: UInt8, length: Int)? {
+        guard text[index] == UInt8(ascii: "\\"), index + 1 < text.count else { return nil }
+        switch text[index + 1] {
+        case UInt8(ascii: "\\"): return (UInt8(ascii: "\\"), 2)
+        case UInt8(ascii: "n"): return (UInt8(ascii: "\n"), 2)
+        case UInt8(ascii: "t"): return (UInt8(ascii: "\t"), 2)
+        case UInt8(ascii: "x"):
+            guard index + 3 < text.count, let high = Hexadecimal.value(of: text[index + 2]),
+                let low = Hexadecimal.value(of: text[index + 3])
+            else { return nil }
+            return (high << 4 | low, 4)
+        default: return nil
+        }
+    }
+
+    private static func appendHexadecimal(_ byte: UInt8, to text: inout [UInt8]) {
+        text += [
+            UInt8(ascii: "\\"), UInt8(ascii: "x"), Hexadecimal.digit(byte >> 4, upperCase: true),
+            Hexadecimal.digit(byte & 15, upperCase: true),
+        ]
+    }
+}
+
+/// Digits of base 16.
+enum Hexadecimal {
+    static func digit(_ value: UInt8, upperCase: Bool) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: upperCase ? "A" : "a") + value - 10
+    }
+
+    static func value(of digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,86 @@
+package import StateEngine
+
+/// One line of an import.
+///
+/// ```
+/// kernel.hostname = box              as `sysctl -a` and `statectl list` print it
+/// kernel.domainname =                an empty value
+/// path=a = b                         the first = divides; a space on either side of it is not part of either
+/// {"key":"a","value":"0.7"}          as `statectl export` prints it; other fields are passed over
+/// {"key":"a","base64":"AP8="}
+/// # note                             and empty lines: nothing
+/// ```
+///
+/// In the first form `\\`, `\n`, `\t` and `\xNN` stand for what `list` wrote so; any other `\` for itself. A line
+/// that is none of these is an error: sysctl writes its own messages to standard error, and repeats the key
+/// before each line of a value that has several (the last one is kept).
+package struct ImportLine: Hashable, Sendable {
+    /// The key as it stands there.
+    package let key: [UInt8]
+    /// The value.
+    package let value: [UInt8]
+
+    /// Why a line cannot be read.
+    package struct Fault: Error, Hashable, Sendable {
+        /// One sentence.
+        package let message: String
+
+        /// Makes a fault.
+        package init(message: String) { self.message = message }
+    }
+
+    /// Reads a line without its newline; nil where there is nothing in it.
+    ///
+    /// - Throws: ``Fault``.
+    package init?(_ line: Bytes) throws(Fault) {
+        guard let first = line.first, first != UInt8(ascii: "#"),
+            !line.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") })
+        else { return nil }
+        if first == UInt8(ascii: "{") {
+            try self.init(json: line)
+        } else {
+            try self.init(pair: line)
+        }
+    }
+
+    private init(json line: Bytes) throws(Fault) {
+        let object: JSONObject
+        do throws(JSONObject.Fault) {
+            object = try JSONObject(line)
+        } catch {
+            throw Fault(message: "\(error.message), at byte \(error.offset + 1)")
+        }
+        guard let key = object.strings["key"] else {
+            throw Fault(message: "the object has no string \"key\"")
+        }
+        if let value = object.strings["value"] {
+            self.init(key: key, value: value)
+        } else if let text = object.strings["base64"] {
+            guard let value = Base64.decoded(text) else {
+                throw Fault(message: "\"base64\" is not base 64")
+            }
+            self.init(key: key, value: value)
+        } else {
+            throw Fault(message: "the object has no string \"value\" or \"base64\"")
+        }
+    }
+
+    private init(pair line: Bytes) throws(Fault) {
+        guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else {
+            throw Fault(message: "neither 'key = value' nor a JSON object")
+        }
+        let space = UInt8(ascii: " ")
+        let keyEnd = equals > 0 && line[equals - 1] == space ? equals - 1 : equals
+        let next = equals + 1
+        let valueBegin = next < line.count && line[next] == space ? next + 1 : next
+        self.init(
+            key: EscapedText.decoded(line.slice(0, keyEnd)),
+            value: EscapedText.decoded(line.slice(valueBegin, line.count))
+        )
+    }
+
+    private init(key: [UInt8], value: [UInt8]) {
+        self.key = key
+        self.value = value
+    }
+}

@@ -1,0 +1,47 @@
+package import StateEngine
+
+/// Well-formed UTF-8, byte by byte: what the writers of text ask of bytes that may be anything.
+package enum UTF8Sequence {
+    /// The length of the well-formed sequence at `index`; 0 where there is none.
+    ///
+    /// The bounds of the second byte are those of Table 3-7 of the Unicode standard: no overlong form, no
+    /// surrogate, nothing above U+10FFFF.
+    package static func length(in bytes: Bytes, at index: Int) -> Int {
+        let first = bytes[index]
+        if first < 0x80 { return 1 }
+        let (length, second): (Int, ClosedRange<UInt8>)
+        switch first {
+        case 0xC2...0xDF: (length, second) = (2, 0x80...0xBF)
+        case 0xE0: (length, second) = (3, 0xA0...0xBF)
+        case 0xED: (length, second) = (3, 0x80...0x9F)
+        case 0xE1...0xEF: (length, second) = (3, 0x80...0xBF)
+        case 0xF0: (length, second) = (4, 0x90...0xBF)
+        case 0xF1...0xF3: (length, second) = (4, 0x80...0xBF)
+        case 0xF4: (length, second) = (4, 0x80...0x8F)
+        default: return 0
+        }
+        guard index + length <= bytes.count, second.contains(bytes[index + 1]) else { return 0 }
+        for next in bytes[(index + 2)..<(index + length)] where next & 0xC0 != 0x80 { return 0 }
+        return length
+    }
+
+    /// Whether the sequence at `index` is a control character: C0, delete or C1.
+    package static func isControl(in bytes: Bytes, at index: Int, length: Int) -> Bool {
+        switch length {
+        case 1: bytes[index] < 0x20 || bytes[index] == 0x7F
+        case 2: bytes[index] == 0xC2 && bytes[index + 1] < 0xA0
+        default: false
+        }
+    }
+
+    /// Whether all of the bytes are UTF-8.
+    package static func isValid(_ bytes: Bytes) -> Bool {
+        var index = 0
+        while index < bytes.count {
+            let length = length(in: bytes, at: index)
+            if length == 0 { return false }
+            index += length
+        }
+        return true
+    }
+}

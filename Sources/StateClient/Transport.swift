@@ -1,0 +1,152 @@
+import Glibc
+internal import StateEngine
+
+/// How a connection ended, before anybody has said what that means for a request.
+enum Loss: Error {
+    /// The other side closed it.
+    case closed
+    /// A system call failed.
+    case failed(call: String, errno: Int32)
+    /// The deadline passed.
+    case timedOut
+    /// What arrived is no RESP.
+    case malformed(String)
+    /// The descriptor that the caller asked to be watched has nobody at its other end any more.
+    case abandoned
+}
+
+extension Loss: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .closed: "the daemon closed the connection"
+        case .failed(let call, let number): "\(call): \(String(cString: strerror(number)))"
+        case .timedOut: "no answer in time"
+        case .malformed(let sentence): sentence
+        case .abandoned: "nobody reads any more"
+        }
+    }
+}
+
+/// A connected Unix socket, non-blocking only call by call: the fast path is one send and one recv.
+struct Transport: ~Copyable {
+    private let descriptor: Int32
+
+    /// Connects.
+    ///
+    /// - Throws: ``StateError/Code/unreachable``, naming the path.
+    init(path: String, deadline: Deadline?) throws(StateError) {
+        descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw Self.unreachable(path) }
+        if let deadline { limitConnect(deadline) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let fits = withUnsafeMutableBytes(of: &address.sun_path) { room in
+            // One byte is left for the closing zero.
+            guard path.utf8.count < room.count else { return false }
+            room.copyBytes(from: path.utf8)
+            return true
+        }
+        guard fits else {
+            throw StateError(.err, "socket path '\(path)' is longer than 107 bytes")
+        }
+        let status = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                retrying { connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+            }
+        }
+        guard status == 0 else { throw Self.unreachable(path) }
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// A full backlog makes connect wait as long as the send timeout (unix(7)).
+    private func limitConnect(_ deadline: Deadline) {
+        let milliseconds = max(1, Int(deadline.millisecondsLeft))
+        var time = timeval(tv_sec: milliseconds / 1_000, tv_usec: milliseconds % 1_000 * 1_000)
+        setsockopt(
+            descriptor,
+            SOL_SOCKET,
+            SO_SNDTIMEO,
+            &time,
+            socklen_t(MemoryLayout<timeval>.size)
+        )
+    }
+
+    private static func unreachable(_ path: String) -> StateError {
+        let reason = errno == EAGAIN ? "no answer in time" : String(cString: strerror(errno))
+        return StateError(.unreachable, "no daemon answers at \(path): \(reason)")
+    }
+
+    /// Sends what the socket takes at once.
+    ///
+    /// - Returns: The number of bytes, 0 where it takes none now.
+    func send(_ bytes: Bytes) throws(Loss) -> Int {
+        let count = retrying {
+            Glibc.send(
+                descriptor,
+                bytes.baseAddress,
+                bytes.count,
+                Int32(MSG_NOSIGNAL | MSG_DONTWAIT)
+            )
+        }
+        if count >= 0 { return count }
+        switch errno {
+        case EAGAIN: return 0
+        case EPIPE, ECONNRESET: throw .closed
+        default: throw .failed(call: "send", errno: errno)
+        }
+    }
+
+    /// Receives what is there, and waits for the first byte where `mayWait`.
+    ///
+    /// - Returns: The number of bytes; nil where none is there now.
+    func receive(_ room: UnsafeMutableRawBufferPointer, mayWait: Bool) throws(Loss) -> Int? {
+        let flags = mayWait ? 0 : Int32(MSG_DONTWAIT)
+        let count = retrying { recv(descriptor, room.baseAddress, room.count, flags) }
+        if count > 0 { return count }
+        guard count < 0 else { throw .closed }
+        switch errno {
+        case EAGAIN: return nil
+        case ECONNRESET: throw .closed
+        default: throw .failed(call: "recv", errno: errno)
+        }
+    }
+
+    /// Waits until bytes arrive or, where `toSend`, until some can leave; throws `timedOut`, and `abandoned`
+    /// where the other end of `other` has gone.
+    func wait(toSend: Bool, until deadline: Deadline?, orHangupOf other: Int32?) throws(Loss) {
+        while true {
+            var waiting = (
+                pollfd(
+                    fd: descriptor,
+                    events: Int16(toSend ? POLLIN | POLLOUT : POLLIN),
+                    revents: 0
+                ),
+                pollfd(fd: other ?? -1, events: 0, revents: 0)
+            )
+            let timeout = deadline?.millisecondsLeft ?? -1
+            let count = withUnsafeMutableBytes(of: &waiting) {
+                poll($0.baseAddress?.assumingMemoryBound(to: pollfd.self), 2, timeout)
+            }
+            if count < 0 {
+                guard errno == EINTR else { throw .failed(call: "poll", errno: errno) }
+            } else if waiting.0.revents != 0 {
+                return
+            } else if waiting.1.revents & Int16(POLLERR | POLLHUP) != 0 {
+                throw .abandoned
+            } else if count == 0, deadline?.hasPassed ?? false {
+                throw .timedOut
+            }
+        }
+    }
+}
+
+/// Repeats a system call while a signal interrupts it.
+func retrying<Result: FixedWidthInteger>(_ call: () -> Result) -> Result {
+    while true {
+        let result = call()
+        if result != -1 || errno != EINTR { return result }
+    }
+}

@@ -1,0 +1,20 @@
+import Synchronization
+
+/// One result, put by one thread and waited for by another.
+final class Answer: Sendable {
+    private let result = Mutex<Result<Int64, StateError>?>(nil)
+    private let semaphore = Semaphore()
+
+    func put(_ result: Result<Int64, StateError>) {
+        self.result.withLock { $0 = result }
+        semaphore.signal()
+    }
+
+    func wait() -> Result<Int64, StateError> {
+        semaphore.wait()
+        guard let result = result.withLock({ $0 }) else {
+            preconditionFailure("an answer is signalled before it is put")
+        }
+        return result
+    }
+}

@@ -1,0 +1,154 @@
+import Glibc
+import Synchronization
+
+/// The commit thread: takes everything that queued up while the last commit ran, and commits it as one (group commit).
+///
+/// After a commit that failed nothing more is taken until ``resume()``: what is queued was computed on it.
+final class CommitQueue: Sendable {
+    /// A batch that storage has answered.
+    struct Finished {
+        let batch: CommitBatch
+        let error: StateError?
+    }
+
+    private struct State {
+        var queued: CommitBatch?
+        var finished: [Finished] = []
+        /// Empty batches, to be filled again.
+        var spare: [CommitBatch] = []
+        var isParked = false
+        var isHalted = false
+        var isStopping = false
+        var notify: @Sendable () -> Void = {}
+    }
+
+    private let backing: any Backing
+    private let state = Mutex(State())
+    private let parking = Semaphore()
+    private let thread: WorkerThread
+
+    init(backing: any Backing) {
+        self.backing = backing
+        thread = WorkerThread(name: "commit")
+    }
+
+    func start() { thread.start { self.run() } }
+
+    // MARK: The keyspace's side
+
+    /// What is called on the commit thread after each answer of the storage.
+    func setNotify(_ notify: @escaping @Sendable () -> Void) {
+        state.withLock { $0.notify = notify }
+    }
+
+    /// Hands finished transactions over.
+    ///
+    /// - Returns: An empty batch for the next ones.
+    func submit(_ batch: CommitBatch) -> CommitBatch {
+        let (next, wakes) = state.withLock { state in
+            if let queued = state.queued {
+                queued.append(batch)
+                state.spare.append(batch)
+            } else {
+                state.queued = batch
+            }
+            let wakes = state.isParked && !state.isHalted
+            if wakes { state.isParked = false }
+            return (state.spare.popLast() ?? CommitBatch(), wakes)
+        }
+        if wakes { parking.signal() }
+        return next
+    }
+
+    /// What storage has answered since the last call, in order.
+    func takeFinished() -> [Finished] {
+        state.withLock { state in
+            guard !state.finished.isEmpty else { return [] }
+            let finished = state.finished
+            state.finished = []
+            return finished
+        }
+    }
+
+    /// What no commit has taken yet.
+    func takeQueued() -> CommitBatch? {
+        state.withLock { state in
+            let queued = state.queued
+            state.queued = nil
+            return queued
+        }
+    }
+
+    /// Everything that stood on a failed commit is undone: what comes from now on may be committed.
+    func resume() {
+        let wakes = state.withLock { state in
+            state.isHalted = false
+            let wakes = state.isParked
+            state.isParked = false
+            return wakes
+        }
+        if wakes { parking.signal() }
+    }
+
+    /// Gives an answered batch back, to be filled again.
+    func recycle(_ batch: CommitBatch) {
+        batch.removeAll()
+        state.withLock { if $0.spare.count < 4 { $0.spare.append(batch) } }
+    }
+
+    /// Commits what is queued, unless a commit fails, and ends the thread.
+    func stop() {
+        let wakes = state.withLock { state in
+            state.isStopping = true
+            let wakes = state.isParked
+            state.isParked = false
+            return wakes
+        }
+        if wakes { parking.signal() }
+        thread.join()
+    }
+
+    // MARK: The commit thread
+
+    private func run() {
+        while let batch = take() {
+            var failure: StateError?
+            do {
+                try backing.commit(batch)
+            } catch let error as StateError {
+                failure = error
+            } catch {
+                failure = StateError(.readOnly, "outcome unknown: \(error)")
+            }
+            let finished = Finished(batch: batch, error: failure)
+            let notify = state.withLock { state in
+                state.finished.append(finished)
+                state.isHalted = finished.error != nil
+                return state.notify
+            }
+            // Order matters: the replies go before the checkpoint.
+            notify()
+            backing.maintain()
+        }
+    }
+
+    /// The next batch; nil at the end.
+    private func take() -> CommitBatch? {
+        while true {
+            let (batch, isOver) = state.withLock { state -> (CommitBatch?, Bool) in
+                if state.isHalted {
+                    // At the end nobody may be left to resume: what is queued is undone with the rest.
+                    state.isParked = !state.isStopping
+                    return (nil, state.isStopping)
+                }
+                let batch = state.queued
+                state.queued = nil
+                state.isParked = batch == nil && !state.isStopping
+                return (batch, state.isStopping)
+            }
+            if let batch { return batch }
+            if isOver { return nil }
+            parking.wait()
+        }
+    }
+}

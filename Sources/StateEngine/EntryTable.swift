@@ -1,0 +1,103 @@
+/// The entries of a keyspace: for each key a chain of versions, newest first.
+///
+/// A chain has one durable version at most, its last; the versions before it are provisional. `live` holds the chains with a
+/// version that is no delete; `deleted` holds the keys of which nothing but a durable delete is known, which is what a
+/// later version of that key supersedes in the history. So listing never walks over what is gone.
+struct EntryTable: ~Copyable {
+    private(set) var live = RadixTree()
+    private(set) var deleted = RadixTree()
+    /// Whether deletes are remembered: where there is a history, each change names the one that it supersedes.
+    let keepsDeleted: Bool
+
+    init(keepsDeleted: Bool) { self.keepsDeleted = keepsDeleted }
+
+    /// The newest version of `key`, provisional or durable; nil where there is none or only a durable delete.
+    func head(_ key: Bytes) -> Record? { live.record(for: key) }
+
+    /// Puts a version on top of the chain of its key and links it to what it supersedes.
+    ///
+    /// - Parameter head: What ``head(_:)`` says now.
+    mutating func push(_ record: Record, onto head: Record?) {
+        guard head == nil else {
+            record.older = live.replace(with: record)
+            return
+        }
+        if let grave = deleted.record(for: record.key) {
+            record.older = grave
+            deleted.remove(record.key)
+        }
+        live.insert(record)
+    }
+
+    /// Puts a version in the place of the chain's newest, which goes: both are of one transaction.
+    mutating func amend(_ head: Record, with record: Record) {
+        record.older = head.older
+        _ = live.replace(with: record)
+    }
+
+    /// Takes the newest version, `record`, off the chain of its key. The caller frees it.
+    mutating func pop(_ record: Record, durableRevision: Int64) {
+        guard let older = record.older else {
+            live.remove(record.key)
+            return
+        }
+        if older.isDeleted, older.revision <= durableRevision {
+            live.remove(record.key)
+            bury(older)
+        } else {
+            let top = live.replace(with: older)
+            precondition(top == record, "versions are undone out of order")
+        }
+    }
+
+    /// `record`, whose older version is gone, is durable now: a delete leaves the entries.
+    ///
+    /// - Returns: Whether the record left the table, so that the caller frees it.
+    mutating func settleDelete(_ record: Record) -> Bool {
+        guard live.record(for: record.key) == record else { return false }
+        live.remove(record.key)
+        bury(record)
+        return !keepsDeleted
+    }
+
+    private mutating func bury(_ record: Record) {
+        if keepsDeleted { deleted.insert(record) }
+    }
+
+    /// Takes a durable version over from storage.
+    ///
+    /// - Returns: The version that it supersedes, which the caller frees.
+    mutating func load(_ record: Record) -> Record? {
+        if let slot = live.slot(for: record.key), let old = slot.pointee.leaf {
+            if record.isDeleted {
+                live.remove(record.key)
+                bury(record)
+            } else {
+                slot.pointee = RadixReference(record)
+            }
+            return old
+        }
+        let grave = deleted.count > 0 ? deleted.record(for: record.key) : nil
+        if grave != nil { deleted.remove(record.key) }
+        if record.isDeleted { bury(record) } else { live.insert(record) }
+        return grave
+    }
+
+    /// Frees every record. The table is empty afterwards.
+    mutating func deallocateAll() {
+        func deallocate(_ tree: borrowing RadixTree) {
+            tree.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { record in
+                var next: Record? = record
+                while let version = next {
+                    next = version.older
+                    version.deallocate()
+                }
+                return true
+            }
+        }
+        deallocate(live)
+        deallocate(deleted)
+        live = RadixTree()
+        deleted = RadixTree()
+    }
+}

@@ -1,0 +1,95 @@
+extension KeyspaceCore {
+    /// A batch is on stable storage: watchers are told, then its changes count as durable.
+    func settle(_ batch: CommitBatch) {
+        // Order matters: what a change supersedes is still there while watchers are told of it.
+        hub.publish(batch, in: self)
+        for record in batch.changes {
+            let older = record.older
+            let wasLive = older.map { !$0.isDeleted } ?? false
+            if let older {
+                record.older = nil
+                free(older)
+            }
+            if record.isDeleted {
+                if wasLive { durableKeyCount -= 1 }
+                if table.settleDelete(record) { free(record) }
+            } else if !wasLive {
+                durableKeyCount += 1
+            }
+        }
+        durableRevision = max(durableRevision, batch.lastRevision)
+        uncommittedByteCount -= batch.byteCount
+    }
+
+    /// A batch was not committed: it is undone, newest change first.
+    ///
+    /// Whatever was finished after it must have been undone before, for it was computed on it.
+    func undo(_ batch: CommitBatch) {
+        for record in batch.changes.reversed() { undo(record) }
+        uncommittedByteCount -= batch.byteCount
+        provisionalRevision = durableRevision
+    }
+
+    /// Takes an entry over from storage, before anybody else sees the core.
+    ///
+    /// - Complexity: O(*n*) in the bytes of key and value.
+    func load(_ change: borrowing StoredChange) {
+        let cause = causes.intern(bytes: change.cause)
+        let record = Record.make(
+            Record.Fields(
+                revision: change.revision,
+                created: change.created,
+                version: change.version,
+                time: change.time,
+                ordinal: change.ordinal,
+                owner: change.owner,
+                cause: cause.number
+            ),
+            key: change.key,
+            value: change.value
+        )
+        if let superseded = table.load(record) { free(superseded) }
+        if record.isDeleted, !table.keepsDeleted { free(record) }
+    }
+
+    /// What storage holds was taken over.
+    func finishLoading(_ store: LoadedStore) {
+        epoch = store.epoch
+        newestRevision = store.revision
+        provisionalRevision = store.revision
+        durableRevision = store.revision
+        durableKeyCount = table.live.count
+    }
+
+    /// Keeps an answer until what it stands on is durable or undone.
+    ///
+    /// A refusal may stand on an earlier commit than the answers before it: it waits among those of its revision.
+    ///
+    /// - Complexity: O(*m*) in the answers of later revisions.
+    func hold(_ answer: Answer) {
+        var place = waiters.count
+        while place > 0, waiters[place - 1].revision > answer.revision { place -= 1 }
+        waiters.insert(answer, at: place)
+    }
+
+    /// The answers that no longer have to wait.
+    func takeWaiters() -> [Answer] {
+        guard let first = waiters.first, first.revision <= durableRevision else { return [] }
+        let end = waiters.firstIndex { $0.revision > durableRevision } ?? waiters.count
+        defer { waiters.removeFirst(end) }
+        return Array(waiters[..<end])
+    }
+
+    /// The answers that stand on a failed commit, all with its error.
+    func takeWaiters(failedFrom revision: Int64, _ error: StateError) -> [Answer] {
+        let start = waiters.firstIndex { $0.revision >= revision } ?? waiters.count
+        defer { waiters.removeSubrange(start...) }
+        return waiters[start...].map { answer in
+            Answer(
+                revision: answer.revision,
+                result: .failure(error),
+                completion: answer.completion
+            )
+        }
+    }
+}

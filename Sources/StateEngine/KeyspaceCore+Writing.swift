@@ -1,0 +1,177 @@
+extension KeyspaceCore {
+    /// Opens a transaction; every one is finished or rolled back before the lock is given up.
+    ///
+    /// - Parameter time: Wall time in milliseconds since 1970.
+    package func begin(_ cause: InternedCause, at time: Int64) {
+        precondition(openRevision == 0, "a transaction is open")
+        openRevision = newestRevision + 1
+        openTime = time
+        openCause = cause
+    }
+
+    /// Sets `key` to `value`, followed by `suffix` where there is one.
+    ///
+    /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit; the transaction stays open as it was.
+    /// - Complexity: O(*n*) in the bytes of key and value.
+    package func set(
+        _ key: Bytes,
+        to value: Bytes,
+        appending suffix: Bytes? = nil
+    )
+        throws(StateError)
+    {
+        let byteCount = value.count + (suffix?.count ?? 0)
+        guard byteCount <= limits.valueByteCount else {
+            throw valueTooBig(byteCount, key)
+        }
+        try checkRoom(key.count + byteCount)
+        let head = table.head(key)
+        let current = head.flatMap { $0.isDeleted ? nil : $0 }
+        put(
+            Record.make(
+                fields(of: current, version: (current?.version ?? 0) + 1),
+                key: key,
+                value: value,
+                appending: suffix
+            ),
+            onto: head
+        )
+    }
+
+    /// Deletes `key`.
+    ///
+    /// - Returns: Whether it was there; what was looked at counts as observed.
+    /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit.
+    /// - Complexity: O(*n*) in the bytes of the key.
+    @discardableResult
+    package func delete(_ key: Bytes) throws(StateError) -> Bool {
+        guard let current = read(key) else { return false }
+        try checkRoom(key.count)
+        put(Record.make(fields(of: current, version: 0), key: key, value: nil), onto: current)
+        return true
+    }
+
+    /// Checks a condition; what was looked at counts as observed.
+    ///
+    /// - Throws: ``StateError/Code/conflict``, naming the current revision.
+    package func check(_ condition: Condition, of key: Bytes) throws(StateError) {
+        let current = read(key)
+        let holds =
+            switch condition {
+            case .isAbsent: current == nil
+            case .isPresent: current != nil
+            case .revision(let expected): (current?.revision ?? 0) == expected
+            case .value(let expected): current?.value.map { $0.isEqual(to: expected) } ?? false
+            }
+        guard !holds else { return }
+        let state = current.map { "is at revision \($0.revision)" } ?? "is absent (revision 0)"
+        throw StateError(.conflict, "key \(StateError.quoted(key)) \(state)")
+    }
+
+    /// Ends the transaction: its changes are visible at once and durable later.
+    ///
+    /// - Returns: Its revision; 0 where it changed nothing.
+    @discardableResult
+    package func finish() -> Int64 {
+        guard let cause = openCause else { preconditionFailure("no transaction is open") }
+        defer { closeTransaction() }
+        if openChanges.contains(nil) {
+            openChanges.removeAll { $0 == nil }
+            for (index, record) in openChanges.enumerated() { record?.ordinal = Int32(index) }
+        }
+        guard !openChanges.isEmpty else { return 0 }
+        newestRevision = openRevision
+        provisionalRevision = openRevision
+        uncommittedByteCount += openByteCount
+        filling.append(openChanges, revision: openRevision, cause: cause, byteCount: openByteCount)
+        return openRevision
+    }
+
+    /// Ends the transaction as if it had not been.
+    package func rollBack() {
+        for case let record? in openChanges.reversed() { undo(record) }
+        closeTransaction()
+    }
+
+    /// Takes the newest version of a key back.
+    func undo(_ record: Record) {
+        table.pop(record, durableRevision: durableRevision)
+        free(record)
+    }
+
+    func free(_ record: Record) {
+        causes.release(record.cause)
+        record.deallocate()
+    }
+
+    private func closeTransaction() {
+        // What a transaction that changed nothing saw of itself is nothing to wait for.
+        if observedRevision == openRevision {
+            observedRevision = max(provisionalRevision, durableRevision)
+        }
+        openRevision = 0
+        openCause = nil
+        openByteCount = 0
+        openChanges.removeAll(keepingCapacity: openChanges.capacity <= 4_096)
+    }
+
+    /// What the next version of an entry says, as the next change of the open transaction.
+    private func fields(of current: Record?, version: Int64) -> Record.Fields {
+        guard let cause = openCause else { preconditionFailure("no transaction is open") }
+        causes.retain(cause)
+        return Record.Fields(
+            revision: openRevision,
+            created: current?.created ?? openRevision,
+            version: version,
+            time: openTime,
+            ordinal: Int32(openChanges.count),
+            owner: current?.owner ?? cause.cause.uid,
+            cause: cause.number
+        )
+    }
+
+    /// One change per key and commit: a second one of this transaction takes the place of the first.
+    private func put(_ record: Record, onto head: Record?) {
+        openByteCount += record.byteCount
+        guard let head, head.revision == openRevision else {
+            table.push(record, onto: head)
+            openChanges.append(record)
+            return
+        }
+        record.ordinal = head.ordinal
+        openByteCount -= head.byteCount
+        table.amend(head, with: record)
+        free(head)
+        // Created and deleted by one transaction: nothing happened.
+        if record.isDeleted, record.older?.isDeleted ?? true {
+            openChanges[Int(record.ordinal)] = nil
+            openByteCount -= record.byteCount
+            undo(record)
+        } else {
+            openChanges[Int(record.ordinal)] = record
+        }
+    }
+
+    private func checkRoom(_ byteCount: Int) throws(StateError) {
+        if openByteCount + byteCount > limits.transactionByteCount {
+            throw StateError(
+                .tooBig,
+                "a transaction of more than \(limits.transactionByteCount) bytes of keys and values"
+            )
+        }
+        if openChanges.count >= limits.transactionChangeCount {
+            throw StateError(
+                .tooBig,
+                "a transaction of more than \(limits.transactionChangeCount) changes"
+            )
+        }
+    }
+
+    private func valueTooBig(_ byteCount: Int, _ key: Bytes) -> StateError {
+        StateError(
+            .tooBig,
+            "the value of key \(StateError.quoted(key)) has \(byteCount) bytes; the limit is "
+                + "\(limits.valueByteCount)"
+        )
+    }
+}

@@ -1,0 +1,149 @@
+/// The state of a keyspace: entries, revisions, the open transaction, and what was finished and waits to be committed.
+///
+/// No lock of its own: every access is under the lock of its ``LocalKeyspace``, which is the proof of `@unchecked Sendable`.
+/// Reading is here; writing is in `KeyspaceCore+Writing`, what a commit's outcome does in `KeyspaceCore+Settling`.
+@usableFromInline
+package final class KeyspaceCore: @unchecked Sendable {
+    // Constant once loaded.
+    package internal(set) var epoch: Epoch
+    package let limits: Limits
+    /// Whether commits go to storage before they are told.
+    package let isPersistent: Bool
+
+    // The entries.
+    var table: EntryTable
+    var causes = CauseTable()
+    /// Entries without the provisional ones.
+    package internal(set) var durableKeyCount = 0
+
+    // Revisions.
+    /// The newest revision that a transaction took, committed or not; failed ones are never used again.
+    package internal(set) var newestRevision: Int64
+    /// The newest revision that waits for storage; not above `durableRevision` where none does.
+    package internal(set) var provisionalRevision: Int64
+    /// Up to here everything is on stable storage.
+    package internal(set) var durableRevision: Int64
+    /// The newest provisional revision that was looked at since the caller set this to 0.
+    package var observedRevision: Int64 = 0
+
+    // The open transaction; a revision of 0 where none is.
+    package internal(set) var openRevision: Int64 = 0
+    var openTime: Int64 = 0
+    var openCause: InternedCause?
+    /// Nil where a change was taken back by a later one of the same transaction.
+    var openChanges: [Record?] = []
+    var openByteCount = 0
+
+    /// Whether the open transaction has changed anything so far.
+    package var hasOpenChanges: Bool { openChanges.contains { $0 != nil } }
+
+    // Finished transactions.
+    /// What is not handed to the commit thread yet.
+    var filling = CommitBatch()
+    /// Bytes of all that is finished and not durable.
+    package internal(set) var uncommittedByteCount = 0
+
+    package let hub = WatchHub()
+
+    /// A caller's answer, once what it stands on is durable.
+    struct Answer {
+        var revision: Int64
+        var result: Result<Int64, StateError>
+        var completion: @Sendable (Result<Int64, StateError>) -> Void
+    }
+
+    /// Answers that wait, in order of revision.
+    var waiters: [Answer] = []
+
+    init(epoch: Epoch, revision: Int64, isPersistent: Bool, limits: Limits) {
+        self.epoch = epoch
+        self.newestRevision = revision
+        self.provisionalRevision = revision
+        self.durableRevision = revision
+        self.isPersistent = isPersistent
+        self.limits = limits
+        table = EntryTable(keepsDeleted: isPersistent)
+    }
+
+    deinit { table.deallocateAll() }
+
+    // MARK: Reading
+
+    /// The newest version of `key`, nil where it is absent; notes its revision where that is provisional.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the key.
+    package func read(_ key: Bytes) -> Record? {
+        guard let head = table.head(key) else { return nil }
+        if head.revision > durableRevision {
+            observedRevision = max(observedRevision, head.revision)
+        }
+        return head.isDeleted ? nil : head
+    }
+
+    /// The version of `key` that is on stable storage; nil where it is absent there.
+    package func readDurable(_ key: Bytes) -> Record? {
+        guard let version = table.head(key)?.version(at: durableRevision), !version.isDeleted else {
+            return nil
+        }
+        return version
+    }
+
+    /// Notes that everything was looked at.
+    package func observeAll() {
+        if provisionalRevision > durableRevision {
+            observedRevision = max(observedRevision, provisionalRevision)
+        }
+    }
+
+    /// Calls `body` for the newest versions of the entries that one of `patterns` means, in key order, until it says false.
+    ///
+    /// - Parameter bound: Only keys after this one.
+    /// - Complexity: O(*m*) in the entries below the patterns' literal parts.
+    package func forEach(
+        _ patterns: PatternSet,
+        after bound: Bytes? = nil,
+        _ body: (Record) -> Bool
+    ) {
+        observeAll()
+        patterns.forEach(in: table.live, after: bound) { head in
+            head.isDeleted || body(head)
+        }
+    }
+
+    /// The same for what is on stable storage.
+    package func forEachDurable(
+        _ patterns: PatternSet,
+        after bound: Bytes?,
+        _ body: (Record) -> Bool
+    ) {
+        patterns.forEach(in: table.live, after: bound) { [durableRevision] head in
+            guard let version = head.version(at: durableRevision), !version.isDeleted else {
+                return true
+            }
+            return body(version)
+        }
+    }
+
+    /// How many entries `patterns` mean.
+    package func count(_ patterns: PatternSet) -> Int {
+        var count = 0
+        forEach(patterns) { _ in
+            count += 1
+            return true
+        }
+        return count
+    }
+
+    /// Who wrote a version.
+    package func cause(of record: Record) -> Cause { causes[record.cause].cause }
+
+    /// The same, as ``Cause/description`` in UTF-8.
+    package func causeBytes(of record: Record) -> [UInt8] { causes[record.cause].bytes }
+
+    // MARK: Causes
+
+    /// A cause for a session's transactions, kept until `release`.
+    package func retainCause(_ cause: Cause) -> InternedCause { causes.intern(cause) }
+
+    package func release(_ cause: InternedCause) { causes.release(cause) }
+}

@@ -1,0 +1,152 @@
+import CLinux
+import Glibc
+
+extension LocalKeyspace {
+    /// The identity of the store.
+    public var epoch: Epoch { withCore { $0.epoch } }
+
+    /// The newest revision on stable storage.
+    public var revision: Int64 { withCore { $0.durableRevision } }
+
+    /// How many entries are on stable storage.
+    public var keyCount: Int { withCore { $0.durableKeyCount } }
+
+    /// Makes all the mutations one commit, or none of them.
+    ///
+    /// - Parameter completion: Called once, on the commit thread or before the call returns.
+    public func submit(
+        _ mutations: [Mutation],
+        completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
+    ) {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        let now = Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+        let immediate = withCore { core -> KeyspaceCore.Answer? in
+            let answer = core.perform(mutations, at: now, completion)
+            guard answer.revision > core.durableRevision else { return answer }
+            core.hold(answer)
+            return nil
+        }
+        immediate.map { $0.completion($0.result) }
+        if publish() { settle { _ in } }
+    }
+
+    /// The entry of `key` on stable storage; nil where there is none.
+    ///
+    /// - Complexity: O(*n*) in the bytes of key and value.
+    public func entry(for key: Key) -> Entry? {
+        withCore { core in
+            key.bytes.withUnsafeBytes { core.readDurable($0) }.map { core.entry($0) }
+        }
+    }
+
+    /// The entries that `pattern` means after `key`, in key order, `limit` at most, on stable storage.
+    ///
+    /// - Complexity: O(*m*) in the entries below the pattern's literal part.
+    public func entries(
+        _ pattern: Pattern,
+        after key: Key?,
+        limit: Int
+    ) -> [(
+        key: Key, entry: Entry
+    )] {
+        withCore { core in
+            var found: [(key: Key, entry: Entry)] = []
+            func collect(_ bound: Bytes?) {
+                core.forEachDurable(PatternSet([pattern]), after: bound) { record in
+                    guard found.count < limit else { return false }
+                    found.append((Key(verified: record.key), core.entry(record)))
+                    return true
+                }
+            }
+            if let key { key.bytes.withUnsafeBytes { collect($0) } } else { collect(nil) }
+            return found
+        }
+    }
+}
+
+extension KeyspaceCore {
+    /// A version as a value of its own.
+    package func entry(_ record: Record) -> Entry {
+        Entry(
+            value: record.value.map(Array.init) ?? [],
+            revision: record.revision,
+            created: record.created,
+            version: record.version,
+            time: record.time,
+            owner: record.owner,
+            cause: cause(of: record)
+        )
+    }
+
+    /// Runs the mutations as one transaction of this process.
+    func perform(
+        _ mutations: [Mutation],
+        at time: Int64,
+        _ completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
+    ) -> Answer {
+        let cause = retainCause(KeyspaceCore.ownCause)
+        defer { release(cause) }
+        observedRevision = 0
+        begin(cause, at: time)
+        do throws(StateError) {
+            for mutation in mutations { try perform(mutation) }
+        } catch {
+            rollBack()
+            return Answer(
+                revision: observedRevision,
+                result: .failure(error),
+                completion: completion
+            )
+        }
+        let revision = finish()
+        let stands = max(observedRevision, revision)
+        return Answer(
+            revision: stands,
+            result: .success(revision == 0 ? max(stands, durableRevision) : revision),
+            completion: completion
+        )
+    }
+
+    private func perform(_ mutation: Mutation) throws(StateError) {
+        switch mutation {
+        case .set(let key, let value, let revision):
+            try check(revision, of: key)
+            try key.bytes.withBorrowed { (key) throws(StateError) in
+                try value.withBorrowed { (value) throws(StateError) in try set(key, to: value) }
+            }
+        case .delete(let key, let revision):
+            try check(revision, of: key)
+            try key.bytes.withBorrowed { (key) throws(StateError) in _ = try delete(key) }
+        case .check(let key, let revision):
+            try check(revision, of: key)
+        }
+    }
+
+    private func check(_ revision: Int64?, of key: Key) throws(StateError) {
+        guard let revision else { return }
+        try key.bytes.withBorrowed { (key) throws(StateError) in
+            try check(.revision(revision), of: key)
+        }
+    }
+
+    /// This process as a writer.
+    private static let ownCause = Cause(
+        uid: geteuid(),
+        gid: getegid(),
+        pid: getpid(),
+        command: String(cString: clinux_program_name())
+    )
+}
+
+extension [UInt8] {
+    /// The bytes for the length of a call that may throw.
+    package func withBorrowed<R>(_ body: (Bytes) throws(StateError) -> R) throws(StateError) -> R {
+        let result = withUnsafeBytes { bytes -> Result<R, StateError> in
+            do throws(StateError) { return .success(try body(bytes)) } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,127 @@
+public import Synchronization
+
+/// The keyspace in this process: what a program embeds, and what `stated` serves.
+///
+/// A write is visible at once to who may read provisional versions (the daemon's connections, whose replies are held),
+/// and durable, told and readable for everybody else when the commit thread has put it on stable storage.
+public final class LocalKeyspace: Keyspace {
+    /// What became of a batch.
+    package enum Outcome {
+        /// Everything up to this revision is durable; its watchers have been told.
+        case durable(through: Int64)
+        /// Everything from this revision on was undone.
+        case failed(from: Int64, StateError)
+    }
+
+    @usableFromInline let core: Mutex<KeyspaceCore>
+    private let queue: CommitQueue
+    private let backing: any Backing
+    /// Whether commits go to storage before they are told.
+    package let isPersistent: Bool
+
+    /// Opens the store and reads it. It stays open until ``close()``, whether or not anybody holds the keyspace.
+    ///
+    /// - Throws: ``StateError``, where the store is locked, corrupt, of a newer format or cannot be opened; it is left as it is.
+    /// - Complexity: O(*n*) in the changes of the history.
+    public init(backing: any Backing, limits: Limits = Limits()) throws(StateError) {
+        let loaded = KeyspaceCore(
+            epoch: Epoch(bits: 1),
+            revision: 0,
+            isPersistent: backing.isPersistent,
+            limits: limits
+        )
+        do {
+            loaded.finishLoading(try backing.load { loaded.load($0) })
+        } catch let error as StateError {
+            throw error
+        } catch {
+            throw StateError(.storage, "\(error)")
+        }
+        self.backing = backing
+        isPersistent = backing.isPersistent
+        core = Mutex(loaded)
+        queue = CommitQueue(backing: backing)
+        // On purpose a cycle until `close`: the commit thread reads what this object owns.
+        queue.setNotify { self.settle { _ in } }
+        queue.start()
+    }
+
+    /// Commits what is queued and closes the store. Nothing may be submitted afterwards.
+    public func close() {
+        publish()
+        queue.stop()
+        settle { _ in }
+        queue.setNotify {}
+        backing.close()
+    }
+
+    // MARK: The keyspace's own state
+
+    /// Runs `body` with the state, alone.
+    @inlinable
+    package func withCore<R, E: Error>(_ body: (KeyspaceCore) throws(E) -> R) throws(E) -> R {
+        try core.withLock { (core) throws(E) -> R in try body(core) }
+    }
+
+    /// Who settles what storage has answered: by default the commit thread itself.
+    ///
+    /// - Parameter wake: Called on the commit thread whenever there is something to ``settle(_:)``; it may only wake another,
+    ///   who holds the keyspace until it is closed.
+    package func settleElsewhere(_ wake: @escaping @Sendable () -> Void) { queue.setNotify(wake) }
+
+    /// Hands what was finished to the commit thread; without storage, tells it.
+    ///
+    /// - Returns: Whether there is something to settle already.
+    @discardableResult
+    package func publish() -> Bool {
+        withCore { core in
+            guard !core.filling.isEmpty else { return false }
+            if isPersistent {
+                core.filling = queue.submit(core.filling)
+                return false
+            }
+            return true
+        }
+    }
+
+    /// Takes over what storage has answered: watchers are told first, then `report` hears of it, then callers that wait.
+    ///
+    /// - Parameter report: Called under the keyspace's lock.
+    package func settle(_ report: (Outcome) -> Void) {
+        var answers: [KeyspaceCore.Answer] = []
+        withCore { core in
+            for finished in queue.takeFinished() {
+                let first = finished.batch.firstRevision
+                if let error = finished.error {
+                    undoAll(finished.batch, in: core)
+                    answers += core.takeWaiters(failedFrom: first, error)
+                    report(.failed(from: first, error))
+                } else {
+                    core.settle(finished.batch)
+                    answers += core.takeWaiters()
+                    report(.durable(through: core.durableRevision))
+                }
+                queue.recycle(finished.batch)
+            }
+            if !isPersistent, !core.filling.isEmpty {
+                core.settle(core.filling)
+                core.filling.removeAll()
+                answers += core.takeWaiters()
+                report(.durable(through: core.durableRevision))
+            }
+        }
+        for answer in answers { answer.completion(answer.result) }
+    }
+
+    /// Undoes a failed batch and all that was computed on it, newest first.
+    private func undoAll(_ batch: CommitBatch, in core: KeyspaceCore) {
+        core.undo(core.filling)
+        core.filling.removeAll()
+        if let queued = queue.takeQueued() {
+            core.undo(queued)
+            queue.recycle(queued)
+        }
+        core.undo(batch)
+        queue.resume()
+    }
+}

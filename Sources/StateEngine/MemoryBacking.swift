@@ -1,0 +1,22 @@
+/// Keeps nothing: entries live as long as the process, and another start is another epoch.
+public final class MemoryBacking: Backing {
+    /// Makes a backing without a store.
+    public init() {}
+
+    /// False.
+    public var isPersistent: Bool { false }
+
+    /// Finds nothing; the epoch is new.
+    public func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore {
+        LoadedStore(epoch: .random(), revision: 0)
+    }
+
+    /// Does nothing.
+    public func commit(_ batch: borrowing CommitBatch) {}
+
+    /// Does nothing.
+    public func maintain() {}
+
+    /// Does nothing.
+    public func close() {}
+}

@@ -1,0 +1,5 @@
+/// Which `stated` this is.
+public enum Version {
+    /// The version of the daemon, its client and its libraries.
+    public static let current = "0.1.0"
+}

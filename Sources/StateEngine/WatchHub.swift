@@ -1,0 +1,99 @@
+/// Finds the watchers of each change: what it costs follows the watchers that match, not those that there are.
+///
+/// A key looks up its own patterns: itself, and each of its prefixes that end in `/`. Only globs are tried one by one.
+package final class WatchHub {
+    /// Watchers by the hash of their key or prefix; who is found by chance is sorted out by its pattern.
+    private var byLiteral: [Int: [Subscription]] = [:]
+    private var everything: [Subscription] = []
+    private var globs: [Subscription] = []
+    package private(set) var count = 0
+
+    /// One pattern of a watcher.
+    private struct Subscription {
+        let watcher: Watcher
+        let pattern: Pattern
+    }
+
+    init() {}
+
+    package func add(_ watcher: Watcher) {
+        count += 1
+        for pattern in Set(watcher.patterns.patterns) {
+            let subscription = Subscription(watcher: watcher, pattern: pattern)
+            switch pattern.kind {
+            case .glob: globs.append(subscription)
+            case .prefix where pattern.literal.isEmpty: everything.append(subscription)
+            case .key, .prefix:
+                byLiteral[WatchHub.hash(pattern.literal), default: []].append(subscription)
+            }
+        }
+    }
+
+    package func remove(_ watcher: Watcher) {
+        count -= 1
+        let isIts: (Subscription) -> Bool = { $0.watcher === watcher }
+        globs.removeAll(where: isIts)
+        everything.removeAll(where: isIts)
+        for pattern in watcher.patterns.patterns where pattern.kind != .glob {
+            let hash = WatchHub.hash(pattern.literal)
+            byLiteral[hash]?.removeAll(where: isIts)
+            if byLiteral[hash]?.isEmpty ?? false { byLiteral[hash] = nil }
+        }
+    }
+
+    /// Tells the watchers of every commit of `batch`, in order.
+    func publish(_ batch: CommitBatch, in core: KeyspaceCore) {
+        guard count > 0 else { return }
+        var index = 0
+        var touched: [Watcher] = []
+        for item in batch.items {
+            while index < item.changeEnd {
+                match(batch.changes[index], &touched)
+                index += 1
+            }
+            for watcher in touched { watcher.deliverMatched(revision: item.revision, in: core) }
+            touched.removeAll(keepingCapacity: true)
+        }
+    }
+
+    private func match(_ record: Record, _ touched: inout [Watcher]) {
+        for subscription in everything { tell(subscription.watcher, record, &touched) }
+        for subscription in globs where subscription.pattern.matches(record.key) {
+            tell(subscription.watcher, record, &touched)
+        }
+        guard !byLiteral.isEmpty else { return }
+        let key = record.key
+        var hash = WatchHub.seed
+        for index in 0..<key.count {
+            hash = WatchHub.step(hash, key[index])
+            guard index == key.count - 1 || key[index] == UInt8(ascii: "/") else { continue }
+            guard let found = byLiteral[WatchHub.end(hash, index + 1)] else { continue }
+            for subscription in found where subscription.pattern.matches(key) {
+                tell(subscription.watcher, record, &touched)
+            }
+        }
+    }
+
+    /// Notes a change for a watcher, once however many of its patterns match.
+    private func tell(_ watcher: Watcher, _ record: Record, _ touched: inout [Watcher]) {
+        if watcher.matched.isEmpty { touched.append(watcher) }
+        if watcher.matched.last != record { watcher.match(record) }
+    }
+
+    // MARK: Hashing
+
+    /// FNV-1a from a random start, so that nobody can choose names that collide.
+    private static let seed = UInt64.random(in: 0...UInt64.max)
+
+    private static func step(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
+        (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+    }
+
+    private static func end(_ hash: UInt64, _ byteCount: Int) -> Int {
+        Int(truncatingIfNeeded: (hash ^ (hash >> 32)) &+ UInt64(byteCount))
+    }
+
+    private static func hash(_ literal: [UInt8]) -> Int {
+        end(literal.reduce(seed, step), literal.count)
+    }
+}

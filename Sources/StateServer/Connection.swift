@@ -1,0 +1,141 @@
+import CLinux
+import Glibc
+import StateEngine
+import StateWire
+
+/// One client: its socket, what came in and is no command yet, and what waits to go out.
+///
+/// Everything belongs to the loop thread.
+final class Connection {
+    // Immutable.
+    let descriptor: Int32
+    /// Counts up, never given twice: CLIENT ID, and the registration number in epoll.
+    let number: Int
+    let peer: clinux_peer
+    let connectedAt: Int64
+
+    // Coming in.
+    var parser: FrameParser
+    var input = ByteBuffer()
+    /// Why no more commands are run for now.
+    var pause: Pause?
+    /// The peer has ended its side, or the connection shall end once everything is sent.
+    var isEnding = false
+    var isClosed = false
+
+    // Going out.
+    var output = ByteBuffer()
+    var held = HeldReplies()
+    /// Stands in the server's list of those to be flushed.
+    var isListedForFlush = false
+    /// Stands in the server's list of those that hold replies.
+    var isListedAsHolding = false
+    /// What epoll watches for.
+    var interest = Poller.readable
+
+    // The session.
+    var version = ProtocolVersion.resp2
+    var name: [UInt8] = []
+    var cause: InternedCause?
+    var transaction: QueuedTransaction?
+    var watchedKeys: [WatchedKey] = []
+    var watchers: [Int: ConnectionWatcher] = [:]
+    var lastWatch = 0
+    var commandCount = 0
+
+    enum Pause {
+        /// What is not committed yet has reached its limit.
+        case queueIsFull
+        /// The client does not read.
+        case outputIsFull
+        /// The next command needs all replies before it to have gone.
+        case repliesAreHeld
+    }
+
+    /// A key of WATCH as it was then.
+    struct WatchedKey {
+        let key: [UInt8]
+        /// 0: absent.
+        let revision: Int64
+    }
+
+    init(descriptor: Int32, number: Int, limits: FrameParser.Limits, at time: Int64) {
+        self.descriptor = descriptor
+        self.number = number
+        var peer = clinux_peer()
+        // A socket that is no Unix socket has no credentials: nobody's.
+        if clinux_peer_credentials(descriptor, &peer) != 0 {
+            peer = clinux_peer(pid: 0, uid: .max, gid: .max)
+        }
+        self.peer = peer
+        connectedAt = time
+        parser = FrameParser(limits: limits)
+    }
+
+    /// Bytes that wait for the client.
+    var waitingByteCount: Int { output.count + held.byteCount }
+
+    // MARK: The socket
+
+    enum Received {
+        case bytes(Int)
+        case nothing
+        case end
+    }
+
+    /// Reads what is there, `byteCount` bytes at most, to the end of `buffer`.
+    func receive(into buffer: inout ByteBuffer, _ byteCount: Int) -> Received {
+        let flags = Int32(MSG_DONTWAIT)
+        while true {
+            let count = recv(descriptor, buffer.reserve(byteCount), byteCount, flags)
+            if count > 0 {
+                buffer.extend(by: count)
+                return .bytes(count)
+            }
+            if count == 0 { return .end }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return .nothing
+            case EBADF, EFAULT: preconditionFailure("recv of descriptor \(descriptor)")
+            default: return .end
+            }
+        }
+    }
+
+    /// Sends what may go.
+    ///
+    /// - Returns: Whether the connection still stands.
+    func flush() -> Bool {
+        while !output.isEmpty {
+            let bytes = output.bytes
+            let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
+            let count = send(descriptor, bytes.baseAddress, bytes.count, flags)
+            if count >= 0 {
+                output.removeFirst(count)
+                continue
+            }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return true
+            case EBADF, EFAULT: preconditionFailure("send to descriptor \(descriptor)")
+            default: return false
+            }
+        }
+        output.shrink(to: 64 << 10)
+        return true
+    }
+
+    // MARK: The session
+
+    /// The command name of the peer, as the kernel keeps it; a hint.
+    var peerCommand: String {
+        let file = open("/proc/\(peer.pid)/comm", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+            let count = read(file, buffer.baseAddress, buffer.count)
+            guard count > 1 else { return "" }
+            return String(decoding: buffer[..<(count - 1)], as: UTF8.self)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import CLinux
+import Glibc
+import StateEngine
+import StateWire
+
+/// INFO, in the form that Redis's clients read, and STATE.STATUS.
+extension Dispatcher {
+    func information(_ sections: [String], _ core: KeyspaceCore) -> String {
+        let wanted = Set(sections.map { $0.lowercased() })
+        let isAll = wanted.isEmpty || !wanted.isDisjoint(with: ["all", "default", "everything"])
+        var text = ""
+        for (name, lines) in informationSections(core)
+        where isAll || wanted.contains(name.lowercased()) {
+            if !text.isEmpty { text += "\r\n" }
+            text += "# \(name)\r\n"
+            for (field, value) in lines { text += "\(field):\(value)\r\n" }
+        }
+        return text
+    }
+
+    private func informationSections(_ core: KeyspaceCore) -> [(String, [(String, String)])] {
+        let uptime = (now - registry.startedAt) / 1_000
+        return [
+            (
+                "Server",
+                [
+                    ("redis_version", Dispatcher.redisVersion),
+                    ("redis_mode", "standalone"),
+                    ("stated_version", options.version),
+                    ("process_id", String(getpid())),
+                    ("uptime_in_seconds", String(uptime)),
+                ]
+            ),
+            ("Clients", [("connected_clients", String(registry.count))]),
+            ("Memory", [("used_memory", String(clinux_heap_byte_count()))]),
+            (
+                "Persistence",
+                [("loading", "0"), ("aof_enabled", registry.isPersistent ? "1" : "0")]
+            ),
+            (
+                "Stats",
+                [
+                    ("total_connections_received", String(registry.acceptedCount)),
+                    ("total_commands_processed", String(registry.commandCount)),
+                ]
+            ),
+            ("Replication", [("role", "master"), ("connected_slaves", "0")]),
+            (
+                "Keyspace",
+                core.durableKeyCount == 0
+                    ? [] : [("db0", "keys=\(core.durableKeyCount),expires=0,avg_ttl=0")]
+            ),
+        ]
+    }
+
+    func stateStatus(_ connection: Connection, _ core: KeyspaceCore) {
+        let fields: [(StaticString, Int64)] = [
+            ("pid", Int64(getpid())),
+            ("uptime", (now - registry.startedAt) / 1_000),
+            ("revision", core.durableRevision),
+            ("keys", Int64(core.durableKeyCount)),
+            ("clients", Int64(registry.count)),
+            ("watches", Int64(core.hub.count)),
+            ("uncommitted", Int64(core.uncommittedByteCount)),
+        ]
+        let storage = registry.storageReport()
+        connection.output.writeMap(3 + fields.count + storage.count, connection.version)
+        connection.output.writeField("version", options.version)
+        connection.output.writeField("epoch", core.epoch.description)
+        connection.output.writeField("backing", core.isPersistent ? "sqlite" : "memory")
+        for (name, number) in fields { connection.output.writeField(name, number) }
+        for (name, text) in storage {
+            connection.output.writeBulk(name)
+            connection.output.writeBulk(text)
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import StateEngine
+import StateWire
+
+/// Our own verbs.
+extension Dispatcher {
+    func stateGet(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
+        guard let record = core.read(key), let value = record.value else {
+            connection.output.writeNull(connection.version)
+            return
+        }
+        connection.output.writeMap(9, connection.version)
+        connection.output.writeBulk("value")
+        connection.output.writeBulk(value)
+        connection.output.writeField("revision", record.revision)
+        connection.output.writeField("created", record.created)
+        connection.output.writeField("version", record.version)
+        connection.output.writeField("time", record.time)
+        connection.output.writeField("owner", Int64(record.owner))
+        connection.output.writeBulk("by")
+        connection.output.writeBulk(core.causeBytes(of: record))
+        connection.output.writeBulk("expires")
+        connection.output.writeNull(connection.version)
+        writeDurability(connection, core)
+    }
+
+    private func writeDurability(_ connection: Connection, _ core: KeyspaceCore) {
+        connection.output.writeBulk("durability")
+        connection.output.writeBulk(core.isPersistent ? "synced" : "memory")
+    }
+
+    func stateSet(
+        _ key: Bytes,
+        _ value: Bytes,
+        _ conditions: Command.Conditions,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        let revision = try write(connection, core) { () throws(StateError) -> Int64 in
+            for condition in [conditions.presence, conditions.revision, conditions.value] {
+                if let condition { try core.check(condition, of: key) }
+            }
+            try core.set(key, to: value)
+            return core.openRevision
+        }
+        connection.output.writeMap(2, connection.version)
+        connection.output.writeField("revision", revision)
+        writeDurability(connection, core)
+    }
+
+    func stateApply(
+        _ steps: [Command.ApplyStep],
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        let (count, revision) = try write(connection, core) {
+            () throws(StateError) -> (Int, Int64) in
+            var count = 0
+            for step in steps where try apply(step, core) { count += 1 }
+            return (count, self.revision(of: core))
+        }
+        writeCount(count, revision, connection)
+    }
+
+    private func apply(_ step: Command.ApplyStep, _ core: KeyspaceCore) throws(StateError) -> Bool {
+        switch step {
+        case .set(let key, let value, let revision):
+            if let revision { try core.check(.revision(revision), of: key) }
+            try core.set(key, to: value)
+            return true
+        case .delete(let key, let revision):
+            if let revision { try core.check(.revision(revision), of: key) }
+            return try core.delete(key)
+        case .check(let key, let revision):
+            try core.check(.revision(revision), of: key)
+            return false
+        }
+    }
+
+    func stateDelete(
+        _ patterns: Arguments,
+        isDryRun: Bool,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        let set = try patternSet(patterns)
+        if isDryRun {
+            let count = core.count(set)
+            writeCount(count, max(core.provisionalRevision, core.durableRevision), connection)
+            return
+        }
+        let (count, revision) = try write(connection, core) {
+            () throws(StateError) -> (Int, Int64) in
+            var keys: [[UInt8]] = []
+            core.forEach(set) { record in
+                keys.append(Array(record.key))
+                return keys.count <= options.limits.transactionChangeCount
+            }
+            for key in keys { _ = try key.withBorrowed(core.delete) }
+            return (keys.count, self.revision(of: core))
+        }
+        writeCount(count, revision, connection)
+    }
+
+    /// The revision that the open transaction will have, or the newest where it has changed nothing.
+    private func revision(of core: KeyspaceCore) -> Int64 {
+        core.hasOpenChanges
+            ? core.openRevision : max(core.provisionalRevision, core.durableRevision)
+    }
+
+    private func writeCount(_ count: Int, _ revision: Int64, _ connection: Connection) {
+        connection.output.writeMap(2, connection.version)
+        connection.output.writeField("revision", revision)
+        connection.output.writeField("count", Int64(count))
+    }
+
+    func stateList(
+        _ pattern: Bytes,
+        _ after: Bytes?,
+        _ limit: Int,
+        _ form: Command.ListForm,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        let patterns = PatternSet([try Pattern(pattern)])
+        var found: [Record] = []
+        var count = 0
+        var byteCount = 0
+        if limit > 0 {
+            core.forEach(patterns, after: after) { record in
+                count += 1
+                if form != .count {
+                    found.append(record)
+                    byteCount += 40 + (form == .keys ? record.key.count : record.byteCount)
+                }
+                return count < limit && byteCount <= options.replyByteCount
+            }
+        }
+        try checkReply(byteCount)
+        guard form != .count else {
+            connection.output.writeInteger(Int64(count))
+            return
+        }
+        connection.output.writeArray(found.count)
+        for record in found {
+            connection.output.writeArray(form == .keys ? 1 : 3)
+            connection.output.writeBulk(record.key)
+            guard form == .entries else { continue }
+            write(record.value, connection)
+            connection.output.writeInteger(record.revision)
+        }
+    }
+
+    // MARK: Watches
+
+    func stateWatch(
+        _ patterns: Arguments,
+        snapshot: Bool,
+        previous: Bool,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        guard connection.version == .resp3 else {
+            throw StateError(.err, "STATE.WATCH needs HELLO 3; use STATE.CHANGES")
+        }
+        guard connection.watchers.count < options.watchCount else {
+            throw StateError(.limit, "more than \(options.watchCount) watches of one client")
+        }
+        let set = try patternSet(patterns)
+        connection.lastWatch += 1
+        let watcher = ConnectionWatcher(
+            set,
+            number: connection.lastWatch,
+            connection: connection,
+            flushes: flushes,
+            snapshot: snapshot,
+            previous: previous,
+            from: core.durableRevision,
+            outputByteLimit: options.outputByteCount
+        )
+        connection.watchers[watcher.number] = watcher
+        core.hub.add(watcher.watcher)
+        if snapshot { registry.addAdvancing(connection) }
+        connection.output.writeMap(3, .resp3)
+        connection.output.writeField("watch", Int64(watcher.number))
+        connection.output.writeField("revision", core.durableRevision)
+        connection.output.writeBulk("epoch")
+        connection.output.writeBulk(core.epoch.description)
+    }
+
+    func stateUnwatch(
+        _ number: Int64,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        guard let watcher = connection.watchers.removeValue(forKey: Int(number)) else {
+            throw StateError(.err, "no watch \(number) on this connection")
+        }
+        core.hub.remove(watcher.watcher)
+        connection.output.writeOK()
+    }
+
+    private func patternSet(_ patterns: Arguments) throws(StateError) -> PatternSet {
+        guard patterns.count <= options.watchCount else {
+            throw StateError(.limit, "more than \(options.watchCount) patterns")
+        }
+        var read: [Pattern] = []
+        for index in 0..<patterns.count { read.append(try Pattern(patterns[index])) }
+        return PatternSet(read)
+    }
+}
+
+extension ByteBuffer {
+    mutating func writeField(_ name: StaticString, _ number: Int64) {
+        writeBulk(name)
+        writeInteger(number)
+    }
+
+    mutating func writeField(_ name: StaticString, _ text: String) {
+        writeBulk(name)
+        writeBulk(text)
+    }
+}

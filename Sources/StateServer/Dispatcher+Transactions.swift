@@ -1,0 +1,154 @@
+import StateEngine
+import StateWire
+
+/// MULTI, EXEC, DISCARD and WATCH: one commit, all or nothing.
+extension Dispatcher {
+    /// Commands that are carried out between MULTI and EXEC, not queued.
+    static func runsInside(_ verb: Verb) -> Bool {
+        switch verb.name {
+        case .multi, .exec, .discard, .watch, .quit, .reset: true
+        default: false
+        }
+    }
+
+    func begin(_ connection: Connection) throws(StateError) {
+        guard connection.transaction == nil else {
+            throw StateError(.err, "MULTI calls can not be nested")
+        }
+        connection.transaction = QueuedTransaction()
+        connection.output.writeOK()
+    }
+
+    func discard(_ connection: Connection) throws(StateError) {
+        guard connection.transaction != nil else {
+            throw StateError(.err, "DISCARD without MULTI")
+        }
+        connection.transaction = nil
+        connection.watchedKeys = []
+        connection.output.writeOK()
+    }
+
+    func watchKeys(
+        _ keys: Arguments,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        guard connection.transaction == nil else {
+            throw StateError(.err, "WATCH inside MULTI is not allowed")
+        }
+        guard connection.watchedKeys.count + keys.count <= options.watchCount else {
+            throw StateError(.limit, "WATCH of more than \(options.watchCount) keys")
+        }
+        for index in 0..<keys.count {
+            let revision = core.read(keys[index])?.revision ?? 0
+            connection.watchedKeys.append(
+                Connection.WatchedKey(key: Array(keys[index]), revision: revision)
+            )
+        }
+        // It tells nothing of what it saw: nothing to wait for.
+        core.observedRevision = 0
+        connection.output.writeOK()
+    }
+
+    /// Adds a command to the transaction, or refuses it and with it the transaction.
+    func queue(
+        _ verb: Verb,
+        _ arguments: Arguments,
+        _ raw: Bytes,
+        in transaction: QueuedTransaction
+    )
+        throws(StateError)
+    {
+        do throws(StateError) {
+            switch verb.name {
+            case .hello, .auth, .client, .stateWatch, .stateUnwatch:
+                throw StateError(.err, "'\(verb.name.rawValue)' is not allowed in a transaction")
+            default:
+                _ = try Command(verb, arguments)
+            }
+            guard transaction.bytes.count + raw.count <= options.limits.transactionByteCount else {
+                throw StateError(
+                    .tooBig,
+                    "a transaction of more than \(options.limits.transactionByteCount) bytes"
+                )
+            }
+        } catch {
+            transaction.isRefused = true
+            throw error
+        }
+        transaction.append(raw, isWrite: verb.isWrite)
+    }
+
+    /// A command of a transaction that could not even be read.
+    func refuseTransaction(of connection: Connection) { connection.transaction?.isRefused = true }
+
+    func execute(_ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
+        guard let transaction = connection.transaction else {
+            throw StateError(.err, "EXEC without MULTI")
+        }
+        let watched = connection.watchedKeys
+        connection.transaction = nil
+        connection.watchedKeys = []
+        guard !transaction.isRefused else {
+            throw StateError(
+                .executionAborted,
+                "Transaction discarded because of previous errors."
+            )
+        }
+        for watch in watched {
+            let revision = watch.key.withUnsafeBytes { core.read($0)?.revision ?? 0 }
+            guard revision == watch.revision else {
+                connection.output.writeNullArray(connection.version)
+                return
+            }
+        }
+        isExecuting = true
+        defer { isExecuting = false }
+        core.begin(cause(of: connection, core), at: now)
+        do throws(StateError) {
+            try runQueued(transaction, connection, core)
+        } catch {
+            core.rollBack()
+            throw error
+        }
+        let revision = core.finish()
+        core.observedRevision = max(core.observedRevision, revision)
+    }
+
+    private func runQueued(
+        _ transaction: QueuedTransaction,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        let start = connection.output.count
+        connection.output.writeArray(transaction.count)
+        var parser = FrameParser(limits: options.frameLimits)
+        var offset = 0
+        var number = 0
+        let bytes = transaction.bytes.bytes
+        while offset < bytes.count {
+            let step: FrameParser.Step
+            do throws(WireError) {
+                step = try parser.next(bytes.slice(offset, bytes.count))
+            } catch {
+                preconditionFailure("a command that was queued cannot be read: \(error)")
+            }
+            guard case .frame(let arguments, let byteCount) = step,
+                let verb = Verb.named(arguments[0])
+            else { preconditionFailure("a command that was queued cannot be read") }
+            offset += byteCount
+            number += 1
+            do throws(StateError) {
+                try run(Command(verb, arguments), for: connection, in: core)
+                try checkReply(connection.output.count - start)
+            } catch {
+                throw StateError(
+                    .executionAborted,
+                    "Transaction undone: command \(number), '\(verb.name.rawValue)': \(error)"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import StateEngine
+import StateWire
+
+/// Redis's writing commands.
+extension Dispatcher {
+    func set(
+        _ key: Bytes,
+        _ value: Bytes,
+        _ condition: Condition?,
+        returnsOld: Bool,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        let start = connection.output.count
+        try write(connection, core) { () throws(StateError) in
+            let old = condition != nil || returnsOld ? core.read(key) : nil
+            if returnsOld { write(old?.value, connection) }
+            guard condition?.allows(old) ?? true else {
+                if !returnsOld { connection.output.writeNull(connection.version) }
+                return
+            }
+            try core.set(key, to: value)
+        }
+        if connection.output.count == start { connection.output.writeOK() }
+    }
+
+    func getDelete(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError)
+    {
+        try write(connection, core) { () throws(StateError) in
+            write(core.read(key)?.value, connection)
+            try core.delete(key)
+        }
+    }
+
+    func multiSet(
+        _ pairs: Arguments,
+        onlyIfAllAbsent: Bool,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        let isDone = try write(connection, core) { () throws(StateError) -> Bool in
+            if onlyIfAllAbsent {
+                for index in stride(from: 0, to: pairs.count, by: 2)
+                where core.read(pairs[index]) != nil { return false }
+            }
+            for index in stride(from: 0, to: pairs.count, by: 2) {
+                try core.set(pairs[index], to: pairs[index + 1])
+            }
+            return true
+        }
+        if onlyIfAllAbsent {
+            connection.output.writeInteger(isDone ? 1 : 0)
+        } else {
+            connection.output.writeOK()
+        }
+    }
+
+    func delete(
+        _ keys: Arguments,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        let count = try write(connection, core) { () throws(StateError) -> Int64 in
+            var count: Int64 = 0
+            for index in 0..<keys.count where try core.delete(keys[index]) { count += 1 }
+            return count
+        }
+        connection.output.writeInteger(count)
+    }
+
+    func append(
+        _ suffix: Bytes,
+        to key: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        let length = try write(connection, core) { () throws(StateError) -> Int in
+            let value = core.read(key)?.value ?? Bytes(start: nil, count: 0)
+            let length = value.count + suffix.count
+            try core.set(key, to: value, appending: suffix)
+            return length
+        }
+        connection.output.writeInteger(Int64(length))
+    }
+
+    func add(
+        _ number: Int64,
+        to key: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        let sum = try write(connection, core) { () throws(StateError) -> Int64 in
+            let value = core.read(key)?.value
+            guard let old = value.map(\.decimal) ?? 0 else {
+                throw StateError(.err, "value is not an integer or out of range")
+            }
+            let (sum, overflows) = old.addingReportingOverflow(number)
+            guard !overflows else {
+                throw StateError(.err, "increment or decrement would overflow")
+            }
+            var digits = String(sum)
+            let result = digits.withUTF8 { bytes -> Swift.Result<Void, StateError> in
+                Swift.Result { () throws(StateError) in try core.set(key, to: Bytes(bytes)) }
+            }
+            try result.get()
+            return sum
+        }
+        connection.output.writeInteger(sum)
+    }
+}
+
+extension Condition {
+    /// Whether NX or XX lets a SET happen.
+    fileprivate func allows(_ old: Record?) -> Bool {
+        switch self {
+        case .isAbsent: old == nil
+        case .isPresent: old != nil
+        case .revision(let revision): (old?.revision ?? 0) == revision
+        case .value(let value): old?.value.map { $0.isEqual(to: value) } ?? false
+        }
+    }
+}

@@ -1,0 +1,18 @@
+import StateEngine
+import StateWire
+
+/// The commands between MULTI and EXEC, as they came.
+final class QueuedTransaction {
+    private(set) var bytes = ByteBuffer()
+    private(set) var count = 0
+    private(set) var hasWrites = false
+    /// A command was refused while queuing: EXEC will refuse all.
+    var isRefused = false
+
+    /// Adds a command whose frame is `raw`.
+    func append(_ raw: Bytes, isWrite: Bool) {
+        bytes.append(raw)
+        count += 1
+        if isWrite { hasWrites = true }
+    }
+}

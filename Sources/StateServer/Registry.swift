@@ -1,0 +1,91 @@
+import StateEngine
+
+/// The connections of a server, and in which lists each of them stands.
+///
+/// Everything belongs to the loop thread.
+final class Registry {
+    let startedAt: Int64
+    let isPersistent: Bool
+    /// What the storage says of itself: name and value.
+    let storageReport: () -> [(String, String)]
+
+    private(set) var all: [Int: Connection] = [:]
+    private(set) var acceptedCount = 0
+    private var holding: [Connection] = []
+    private var paused: [Connection] = []
+    private var advancing: [Connection] = []
+    /// Commands of the connections that are gone.
+    private var endedCommandCount = 0
+
+    init(
+        startedAt: Int64,
+        isPersistent: Bool,
+        storageReport: @escaping () -> [(String, String)]
+    ) {
+        self.startedAt = startedAt
+        self.isPersistent = isPersistent
+        self.storageReport = storageReport
+    }
+
+    var connections: some Collection<Connection> { all.values }
+    var count: Int { all.count }
+    var commandCount: Int { all.values.reduce(endedCommandCount) { $0 + $1.commandCount } }
+    var hasPaused: Bool { !paused.isEmpty }
+    var hasAdvancing: Bool { !advancing.isEmpty }
+    var hasHolding: Bool { !holding.isEmpty }
+
+    /// The number that the next connection has.
+    func takeNumber() -> Int {
+        acceptedCount += 1
+        return acceptedCount
+    }
+
+    func add(_ connection: Connection) { all[connection.number] = connection }
+
+    func remove(_ connection: Connection) {
+        all[connection.number] = nil
+        endedCommandCount += connection.commandCount
+    }
+
+    // MARK: Lists
+
+    func addHolding(_ connection: Connection) {
+        guard !connection.isListedAsHolding else { return }
+        connection.isListedAsHolding = true
+        holding.append(connection)
+    }
+
+    /// Calls `body` for each connection that holds replies, and keeps those that still do.
+    func updateHolding(_ body: (Connection) -> Void) {
+        holding.removeAll { connection in
+            guard !connection.isClosed else { return true }
+            body(connection)
+            connection.isListedAsHolding = !connection.held.isEmpty
+            return connection.held.isEmpty
+        }
+    }
+
+    func addPaused(_ connection: Connection) { paused.append(connection) }
+
+    /// Takes out the paused connections of which `body` says that they may go on.
+    func takePaused(where body: (Connection) -> Bool) -> [Connection] {
+        var ready: [Connection] = []
+        paused.removeAll { connection in
+            if connection.isClosed { return true }
+            guard body(connection) else { return false }
+            ready.append(connection)
+            return true
+        }
+        return ready
+    }
+
+    /// Notes that a watcher of the connection is not synced.
+    func addAdvancing(_ connection: Connection) {
+        if !advancing.contains(where: { $0 === connection }) { advancing.append(connection) }
+    }
+
+    /// Keeps the connections of which `body` says that a watcher of theirs is not synced yet.
+    func updateAdvancing(_ body: (Connection) -> Bool) {
+        advancing.removeAll { $0.isClosed || !body($0) }
+    }
+}

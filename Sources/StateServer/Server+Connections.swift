@@ -1,0 +1,287 @@
+import CLinux
+import Glibc
+import StateEngine
+import StateWire
+
+/// Clients coming, sending, and going.
+extension Server {
+    /// Bytes that one connection may bring in a turn.
+    private static let receiveByteCount = 64 << 10
+
+    // MARK: Coming
+
+    func accept(from listener: Int32) {
+        for _ in 0..<64 {
+            let descriptor = clinux_accept(listener)
+            guard descriptor >= 0 else {
+                if errno == EMFILE || errno == ENFILE { pauseListeners() }
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                return
+            }
+            guard registry.count < options.clientCount else {
+                refuse(descriptor)
+                continue
+            }
+            let connection = Connection(
+                descriptor: descriptor,
+                number: registry.takeNumber(),
+                limits: options.frameLimits,
+                at: dispatcher.now
+            )
+            let token = Token.make(Token.connection, connection.number)
+            guard poller.add(descriptor, connection.interest, token: token) else {
+                close(descriptor)
+                continue
+            }
+            registry.add(connection)
+        }
+    }
+
+    private func refuse(_ descriptor: Int32) {
+        var reply = ByteBuffer()
+        reply.writeError(
+            StateError(.limit, "max number of clients reached: \(options.clientCount)")
+        )
+        let bytes = reply.bytes
+        _ = send(
+            descriptor,
+            bytes.baseAddress,
+            bytes.count,
+            Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
+        )
+        close(descriptor)
+    }
+
+    /// A listener that cannot be accepted from would be told as ready for ever.
+    private func pauseListeners() {
+        options.log(.warning, "no more file descriptors: new clients wait until others leave")
+        isOutOfDescriptors = true
+        for listener in listeners { poller.remove(listener) }
+    }
+
+    // MARK: Sending commands
+
+    func receive(_ connection: Connection) {
+        guard connection.pause == nil, !connection.isEnding else { return }
+        if connection.input.isEmpty {
+            scratch.removeAll()
+            let received = connection.receive(into: &scratch, Server.receiveByteCount)
+            guard checkReceived(received, connection) else { return }
+            let taken = process(scratch.bytes, of: connection)
+            if taken < scratch.count, !connection.isClosed {
+                connection.input.append(scratch.bytes.slice(taken, scratch.count))
+                countInput(connection, scratch.count - taken)
+            }
+        } else {
+            let missing = connection.parser.expectedByteCount - connection.input.count
+            let wanted = min(max(missing, Server.receiveByteCount), 1 << 20)
+            let received = connection.receive(into: &connection.input, wanted)
+            guard checkReceived(received, connection) else { return }
+            if case .bytes(let count) = received { countInput(connection, count) }
+            processInput(of: connection)
+        }
+    }
+
+    /// Whether bytes came; the end of the stream lets what was accepted be answered first.
+    private func checkReceived(_ received: Connection.Received, _ connection: Connection) -> Bool {
+        switch received {
+        case .bytes: return true
+        case .nothing: return false
+        case .end:
+            connection.isEnding = true
+            flushes.add(connection)
+            return false
+        }
+    }
+
+    func processInput(of connection: Connection) {
+        guard !connection.isClosed else { return }
+        let taken = process(connection.input.bytes, of: connection)
+        guard !connection.isClosed else { return }
+        connection.input.removeFirst(taken)
+        inputByteCount -= taken
+        connection.input.shrink(to: 0)
+    }
+
+    /// Carries out the commands at the start of `bytes`.
+    ///
+    /// - Returns: How many bytes were taken.
+    private func process(_ bytes: Bytes, of connection: Connection) -> Int {
+        var taken = 0
+        keyspace.withCore { core in
+            while connection.pause == nil, !connection.isEnding {
+                let rest = bytes.slice(taken, bytes.count)
+                let step: FrameParser.Step
+                do throws(WireError) {
+                    step = try connection.parser.next(rest)
+                } catch {
+                    refuseStream(error, connection, core)
+                    return
+                }
+                switch step {
+                case .more: return
+                case .skip(let count): taken += count
+                case .refused(let error): answer(error, connection, core)
+                case .frame(let arguments, let byteCount):
+                    let raw = rest.slice(0, byteCount)
+                    switch dispatcher.perform(arguments, raw: raw, for: connection, in: core) {
+                    case .done: taken += byteCount
+                    case .wait(let reason): pause(connection, reason)
+                    }
+                    if connection.waitingByteCount > options.outputByteCount {
+                        pause(connection, .outputIsFull)
+                    }
+                }
+            }
+        }
+        return taken
+    }
+
+    private func answer(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
+        let start = connection.output.count
+        core.observedRevision = 0
+        dispatcher.refuseTransaction(of: connection)
+        connection.output.writeError(error.answer)
+        dispatcher.hold(from: start, connection, core)
+    }
+
+    /// The bytes are no commands: one answer, then the connection ends.
+    private func refuseStream(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
+        answer(error, connection, core)
+        connection.isEnding = true
+    }
+
+    /// Counts unfinished input; beyond the limit the connection with the most of it goes.
+    private func countInput(_ connection: Connection, _ byteCount: Int) {
+        inputByteCount += byteCount
+        while inputByteCount > options.inputByteCount {
+            guard let largest = registry.connections.max(by: { $0.input.count < $1.input.count }),
+                largest.input.count > 0
+            else { return }
+            options.log(
+                .warning,
+                "client \(largest.number) (pid \(largest.peer.pid)) is let go: unparsed input of all "
+                    + "clients is over \(options.inputByteCount) bytes"
+            )
+            largest.output.writeError(
+                StateError(
+                    .limit,
+                    "unparsed input of all clients is over \(options.inputByteCount) bytes"
+                )
+            )
+            _ = largest.flush()
+            end(largest)
+        }
+    }
+
+    // MARK: Waiting
+
+    private func pause(_ connection: Connection, _ reason: Connection.Pause) {
+        guard connection.pause == nil else { return }
+        connection.pause = reason
+        registry.addPaused(connection)
+        updateInterest(connection)
+    }
+
+    func resumePaused() {
+        guard registry.hasPaused else { return }
+        let uncommitted = keyspace.withCore { $0.uncommittedByteCount }
+        let ready = registry.takePaused { connection in
+            switch connection.pause {
+            case .queueIsFull: uncommitted < options.limits.queueByteCount
+            case .outputIsFull: connection.waitingByteCount <= options.outputByteCount / 2
+            case .repliesAreHeld: connection.held.isEmpty
+            case nil: true
+            }
+        }
+        for connection in ready {
+            connection.pause = nil
+            updateInterest(connection)
+            if !connection.input.isEmpty { processInput(of: connection) }
+        }
+    }
+
+    func updateInterest(_ connection: Connection) {
+        var interest: UInt32 = 0
+        if connection.pause == nil, !connection.isEnding { interest |= Poller.readable }
+        if !connection.output.isEmpty { interest |= Poller.writable }
+        guard interest != connection.interest else { return }
+        connection.interest = interest
+        let token = Token.make(Token.connection, connection.number)
+        poller.modify(connection.descriptor, interest, token: token)
+    }
+
+    // MARK: Being sent to
+
+    func flush(_ connection: Connection) {
+        guard !connection.isClosed else { return }
+        guard connection.flush() else {
+            end(connection)
+            return
+        }
+        if connection.isEnding, connection.output.isEmpty, connection.held.isEmpty {
+            end(connection)
+            return
+        }
+        updateInterest(connection)
+        if !connection.watchers.isEmpty { noteBlockedWatchers(connection) }
+    }
+
+    private func noteBlockedWatchers(_ connection: Connection) {
+        if connection.watchers.values.contains(where: { $0.watcher.phase != .synced }) {
+            registry.addAdvancing(connection)
+        }
+    }
+
+    /// Bytes of one piece of a snapshot, and how much output may wait before the next is made.
+    private static let pieceByteCount = 256 << 10
+
+    /// Whether a watcher that is not synced has room for its next piece.
+    var canAdvance: Bool {
+        var isFound = false
+        guard registry.hasAdvancing else { return false }
+        registry.updateAdvancing { connection in
+            guard connection.watchers.values.contains(where: { $0.watcher.phase != .synced }) else {
+                return false
+            }
+            if connection.output.count < Server.pieceByteCount { isFound = true }
+            return true
+        }
+        return isFound
+    }
+
+    /// Brings watchers that are not synced a piece further, where their clients have read what went before.
+    func advanceWatchers() {
+        guard registry.hasAdvancing else { return }
+        keyspace.withCore { core in
+            registry.updateAdvancing { connection in
+                var isUnsynced = false
+                for watcher in connection.watchers.values where watcher.watcher.phase != .synced {
+                    guard connection.output.count < Server.pieceByteCount else { return true }
+                    if watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount) {
+                        isUnsynced = true
+                    }
+                }
+                return isUnsynced
+            }
+        }
+    }
+
+    // MARK: Going
+
+    func end(_ connection: Connection) {
+        guard !connection.isClosed else { return }
+        connection.isClosed = true
+        registry.remove(connection)
+        inputByteCount -= connection.input.count
+        close(connection.descriptor)
+        keyspace.withCore { core in
+            dispatcher.endWatches(connection, core)
+            if let cause = connection.cause { core.release(cause) }
+        }
+        if isOutOfDescriptors {
+            isOutOfDescriptors = false
+            for listener in listeners { watchListener(listener) }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+import CLinux
+import Glibc
+package import StateEngine
+import StateWire
+
+/// The keyspace on a socket: one thread, one loop.
+///
+/// A turn of the loop is ``turn(_:)``, and the order of its lines is the guarantee.
+package final class Server {
+    let keyspace: LocalKeyspace
+    let options: ServerOptions
+    let registry: Registry
+    let flushes = FlushList()
+    let dispatcher: Dispatcher
+    var poller = Poller()
+
+    /// Written by the commit thread when there is something to settle.
+    private let wakeup: Int32
+    var listeners: [Int32] = []
+    /// Descriptors have run out: nothing is accepted until a connection ends.
+    var isOutOfDescriptors = false
+    /// Where bytes of connections without an unfinished command are read to.
+    var scratch = ByteBuffer()
+    /// Bytes that are no whole command yet, of all connections.
+    var inputByteCount = 0
+    private var needsSettling = false
+    private var stopSignal: Int32 = 0
+    private var signals: Int32 = -1
+
+    /// Reserved tokens; connections have their numbers, from 1 on, shifted.
+    enum Token {
+        static let wakeup: UInt64 = 0
+        static let signals: UInt64 = 1
+        static let listener: UInt64 = 2
+        static let connection: UInt64 = 3
+
+        static func make(_ kind: UInt64, _ number: Int) -> UInt64 { UInt64(number) << 2 | kind }
+    }
+
+    /// Makes a server that listens nowhere yet.
+    ///
+    /// - Parameters:
+    ///   - keyspace: What it serves; from now on its commits are settled by ``run(signals:onReady:onStopping:)``.
+    ///   - options: Its limits.
+    ///   - storageReport: What STATE.STATUS tells of the storage: name and value.
+    package init(
+        keyspace: LocalKeyspace,
+        options: ServerOptions,
+        storageReport: @escaping () -> [(String, String)] = { [] }
+    ) {
+        self.keyspace = keyspace
+        self.options = options
+        registry = Registry(
+            startedAt: Clock.wallMilliseconds(),
+            isPersistent: keyspace.isPersistent,
+            storageReport: storageReport
+        )
+        dispatcher = Dispatcher(options: options, registry: registry, flushes: flushes)
+        wakeup = clinux_eventfd()
+        precondition(wakeup >= 0, "eventfd: \(String(cString: strerror(errno)))")
+        _ = poller.add(wakeup, Poller.readableOnce, token: Token.wakeup)
+        let descriptor = wakeup
+        keyspace.settleElsewhere { Server.wake(descriptor) }
+    }
+
+    deinit { close(wakeup) }
+
+    /// Edge-triggered, so nobody has to read it.
+    private static func wake(_ descriptor: Int32) {
+        var one: UInt64 = 1
+        _ = write(descriptor, &one, 8)
+    }
+
+    /// Accepts clients from a bound, listening, non-blocking socket; whoever made it closes it.
+    package func listen(on descriptor: Int32) {
+        listeners.append(descriptor)
+        watchListener(descriptor)
+    }
+
+    func watchListener(_ descriptor: Int32) {
+        let token = Token.make(Token.listener, Int(descriptor))
+        _ = poller.add(descriptor, Poller.readable, token: token)
+    }
+
+    /// Serves until a signal comes, then stops in order.
+    ///
+    /// - Parameters:
+    ///   - signals: A signalfd of SIGTERM and SIGINT.
+    ///   - onReady: Called once clients are answered.
+    ///   - onStopping: Called when the signal has come; listening sockets may be closed then.
+    /// - Returns: The signal.
+    package func run(signals: Int32, onReady: () -> Void, onStopping: () -> Void) -> Int32 {
+        self.signals = signals
+        _ = poller.add(signals, Poller.readable, token: Token.signals)
+        onReady()
+        while stopSignal == 0 { turn(milliseconds: hasMoreToDo ? 0 : -1) }
+        for listener in listeners { poller.remove(listener) }
+        listeners = []
+        onStopping()
+        finish()
+        return stopSignal
+    }
+
+    // MARK: The turn
+
+    /// Whether the next turn has work without waiting for an event.
+    private var hasMoreToDo: Bool { canAdvance }
+
+    private func turn(milliseconds: Int32) {
+        // Order matters: what became durable is told before anything new is read; what was read is handed
+        // to the commit thread before anything is sent, so that storage works while replies leave.
+        collectEvents(milliseconds: milliseconds)
+        dispatcher.now = Clock.wallMilliseconds()
+        if needsSettling { settle() }
+        resumePaused()
+        for event in ready { handle(event) }
+        ready.removeAll(keepingCapacity: true)
+        if keyspace.publish() { settle() }
+        advanceWatchers()
+        flushes.drain(flush)
+    }
+
+    private var ready: [Poller.Event] = []
+
+    private func collectEvents(milliseconds: Int32) {
+        poller.wait(milliseconds: milliseconds) { event in
+            switch event.token & 3 {
+            case Token.wakeup: needsSettling = true
+            case Token.signals: stopSignal = max(0, clinux_read_signal(signals))
+            default: ready.append(event)
+            }
+        }
+    }
+
+    private func handle(_ event: Poller.Event) {
+        let number = Int(event.token >> 2)
+        if event.token & 3 == Token.listener {
+            accept(from: Int32(number))
+            return
+        }
+        guard let connection = registry.all[number] else { return }
+        if event.isHungUp {
+            end(connection)
+        } else {
+            if event.isWritable { flushes.add(connection) }
+            if event.isReadable { receive(connection) }
+        }
+    }
+
+    /// Takes over what storage has answered: events first, then the replies that waited.
+    func settle() {
+        needsSettling = false
+        keyspace.settle { outcome in
+            registry.updateHolding { connection in
+                switch outcome {
+                case .durable(let revision):
+                    connection.held.release(durable: revision, into: &connection.output)
+                case .failed(let revision, let error):
+                    connection.held.fail(from: revision, error)
+                    connection.held.release(durable: revision - 1, into: &connection.output)
+                }
+                flushes.add(connection)
+            }
+            if case .failed(let revision, let error) = outcome {
+                options.log(.error, "commits from revision \(revision) on failed: \(error)")
+            }
+        }
+    }
+
+    // MARK: Stopping
+
+    /// Commits and answers what was accepted, for at most 5 seconds, then lets every client go.
+    private func finish() {
+        let deadline = Clock.monotonicMilliseconds() + 5_000
+        for connection in registry.connections { connection.isEnding = true }
+        keyspace.publish()
+        settle()
+        while Clock.monotonicMilliseconds() < deadline {
+            for connection in Array(registry.connections) { flush(connection) }
+            guard registry.count > 0 else { break }
+            collectEvents(milliseconds: 100)
+            ready.removeAll(keepingCapacity: true)
+            settle()
+        }
+        for connection in Array(registry.connections) { end(connection) }
+    }
+}
+
+/// The two clocks that a server reads.
+enum Clock {
+    /// Milliseconds since 1970.
+    static func wallMilliseconds() -> Int64 { milliseconds(CLOCK_REALTIME) }
+
+    /// Milliseconds since some start, the same for the whole process.
+    static func monotonicMilliseconds() -> Int64 { milliseconds(CLOCK_MONOTONIC) }
+
+    private static func milliseconds(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

@@ -1,0 +1,59 @@
+public import StateEngine
+import StateWire
+
+/// How serious a log line is: the levels of syslog(3), which journald reads.
+public enum LogLevel: Int, Sendable {
+    /// Something failed.
+    case error = 3
+    /// Something is not as it should be.
+    case warning = 4
+    /// Worth noticing.
+    case notice = 5
+    /// What happens normally.
+    case info = 6
+    /// For those who look for a fault.
+    case debug = 7
+}
+
+/// Every quantity of the server that a user controls.
+public struct ServerOptions: Sendable {
+    /// Clients at once.
+    public var clientCount = 10_000
+    /// Input that is not parsed yet, of all clients, in bytes.
+    public var inputByteCount = 256 << 20
+    /// Output that waits for one client, in bytes; a single reply or push may exceed it.
+    public var outputByteCount = 8 << 20
+    /// One reply, in bytes.
+    public var replyByteCount = 256 << 20
+    /// Watches of one client.
+    public var watchCount = 1_000
+    /// Positions of SCAN that are remembered.
+    public var scanCount = 4_096
+    /// The largest value, and the other limits of the keyspace that it serves.
+    public var limits: Limits
+    /// What the server says of its own version.
+    public var version: String
+    /// Takes a log line; called on the loop thread.
+    public var log: @Sendable (LogLevel, String) -> Void
+
+    /// Makes options with the defaults.
+    public init(
+        limits: Limits = Limits(),
+        version: String,
+        log: @escaping @Sendable (LogLevel, String) -> Void = { _, _ in }
+    ) {
+        self.limits = limits
+        self.version = version
+        self.log = log
+    }
+}
+
+extension ServerOptions {
+    /// What the parser of a connection refuses.
+    var frameLimits: FrameParser.Limits {
+        var frames = FrameParser.Limits()
+        frames.argumentByteCount = limits.valueByteCount
+        frames.commandByteCount = 2 * limits.transactionByteCount
+        return frames
+    }
+}

@@ -1,0 +1,65 @@
+package import Glibc
+package import StateEngine
+import StateWire
+
+extension sockaddr_un {
+    /// The address of a socket file.
+    ///
+    /// - Throws: ``StateError/Code/err``, naming the path and the limit.
+    package init(servedAt path: String) throws(StateError) {
+        let bytes = Array(path.utf8)
+        guard !bytes.isEmpty, !bytes.contains(0) else {
+            throw StateError(.err, "a socket path is not empty and has no NUL in it")
+        }
+        guard bytes.count <= SocketLocation.pathByteLimit else {
+            throw StateError(
+                .err,
+                "socket path '\(path)' has \(bytes.count) bytes; the limit is "
+                    + "\(SocketLocation.pathByteLimit)"
+            )
+        }
+        self.init(name: bytes)
+    }
+
+    /// The address whose name is `bytes`, cut at 108; an abstract one begins with NUL.
+    package init(name bytes: [UInt8]) {
+        self.init()
+        sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &sun_path) { $0.copyBytes(from: bytes.prefix($0.count)) }
+    }
+
+    /// Calls `body` with the address as the system calls take it.
+    ///
+    /// - Parameters:
+    ///   - nameByteCount: The bytes of an abstract name; nil for a path, which ends at its NUL.
+    ///   - body: Borrows the address.
+    /// - Returns: What `body` returns.
+    package func withAddress<R>(
+        nameByteCount: Int? = nil,
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> R
+    ) -> R {
+        let size = nameByteCount.map { MemoryLayout<sa_family_t>.size + $0 }
+        return withUnsafeBytes(of: self) { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) { address in
+                guard let base = address.baseAddress else { preconditionFailure("no bytes") }
+                return body(base, socklen_t(size ?? bytes.count))
+            }
+        }
+    }
+
+    /// The path that a socket is bound to; nil where it has none.
+    package static func path(boundTo socket: Int32) -> String? {
+        var address = sockaddr_un()
+        var size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let status = withUnsafeMutableBytes(of: &address) { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) {
+                getsockname(socket, $0.baseAddress, &size)
+            }
+        }
+        guard status == 0 else { return nil }
+        let name = withUnsafeBytes(of: address.sun_path) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        return name.isEmpty ? nil : name
+    }
+}

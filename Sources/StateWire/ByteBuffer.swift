@@ -1,0 +1,137 @@
+import Glibc
+package import StateEngine
+
+/// Bytes that grow at the end and are taken from the front.
+package struct ByteBuffer: ~Copyable {
+    private var base: UnsafeMutableRawPointer?
+    /// How many bytes fit without another allocation.
+    package private(set) var capacity = 0
+    private var start = 0
+    private var end = 0
+
+    package init() {}
+
+    deinit { free(base) }
+
+    /// How many bytes there are.
+    package var count: Int { end - start }
+
+    package var isEmpty: Bool { start == end }
+
+    /// The bytes; good until the next change.
+    package var bytes: Bytes {
+        guard let base else { return Bytes(start: nil, count: 0) }
+        return Bytes(start: base + start, count: end - start)
+    }
+
+    // MARK: At the end
+
+    package mutating func append(_ bytes: Bytes) {
+        guard let source = bytes.baseAddress, bytes.count > 0 else { return }
+        memcpy(reserve(bytes.count), source, bytes.count)
+        end += bytes.count
+    }
+
+    package mutating func append(_ text: StaticString) {
+        append(Bytes(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    package mutating func append(_ byte: UInt8) {
+        reserve(1).storeBytes(of: byte, as: UInt8.self)
+        end += 1
+    }
+
+    /// Appends a number in decimal digits, before it `mark`, behind it CR LF.
+    package mutating func appendLine(_ mark: UInt8, _ number: Int) {
+        let line = reserve(24).assumingMemoryBound(to: UInt8.self)
+        line[0] = mark
+        var length = 1
+        if number < 0 {
+            line[1] = UInt8(ascii: "-")
+            length = 2
+        }
+        var rest = number.magnitude
+        var digits = 1
+        var power: UInt = 10
+        while digits < 20, rest >= power {
+            digits += 1
+            let (next, overflows) = power.multipliedReportingOverflow(by: 10)
+            if overflows { break }
+            power = next
+        }
+        var index = length + digits
+        length = index
+        repeat {
+            index -= 1
+            line[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        } while rest > 0
+        line[length] = UInt8(ascii: "\r")
+        line[length + 1] = UInt8(ascii: "\n")
+        end += length + 2
+    }
+
+    /// Room for `byteCount` more bytes at the end; ``extend(by:)`` says how many of them were filled.
+    ///
+    /// - Complexity: O(1) amortized.
+    package mutating func reserve(_ byteCount: Int) -> UnsafeMutableRawPointer {
+        if end + byteCount > capacity || base == nil { makeRoom(byteCount) }
+        guard let base else { fatalError("no memory for \(byteCount) bytes") }
+        return base + end
+    }
+
+    /// How many bytes ``reserve(_:)`` of 1 gives room for.
+    package var freeByteCount: Int { capacity - end }
+
+    package mutating func extend(by byteCount: Int) {
+        precondition(end + byteCount <= capacity, "more bytes than there is room for")
+        end += byteCount
+    }
+
+    private mutating func makeRoom(_ byteCount: Int) {
+        if start > 0, count + byteCount <= capacity, start >= capacity / 2 {
+            if let base { memmove(base, base + start, count) }
+        } else {
+            let wanted = max(256, max(capacity * 2, count + byteCount))
+            guard let larger = malloc(wanted) else { fatalError("no memory for \(wanted) bytes") }
+            if let base { memcpy(larger, base + start, count) }
+            free(base)
+            base = larger
+            capacity = wanted
+        }
+        end -= start
+        start = 0
+    }
+
+    // MARK: At the front
+
+    /// Takes bytes away from the front.
+    package mutating func removeFirst(_ byteCount: Int) {
+        precondition(byteCount <= count, "more bytes are taken than there are")
+        start += byteCount
+        if start == end {
+            start = 0
+            end = 0
+        }
+    }
+
+    package mutating func removeAll() {
+        start = 0
+        end = 0
+    }
+
+    /// Cuts the end off, so that `byteCount` bytes are left.
+    package mutating func truncate(to byteCount: Int) {
+        precondition(byteCount <= count, "a buffer is cut behind its end")
+        end = start + byteCount
+    }
+
+    /// Gives memory back where the buffer is empty and larger than `byteCount`.
+    package mutating func shrink(to byteCount: Int) {
+        guard isEmpty, capacity > byteCount else { return }
+        free(base)
+        base = nil
+        capacity = 0
+        removeAll()
+    }
+}

@@ -1,0 +1,80 @@
+package import StateEngine
+
+/// The arguments of one command, in the buffer that they came in.
+///
+/// Borrowed: good until the parser is asked again or the buffer changes.
+package struct Arguments {
+    /// Where an argument lies, from the start of the frame.
+    package struct Span {
+        var offset: Int
+        var count: Int
+    }
+
+    private let base: UnsafeRawPointer
+    private let spans: UnsafePointer<Span>
+    package let count: Int
+
+    init(base: UnsafeRawPointer, spans: UnsafePointer<Span>, count: Int) {
+        self.base = base
+        self.spans = spans
+        self.count = count
+    }
+
+    package subscript(index: Int) -> Bytes {
+        precondition(index >= 0 && index < count, "argument \(index) of \(count)")
+        return Bytes(start: base + spans[index].offset, count: spans[index].count)
+    }
+
+    /// The arguments from `start` on.
+    package func dropFirst(_ start: Int) -> Arguments {
+        precondition(start <= count, "argument \(start) of \(count)")
+        return Arguments(base: base, spans: spans + start, count: count - start)
+    }
+
+    /// The first `length` arguments.
+    package func prefix(_ length: Int) -> Arguments {
+        precondition(length <= count, "argument \(length) of \(count)")
+        return Arguments(base: base, spans: spans, count: length)
+    }
+
+    /// Whether the argument is this word, in whatever case.
+    package func isWord(_ index: Int, _ word: StaticString) -> Bool {
+        self[index].isWord(word)
+    }
+
+    /// Bytes of all arguments together.
+    package var byteCount: Int { (0..<count).reduce(0) { $0 + spans[$1].count } }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether these bytes are this upper-case ASCII word, in whatever case.
+    package func isWord(_ word: StaticString) -> Bool {
+        guard count == word.utf8CodeUnitCount else { return false }
+        for index in 0..<count {
+            let byte = self[index]
+            let isLower = byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z")
+            if (isLower ? byte - 32 : byte) != word.utf8Start[index] { return false }
+        }
+        return true
+    }
+
+    /// The bytes as a decimal number as Redis takes them: no sign but `-`, no leading zeros, no spaces; nil for all else.
+    package var decimal: Int64? {
+        guard count > 0, count <= 20 else { return nil }
+        let isNegative = self[0] == UInt8(ascii: "-")
+        let first = isNegative ? 1 : 0
+        guard count > first else { return nil }
+        if self[first] == UInt8(ascii: "0") { return count == 1 ? 0 : nil }
+        var number: Int64 = 0
+        for byte in self[first...] {
+            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+            let digit = Int64(byte - UInt8(ascii: "0"))
+            let (tens, overflows) = number.multipliedReportingOverflow(by: 10)
+            let (next, overflowsToo) = tens.subtractingReportingOverflow(digit)
+            if overflows || overflowsToo { return nil }
+            number = next
+        }
+        if isNegative { return number }
+        return number == .min ? nil : -number
+    }
+}

@@ -1,0 +1,293 @@
+import Glibc
+package import StateEngine
+
+/// Cuts a stream of bytes into commands: RESP arrays of bulk strings, and inline commands.
+///
+/// It keeps what it has learnt of a frame that is not whole yet, so a large value that comes in many pieces is not
+/// looked through again, and it refers to arguments where they lie: a value is copied once, into its entry.
+package struct FrameParser: ~Copyable {
+    package struct Limits: Sendable {
+        /// One argument, in bytes.
+        package var argumentByteCount = 8 << 20
+        /// Arguments of one command.
+        package var argumentCount = 1 << 20
+        /// One command, in bytes.
+        package var commandByteCount = 128 << 20
+        /// An inline command, in bytes.
+        package var inlineByteCount = 64 << 10
+
+        package init() {}
+    }
+
+    /// What the parser found.
+    package enum Step {
+        /// Nothing whole yet.
+        case more
+        /// A command, and how many bytes it took.
+        case frame(Arguments, byteCount: Int)
+        /// So many bytes belong to no command: drop them and ask again.
+        case skip(Int)
+        /// A command that was passed over, whose bytes have been skipped.
+        case refused(WireError)
+    }
+
+    private let limits: Limits
+
+    // The frame that is being read; all places are offsets from its start.
+    private var isArray = false
+    private var argumentCount = 0
+    private var position = 0
+    private var spans = UnsafeMutablePointer<Arguments.Span>.allocate(capacity: 8)
+    private var spanCapacity = 8
+    private var spanCount = 0
+
+    // A frame that is being passed over.
+    private var refusal: WireError?
+    private var bytesToSkip = 0
+
+    // The arguments of an inline command, without quotes.
+    private var inline = ByteBuffer()
+
+    package init(limits: Limits) { self.limits = limits }
+
+    deinit { spans.deallocate() }
+
+    /// How many bytes the frame that is not whole yet will have at least, as far as is known.
+    package private(set) var expectedByteCount = 0
+
+    /// Looks for a command at the start of `input`.
+    ///
+    /// - Parameter input: All bytes since the end of the last command; where the last answer was `.more`, the same and more.
+    /// - Throws: ``WireError``, after which the stream has no known place.
+    /// - Complexity: O(*n*) in the new bytes of lengths; the bytes of arguments are not looked at.
+    package mutating func next(_ input: Bytes) throws(WireError) -> Step {
+        guard refusal == nil else { return try passOver(input) }
+        guard let base = input.baseAddress, input.count > 0 else { return .more }
+        if !isArray {
+            guard input[0] == UInt8(ascii: "*") else { return try nextInline(input) }
+            guard let (count, end) = try number(input, 1, or: .invalidArrayLength) else {
+                return .more
+            }
+            guard count >= 0, count <= limits.argumentCount else { throw .invalidArrayLength }
+            guard count > 0 else { return .skip(end) }
+            isArray = true
+            argumentCount = count
+            position = end
+            spanCount = 0
+        }
+        while spanCount < argumentCount {
+            guard position < input.count else { return .more }
+            guard input[position] == UInt8(ascii: "$") else { throw .expectedBulk(input[position]) }
+            guard let (count, start) = try number(input, position + 1, or: .invalidBulkLength)
+            else { return .more }
+            guard count >= 0, count <= 512 << 20 else { throw .invalidBulkLength }
+            guard count <= limits.argumentByteCount else { return refuse(count, start) }
+            let end = start + count + 2
+            guard end <= limits.commandByteCount else {
+                throw .commandTooLong(limit: limits.commandByteCount)
+            }
+            guard end <= input.count else {
+                expectedByteCount = end
+                return .more
+            }
+            guard input[end - 2] == UInt8(ascii: "\r"), input[end - 1] == UInt8(ascii: "\n") else {
+                throw .expectedLineEnd
+            }
+            appendSpan(Arguments.Span(offset: start, count: count))
+            position = end
+        }
+        isArray = false
+        expectedByteCount = 0
+        return .frame(
+            Arguments(base: base, spans: spans, count: spanCount),
+            byteCount: position
+        )
+    }
+
+    private mutating func appendSpan(_ span: Arguments.Span) {
+        if spanCount == spanCapacity {
+            let larger = UnsafeMutablePointer<Arguments.Span>.allocate(capacity: spanCapacity * 2)
+            larger.moveInitialize(from: spans, count: spanCount)
+            spans.deallocate()
+            spans = larger
+            spanCapacity *= 2
+        }
+        (spans + spanCount).initialize(to: span)
+        spanCount += 1
+    }
+
+    /// The number of a length line from `start` on and the place after it; nil where its end is not there yet.
+    @inline(__always)
+    private func number(
+        _ input: Bytes,
+        _ start: Int,
+        or error: WireError
+    ) throws(WireError)
+        -> (Int, Int)?
+    {
+        var index = start
+        var number = 0
+        var isNegative = false
+        if index < input.count, input[index] == UInt8(ascii: "-") {
+            isNegative = true
+            index += 1
+        }
+        let first = index
+        while index < input.count {
+            let byte = input[index]
+            if byte == UInt8(ascii: "\r") {
+                guard index > first else { throw error }
+                guard index + 1 < input.count else { return nil }
+                guard input[index + 1] == UInt8(ascii: "\n") else { throw error }
+                return (isNegative ? -number : number, index + 2)
+            }
+            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9"), index - first < 18 else {
+                throw error
+            }
+            number = number * 10 + Int(byte - UInt8(ascii: "0"))
+            index += 1
+        }
+        return nil
+    }
+
+    // MARK: Passing over
+
+    private mutating func refuse(_ byteCount: Int, _ start: Int) -> Step {
+        refusal = .tooBig(byteCount: byteCount, limit: limits.argumentByteCount)
+        bytesToSkip = byteCount + 2
+        spanCount += 1
+        return .skip(start)
+    }
+
+    private mutating func passOver(_ input: Bytes) throws(WireError) -> Step {
+        if bytesToSkip > 0 {
+            let count = min(bytesToSkip, input.count)
+            bytesToSkip -= count
+            return count == 0 ? .more : .skip(count)
+        }
+        guard spanCount < argumentCount else {
+            guard let refused = refusal else { return .more }
+            refusal = nil
+            isArray = false
+            return .refused(refused)
+        }
+        guard input.count > 0 else { return .more }
+        guard input[0] == UInt8(ascii: "$") else { throw .expectedBulk(input[0]) }
+        guard let (count, end) = try number(input, 1, or: .invalidBulkLength) else { return .more }
+        guard count >= 0, count <= 512 << 20 else { throw .invalidBulkLength }
+        bytesToSkip = count + 2
+        spanCount += 1
+        return .skip(end)
+    }
+
+    // MARK: Inline
+
+    private mutating func nextInline(_ input: Bytes) throws(WireError) -> Step {
+        guard let base = input.baseAddress,
+            let found = memchr(
+                base,
+                Int32(UInt8(ascii: "\n")),
+                min(input.count, limits.inlineByteCount)
+            )
+        else {
+            guard input.count < limits.inlineByteCount else {
+                throw .inlineTooLong(limit: limits.inlineByteCount)
+            }
+            return .more
+        }
+        let lineEnd = UnsafeRawPointer(found) - base
+        inline.removeAll()
+        spanCount = 0
+        var index = 0
+        while true {
+            while index < lineEnd, Self.isBlank(input[index]) { index += 1 }
+            guard index < lineEnd else { break }
+            let start = inline.count
+            index = try takeWord(input, index, lineEnd)
+            appendSpan(Arguments.Span(offset: start, count: inline.count - start))
+        }
+        guard spanCount > 0 else { return .skip(lineEnd + 1) }
+        // An empty word alone may have left the buffer without memory; any address does for no bytes.
+        return .frame(
+            Arguments(base: inline.bytes.baseAddress ?? base, spans: spans, count: spanCount),
+            byteCount: lineEnd + 1
+        )
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
+    }
+
+    /// Copies one word, which may be in quotes, without them; returns the place after it.
+    private mutating func takeWord(
+        _ input: Bytes,
+        _ start: Int,
+        _ end: Int
+    ) throws(WireError) -> Int {
+        var index = start
+        while index < end, !Self.isBlank(input[index]) {
+            let byte = input[index]
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
+                index = try takeQuoted(input, index + 1, end, quote: byte)
+                // Redis: a closing quote is followed by a blank or nothing.
+                guard index == end || Self.isBlank(input[index]) else { throw .unbalancedQuotes }
+            } else {
+                inline.append(byte)
+                index += 1
+            }
+        }
+        return index
+    }
+
+    private mutating func takeQuoted(
+        _ input: Bytes,
+        _ start: Int,
+        _ end: Int,
+        quote: UInt8
+    )
+        throws(WireError) -> Int
+    {
+        var index = start
+        while index < end, input[index] != quote {
+            guard input[index] == UInt8(ascii: "\\"), index + 1 < end else {
+                inline.append(input[index])
+                index += 1
+                continue
+            }
+            let next = input[index + 1]
+            if quote == UInt8(ascii: "'") {
+                if next != quote { inline.append(input[index]) }
+                inline.append(next)
+                index += 2
+            } else if next == UInt8(ascii: "x"), index + 3 < end,
+                let byte = Self.hexadecimal(input[index + 2], input[index + 3])
+            {
+                inline.append(byte)
+                index += 4
+            } else {
+                inline.append(Self.unescaped(next))
+                index += 2
+            }
+        }
+        guard index < end else { throw .unbalancedQuotes }
+        return index + 1
+    }
+
+    private static func unescaped(_ byte: UInt8) -> UInt8 {
+        switch byte {
+        case UInt8(ascii: "n"): UInt8(ascii: "\n")
+        case UInt8(ascii: "r"): UInt8(ascii: "\r")
+        case UInt8(ascii: "t"): UInt8(ascii: "\t")
+        case UInt8(ascii: "b"): 8
+        case UInt8(ascii: "a"): 7
+        default: byte
+        }
+    }
+
+    private static func hexadecimal(_ high: UInt8, _ low: UInt8) -> UInt8? {
+        guard let high = Character(UnicodeScalar(high)).hexDigitValue,
+            let low = Character(UnicodeScalar(low)).hexDigitValue
+        else { return nil }
+        return UInt8(high * 16 + low)
+    }
+}

@@ -1,0 +1,72 @@
+package import StateEngine
+
+/// Which form of the protocol a connection speaks.
+package enum ProtocolVersion: Int, Sendable {
+    case resp2 = 2
+    case resp3 = 3
+}
+
+/// Replies and pushes, appended to a buffer.
+extension ByteBuffer {
+    package mutating func writeOK() { append("+OK\r\n") }
+
+    package mutating func writeSimple(_ text: StaticString) {
+        append("+")
+        append(text)
+        append("\r\n")
+    }
+
+    package mutating func writeInteger(_ number: Int64) {
+        appendLine(UInt8(ascii: ":"), Int(number))
+    }
+
+    package mutating func writeBulk(_ bytes: Bytes) {
+        appendLine(UInt8(ascii: "$"), bytes.count)
+        append(bytes)
+        append("\r\n")
+    }
+
+    package mutating func writeBulk(_ bytes: [UInt8]) { bytes.withUnsafeBytes { writeBulk($0) } }
+
+    package mutating func writeBulk(_ text: StaticString) {
+        writeBulk(Bytes(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    package mutating func writeBulk(_ text: String) {
+        var text = text
+        text.withUTF8 { writeBulk(Bytes($0)) }
+    }
+
+    package mutating func writeNull(_ version: ProtocolVersion) {
+        if version == .resp3 { append("_\r\n") } else { append("$-1\r\n") }
+    }
+
+    /// The null in the place of an array, which RESP2 tells from the one in the place of a string.
+    package mutating func writeNullArray(_ version: ProtocolVersion) {
+        if version == .resp3 { append("_\r\n") } else { append("*-1\r\n") }
+    }
+
+    package mutating func writeArray(_ count: Int) { appendLine(UInt8(ascii: "*"), count) }
+
+    /// A map's head; `count` pairs follow. RESP2 has no maps: the pairs are one flat array.
+    package mutating func writeMap(_ count: Int, _ version: ProtocolVersion) {
+        if version == .resp3 {
+            appendLine(UInt8(ascii: "%"), count)
+        } else {
+            writeArray(count * 2)
+        }
+    }
+
+    package mutating func writePush(_ count: Int) { appendLine(UInt8(ascii: ">"), count) }
+
+    /// An error; line ends in the message would end the reply, so they become spaces.
+    package mutating func writeError(_ error: StateError) {
+        append("-")
+        for byte in error.description.utf8 {
+            append(
+                byte == UInt8(ascii: "\r") || byte == UInt8(ascii: "\n") ? UInt8(ascii: " ") : byte
+            )
+        }
+        append("\r\n")
+    }
+}

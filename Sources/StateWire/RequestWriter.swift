@@ -1,0 +1,72 @@
+package import StateEngine
+
+/// Requests as they stand on the wire: arrays of bulk strings, one behind the other.
+package struct RequestWriter: Sendable {
+    /// What is to be sent.
+    package private(set) var bytes: [UInt8] = []
+
+    /// Makes a writer without a request.
+    package init() {}
+
+    /// Forgets the requests and keeps the memory for the next.
+    package mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    /// Adds a request of these arguments, the name of the command first.
+    package mutating func append(_ arguments: [[UInt8]]) {
+        begin(argumentCount: arguments.count)
+        for argument in arguments { append(argument: argument) }
+    }
+
+    /// Adds a request of words.
+    package mutating func append(words: String...) {
+        begin(argumentCount: words.count)
+        for word in words { append(argument: word) }
+    }
+
+    /// Begins a request; as many calls of `append(argument:)` have to follow.
+    package mutating func begin(argumentCount: Int) {
+        appendHeader(UInt8(ascii: "*"), argumentCount)
+    }
+
+    /// Adds an argument of bytes.
+    package mutating func append(argument: [UInt8]) {
+        appendHeader(UInt8(ascii: "$"), argument.count)
+        bytes += argument
+        appendLineEnd()
+    }
+
+    /// Adds an argument of borrowed bytes.
+    package mutating func append(argument: Bytes) {
+        appendHeader(UInt8(ascii: "$"), argument.count)
+        bytes += argument
+        appendLineEnd()
+    }
+
+    /// Adds a word.
+    package mutating func append(argument: String) {
+        appendHeader(UInt8(ascii: "$"), argument.utf8.count)
+        bytes += argument.utf8
+        appendLineEnd()
+    }
+
+    private mutating func appendHeader(_ kind: UInt8, _ count: Int) {
+        bytes.append(kind)
+        var digits: InlineArray<20, UInt8> = .init(repeating: 0)
+        var first = 20
+        var rest = count
+        repeat {
+            first -= 1
+            digits[first] = UInt8(ascii: "0") + UInt8(rest % 10)
+            rest /= 10
+        } while rest > 0
+        for index in first..<20 { bytes.append(digits[index]) }
+        appendLineEnd()
+    }
+
+    private mutating func appendLineEnd() {
+        bytes.append(UInt8(ascii: "\r"))
+        bytes.append(UInt8(ascii: "\n"))
+    }
+}

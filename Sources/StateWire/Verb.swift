@@ -1,0 +1,156 @@
+package import StateEngine
+
+/// A command's name and what holds for every call of it.
+package struct Verb: Sendable {
+    package enum Name: String, CaseIterable, Sendable {
+        case hello, auth, ping, echo, quit, reset, select, client, info, command, config, dbsize
+        case type, time, exists, get, set, getdel, mget, mset, msetnx, del, unlink, strlen, append
+        case incr, incrby, decr, decrby, keys, scan, multi, exec, discard, watch, unwatch
+        case stateGet = "state.get"
+        case stateSet = "state.set"
+        case stateApply = "state.apply"
+        case stateDelete = "state.delete"
+        case stateList = "state.list"
+        case stateWatch = "state.watch"
+        case stateUnwatch = "state.unwatch"
+        case stateStatus = "state.status"
+    }
+
+    package let name: Name
+    /// How many arguments, the name among them; negative: at least so many (as Redis counts).
+    package let arity: Int
+    /// Whether it may change entries.
+    package let isWrite: Bool
+    /// First and last key among the arguments and the step between them, as COMMAND INFO tells; 0 where there are none.
+    package let keys: (first: Int, last: Int, step: Int)
+    /// One line for COMMAND DOCS.
+    package let summary: String
+
+    private init(
+        _ name: Name,
+        _ arity: Int,
+        writes isWrite: Bool = false,
+        keys: (Int, Int, Int) = (0, 0, 0),
+        _ summary: String
+    ) {
+        self.name = name
+        self.arity = arity
+        self.isWrite = isWrite
+        self.keys = keys
+        self.summary = summary
+    }
+
+    package func accepts(argumentCount: Int) -> Bool {
+        arity >= 0 ? argumentCount == arity : argumentCount >= -arity
+    }
+
+    /// All verbs, in the order of their names' declaration.
+    package static let all: [Verb] = [
+        Verb(.hello, -1, "Chooses the protocol version and names the connection."),
+        Verb(.auth, -2, "Authenticates; no password is set here."),
+        Verb(.ping, -1, "Answers PONG, or its argument."),
+        Verb(.echo, 2, "Answers its argument."),
+        Verb(.quit, -1, "Ends the connection."),
+        Verb(.reset, 1, "Brings the connection back to how it began."),
+        Verb(.select, 2, "Chooses the database; there is one, 0."),
+        Verb(.client, -2, "Tells and sets what is known of connections."),
+        Verb(.info, -1, "Tells about the server."),
+        Verb(.command, -1, "Tells about the commands."),
+        Verb(.config, -2, "Tells the configuration."),
+        Verb(.dbsize, 1, "Counts the entries."),
+        Verb(.type, 2, keys: (1, 1, 1), "Tells the type of an entry: string or none."),
+        Verb(.time, 1, "Tells the time."),
+        Verb(.exists, -2, keys: (1, -1, 1), "Counts which of the keys are there."),
+        Verb(.get, 2, keys: (1, 1, 1), "Tells the value of a key."),
+        Verb(.set, -3, writes: true, keys: (1, 1, 1), "Sets the value of a key."),
+        Verb(.getdel, 2, writes: true, keys: (1, 1, 1), "Tells the value of a key and deletes it."),
+        Verb(.mget, -2, keys: (1, -1, 1), "Tells the values of several keys."),
+        Verb(.mset, -3, writes: true, keys: (1, -1, 2), "Sets several keys in one commit."),
+        Verb(.msetnx, -3, writes: true, keys: (1, -1, 2), "Sets several keys if none is there."),
+        Verb(.del, -2, writes: true, keys: (1, -1, 1), "Deletes keys."),
+        Verb(.unlink, -2, writes: true, keys: (1, -1, 1), "Deletes keys."),
+        Verb(.strlen, 2, keys: (1, 1, 1), "Tells the length of a value."),
+        Verb(.append, 3, writes: true, keys: (1, 1, 1), "Appends to a value."),
+        Verb(.incr, 2, writes: true, keys: (1, 1, 1), "Adds 1 to a number."),
+        Verb(.incrby, 3, writes: true, keys: (1, 1, 1), "Adds to a number."),
+        Verb(.decr, 2, writes: true, keys: (1, 1, 1), "Takes 1 from a number."),
+        Verb(.decrby, 3, writes: true, keys: (1, 1, 1), "Takes from a number."),
+        Verb(.keys, 2, "Lists the keys that match a glob."),
+        Verb(.scan, -2, "Lists the keys piece by piece."),
+        Verb(.multi, 1, "Begins a transaction."),
+        Verb(.exec, 1, "Commits the transaction."),
+        Verb(.discard, 1, "Drops the transaction."),
+        Verb(.watch, -2, keys: (1, -1, 1), "Makes EXEC depend on keys being unchanged."),
+        Verb(.unwatch, 1, "Forgets the keys of WATCH."),
+        Verb(.stateGet, 2, keys: (1, 1, 1), "Tells an entry with all that is known of it."),
+        Verb(.stateSet, -3, writes: true, keys: (1, 1, 1), "Sets a value under conditions."),
+        Verb(.stateApply, -2, writes: true, "Sets, deletes and checks keys in one commit."),
+        Verb(.stateDelete, -2, writes: true, "Deletes what patterns mean in one commit."),
+        Verb(.stateList, -2, "Lists what a pattern means in key order."),
+        Verb(.stateWatch, -2, "Pushes every commit that touches patterns."),
+        Verb(.stateUnwatch, 2, "Ends a watch."),
+        Verb(.stateStatus, 1, "Tells about the store and the daemon."),
+    ]
+
+    // MARK: Look-up
+
+    /// The verb of this name, in whatever case.
+    ///
+    /// - Complexity: O(1).
+    package static func named(_ name: Bytes) -> Verb? {
+        guard let packed = Packed(name) else { return nil }
+        return table.find(packed)
+    }
+
+    /// A name of at most 16 bytes in lower case, as two words.
+    private struct Packed: Equatable {
+        var low: UInt64 = 0
+        var high: UInt64 = 0
+
+        init?(_ name: Bytes) {
+            guard name.count <= 16 else { return nil }
+            for (index, byte) in name.enumerated() {
+                let isUpper = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
+                let lower = UInt64(isUpper ? byte + 32 : byte)
+                if index < 8 {
+                    low |= lower << (index * 8)
+                } else {
+                    high |= lower << (index * 8 - 64)
+                }
+            }
+        }
+
+        var place: Int {
+            let mixed = (low &* 0x9E37_79B9_7F4A_7C15 ^ high) &* 0xC2B2_AE3D_27D4_EB4F
+            return Int(truncatingIfNeeded: mixed >> 56)
+        }
+    }
+
+    /// Open addressing over 256 places.
+    private struct Table {
+        private var places: [(key: Packed, verb: Verb)?] = Array(repeating: nil, count: 256)
+
+        init(_ verbs: [Verb]) {
+            for verb in verbs {
+                var name = verb.name.rawValue
+                name.withUTF8 { bytes in
+                    guard let key = Packed(Bytes(bytes)) else { return }
+                    var place = key.place
+                    while places[place] != nil { place = (place + 1) & 255 }
+                    places[place] = (key, verb)
+                }
+            }
+        }
+
+        func find(_ key: Packed) -> Verb? {
+            var place = key.place
+            while let found = places[place] {
+                if found.key == key { return found.verb }
+                place = (place + 1) & 255
+            }
+            return nil
+        }
+    }
+
+    private static let table = Table(all)
+}

@@ -1,0 +1,31 @@
+import Glibc
+
+/// Why a command ended early.
+enum BenchError: Error {
+    /// The command line makes no sense.
+    case usage(String)
+    /// The machine or the server did not do what was asked.
+    case failed(String)
+    /// The server broke a law of its own; the key is where it shows.
+    case broken(law: String, key: String, String)
+
+    /// The failure of the system call named `call`, from errno.
+    static func system(_ call: String) -> BenchError {
+        .failed("\(call): \(String(cString: strerror(errno)))")
+    }
+
+    var message: String {
+        switch self {
+        case .usage(let text), .failed(let text): text
+        case .broken(let law, let key, let text): "broken law: \(law): key '\(key)': \(text)"
+        }
+    }
+
+    var exitCode: Int32 {
+        switch self {
+        case .usage: 2
+        case .failed: 1
+        case .broken: 3
+        }
+    }
+}

@@ -1,0 +1,179 @@
+/// Compares a restarted server with what the writers were told.
+///
+/// A writer's writes went over one connection, one after the other, so what is left of them after a crash must be
+/// exactly its acknowledged writes and the first few of those it had no answer to. The log is then written anew
+/// with what was found: what survived one crash must survive the next.
+enum CheckCommand {
+    static func run(_ options: Options) throws(BenchError) {
+        let path = try options.text("log")
+        guard let text = TextFile.read(path) else { throw .system("read '\(path)'") }
+        let connection = try Connection(socket: options.text("socket"))
+        var check = CrashCheck(
+            log: try CrashLog(text),
+            connection: connection,
+            plain: options.has("plain")
+        )
+        try check.run()
+        try TextFile.write(check.log.text, to: path)
+        print("keys \(check.keyCount)")
+        print("kept \(check.keptCount)")
+        print("told \(check.log.told)")
+    }
+}
+
+private struct CrashCheck {
+    var log: CrashLog
+    let connection: Connection
+    let plain: Bool
+    private(set) var keyCount = 0
+    /// How many writes were done that nobody had an answer to.
+    private(set) var keptCount = 0
+
+    init(log: CrashLog, connection: Connection, plain: Bool) {
+        self.log = log
+        self.connection = connection
+        self.plain = plain
+    }
+
+    mutating func run() throws(BenchError) {
+        if !plain { try checkRevision() }
+        for number in log.writers.indices {
+            let found = try readKeys(of: number)
+            try checkGroups(of: number, found)
+            log.writers[number] = try settled(number, found)
+            keyCount += found.count
+        }
+        guard !plain else { return }
+        try checkToldRevisions()
+        let listed = try connection.call("STATE.LIST", "crash/", "COUNT").integer
+        guard listed == keyCount else {
+            let text = "\(listed ?? -1) keys are listed, \(keyCount) were found by name"
+            throw .broken(law: "nothing is there that nobody wrote", key: "crash/", text)
+        }
+    }
+
+    private mutating func checkRevision() throws(BenchError) {
+        let status = try connection.call("STATE.STATUS")
+        guard let revision = status["revision"]?.integer else {
+            throw .failed("STATE.STATUS has no revision: \(status)")
+        }
+        guard revision >= log.told else {
+            let text = "it is \(revision), a writer was told \(log.told)"
+            throw .broken(law: "a revision never goes back", key: "", text)
+        }
+        log.told = revision
+    }
+
+    /// The stamp of each key that is there.
+    private func readKeys(of number: Int) throws(BenchError) -> [String: Int] {
+        var found: [String: Int] = [:]
+        for key in CrashWrite.allKeys(writer: number) {
+            switch try connection.call("GET", key) {
+            case .null: continue
+            case .bulk(let bytes): found[key] = try CrashValue.stamp(of: bytes, key: key)
+            case let other: throw .failed("GET \(key): \(other)")
+            }
+        }
+        return found
+    }
+
+    private func checkGroups(of number: Int, _ found: [String: Int]) throws(BenchError) {
+        for kind in CrashWrite.Kind.allCases where kind.isGroup {
+            for index in 0..<CrashWrite.groupCount {
+                let keys = CrashWrite(stamp: 0, kind: kind, index: index).keys(writer: number)
+                for key in keys where found[key] != found[keys[0]] {
+                    let stamps = keys.map { found[$0].map(String.init) ?? "absent" }
+                    let text = "the group's stamps are \(stamps.joined(separator: ", "))"
+                    throw .broken(law: "every \(kind.rawValue) is whole", key: key, text)
+                }
+            }
+        }
+    }
+
+    /// The state after as many of the unanswered writes as the server had done.
+    private mutating func settled(
+        _ number: Int,
+        _ found: [String: Int]
+    ) throws(BenchError) -> CrashLog.Writer {
+        var writer = log.writers[number]
+        let unanswered = writer.unanswered
+        writer.unanswered = []
+        var closest = writer
+        var next = 0
+        while difference(writer, found, number) != nil {
+            guard next < unanswered.count else {
+                throw explained(closest, found, number)
+            }
+            writer.settle(unanswered[next], number: number)
+            next += 1
+            // The newest prefix that shows in any key is the one that the rest is measured by.
+            let keys = unanswered[next - 1].keys(writer: number)
+            if found[keys[0]] == writer.stamp { closest = writer }
+        }
+        keptCount += next
+        // A stamp is never used twice, not by a write that was lost either.
+        writer.stamp = unanswered.last?.stamp ?? writer.stamp
+        return writer
+    }
+
+    /// The first key that is not as `writer` says.
+    private func difference(
+        _ writer: CrashLog.Writer,
+        _ found: [String: Int],
+        _ number: Int
+    ) -> String? {
+        CrashWrite.allKeys(writer: number).first { key in
+            let state = writer.keys[key]
+            return found[key] != (state?.isDeleted == true ? nil : state?.stamp)
+        }
+    }
+
+    private func explained(
+        _ expected: CrashLog.Writer,
+        _ found: [String: Int],
+        _ number: Int
+    ) -> BenchError {
+        guard let key = difference(expected, found, number) else {
+            return .failed("writer \(number) differs in no key")
+        }
+        let shown = found[key].map { "stamp \($0)" } ?? "absent"
+        let acknowledged = log.writers[number].keys[key]
+        if let acknowledged, found[key].map({ $0 < acknowledged.stamp }) ?? !acknowledged.isDeleted
+        {
+            let text = "\(shown), stamp \(acknowledged.stamp) was acknowledged"
+            return .broken(law: "every acknowledged write is there", key: key, text)
+        }
+        let wanted = expected.keys[key].map { $0.isDeleted ? "absent" : "stamp \($0.stamp)" }
+        let text = "\(shown), not \(wanted ?? "absent"): not the order in which they were sent"
+        return .broken(law: "one order of commits", key: key, text)
+    }
+
+    /// A revision that a writer was told is the one that the entry still has.
+    private func checkToldRevisions() throws(BenchError) {
+        for writer in log.writers {
+            for (key, state) in writer.keys where state.revision > 0 {
+                let entry = try connection.call("STATE.GET", key)
+                guard entry["revision"]?.integer == state.revision else {
+                    let shown = entry["revision"]?.integer.map(String.init) ?? "absent"
+                    let text = "its revision is \(shown), the writer was told \(state.revision)"
+                    throw .broken(law: "a change keeps its revision", key: key, text)
+                }
+            }
+        }
+    }
+}
+
+extension CrashWrite {
+    /// Every key that a writer ever writes.
+    static func allKeys(writer: Int) -> [String] {
+        var keys = (0..<singleCount).flatMap {
+            CrashWrite(stamp: 0, kind: .set, index: $0).keys(writer: writer)
+        }
+        for kind in Kind.allCases where kind.isGroup {
+            for index in 0..<groupCount {
+                keys += CrashWrite(stamp: 0, kind: kind, index: index).keys(writer: writer)
+            }
+        }
+        return keys
+    }
+}

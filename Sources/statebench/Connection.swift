@@ -1,0 +1,133 @@
+import CLinux
+import Glibc
+
+/// One connection: what is to go out, what came in.
+final class Connection {
+    let descriptor: Int32
+    var output = ByteQueue(capacity: 4096)
+    private var input = ByteQueue(capacity: 16384)
+    private var waitsForRoom = false
+
+    /// How a read ended.
+    enum Arrival {
+        case bytes
+        case nothing
+        /// The server is gone; all that it had sent was read before.
+        case cut
+    }
+
+    init(socket path: String) throws(BenchError) {
+        descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw .system("socket") }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let room = MemoryLayout.size(ofValue: address.sun_path)
+        guard path.utf8.count < room else { throw .usage("the path '\(path)' is too long") }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let result = withUnsafeBytes(of: &address) { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) {
+                connect(descriptor, $0.baseAddress, socklen_t(bytes.count))
+            }
+        }
+        guard result == 0 else {
+            let error = BenchError.system("connect '\(path)'")
+            close(descriptor)
+            throw error
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// From here on reads and writes return instead of waiting.
+    func becomeNonBlocking() throws(BenchError) {
+        guard fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else { throw .system("fcntl") }
+    }
+
+    /// Sends what it can of ``output``.
+    ///
+    /// - Returns: Whether the server still takes bytes.
+    func flush() throws(BenchError) -> Bool {
+        while !output.isEmpty {
+            let sent = write(descriptor, output.bytes.baseAddress, output.bytes.count)
+            if sent >= 0 {
+                output.consume(sent)
+            } else if errno == EAGAIN {
+                return true
+            } else if errno == EPIPE || errno == ECONNRESET {
+                return false
+            } else if errno != EINTR {
+                throw .system("write")
+            }
+        }
+        return true
+    }
+
+    /// Sends what it can, and has `poller` tell when there is room for the rest.
+    ///
+    /// - Returns: Whether the server still takes bytes.
+    func flush(_ poller: Poller, number: Int) throws(BenchError) -> Bool {
+        let isTaken = try flush()
+        if isTaken, output.isEmpty == waitsForRoom {
+            waitsForRoom.toggle()
+            try poller.change(descriptor, number: number, writable: waitsForRoom)
+        }
+        return isTaken
+    }
+
+    /// Reads once.
+    func receive() throws(BenchError) -> Arrival {
+        while true {
+            let room = input.reserve(16384)
+            let count = read(descriptor, room.baseAddress, room.count)
+            if count > 0 {
+                input.commit(count)
+                return .bytes
+            }
+            if count == 0 || errno == ECONNRESET { return .cut }
+            if errno == EAGAIN { return .nothing }
+            if errno != EINTR { throw .system("read") }
+        }
+    }
+
+    /// Hands the bytes of each whole reply to `body`, in order.
+    func takeReplies(
+        _ body: (UnsafeRawBufferPointer) throws(BenchError) -> Void
+    ) throws(BenchError) {
+        while !input.isEmpty, let count = try ReplyScanner.length(of: input.bytes) {
+            try body(UnsafeRawBufferPointer(rebasing: input.bytes[..<count]))
+            input.consume(count)
+        }
+    }
+
+    /// Sends a command and waits for its reply, on a connection that was left blocking.
+    func call(_ words: String...) throws(BenchError) -> Reply {
+        output.append(command: words)
+        guard try flush() else { throw .failed("the server is gone") }
+        var answer: Reply?
+        while true {
+            try takeReplies { (bytes) throws(BenchError) in answer = try Reply(bytes) }
+            if let answer { return answer }
+            guard case .bytes = try receive() else { throw .failed("the server is gone") }
+        }
+    }
+}
+
+extension ByteQueue {
+    /// Appends a command as an array of bulks.
+    mutating func append(command words: [String]) {
+        append("*\(words.count)\r\n")
+        for word in words { append(bulk: word) }
+    }
+
+    mutating func append(bulk word: String) {
+        append("$\(word.utf8.count)\r\n")
+        append(word)
+        append("\r\n")
+    }
+
+    mutating func append(bulk bytes: [UInt8]) {
+        append("$\(bytes.count)\r\n")
+        bytes.withUnsafeBytes { append($0) }
+        append("\r\n")
+    }
+}

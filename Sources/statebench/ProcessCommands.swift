@@ -1,0 +1,101 @@
+import Glibc
+
+/// Waits for the first PONG: a server that starts, or that is loading.
+enum ReadyCommand {
+    /// Between two tries: short beside what is measured, long beside what a try costs the server.
+    private static let pauseMicroseconds = 200
+
+    static func run(_ options: Options) throws(BenchError) {
+        let socket = try options.text("socket")
+        let timeout = try options.number("timeout", standard: 60)
+        let start = MonotonicClock.wall
+        let since = try options.number("since", standard: Int(start / 1000)) * 1000
+        let deadline = start + UInt64(timeout) * 1_000_000_000
+        let pid = try options.number("pid", standard: 0)
+        while !isAnswering(socket) {
+            if pid > 0, ProcessTable.hasEnded(pid) { throw .failed("process \(pid) has ended") }
+            guard MonotonicClock.wall < deadline else {
+                throw .failed("no PONG from '\(socket)' in \(timeout) s")
+            }
+            MonotonicClock.pause(microseconds: pauseMicroseconds)
+        }
+        let elapsed = Double(Int(MonotonicClock.wall) - since) / 1e6
+        print("ready_ms \(elapsed.rounded(places: 1))")
+    }
+
+    private static func isAnswering(_ socket: String) -> Bool {
+        guard let connection = try? Connection(socket: socket),
+            let reply = try? connection.call("PING")
+        else { return false }
+        return reply.string == "PONG"
+    }
+}
+
+/// What the kernel says of processes.
+private enum ProcessTable {
+    /// `/proc/PID/stat` from the state on: proc_pid_stat(5), whose field n is the element n - 3.
+    static func fields(of pid: Int) -> [Substring] {
+        // The name before them may hold blanks and parentheses.
+        guard let text = TextFile.read("/proc/\(pid)/stat"), let end = text.lastIndex(of: ")")
+        else { return [] }
+        return text[text.index(after: end)...].split(separator: " ")
+    }
+
+    /// Whether it is gone, or only waited for.
+    static func hasEnded(_ pid: Int) -> Bool {
+        let state = fields(of: pid).first
+        return state == nil || state == "Z"
+    }
+}
+
+/// Processor time and memory of a process, from /proc.
+enum SampleCommand {
+    static func run(_ options: Options) throws(BenchError) {
+        let pid = try options.number("pid", standard: 0)
+        let fields = ProcessTable.fields(of: pid)
+        guard fields.count > 21, let user = Int(fields[11]), let system = Int(fields[12]),
+            let pages = Int(fields[21])
+        else { throw .failed("there is no process \(pid)") }
+        print("cpu_ticks \(user + system)")
+        print("cpu_us \((user + system) * (1_000_000 / sysconf(Int32(_SC_CLK_TCK))))")
+        print("rss_bytes \(pages * sysconf(Int32(_SC_PAGESIZE)))")
+    }
+}
+
+/// How long a program takes from its start to its end, its parent's wait included.
+enum SpawnCommand {
+    static func run(_ options: Options) throws(BenchError) {
+        let times = try options.number("times", standard: 500)
+        guard !options.rest.isEmpty else { throw .usage("spawn needs -- and a command") }
+        var latencies = Latencies(expecting: times)
+        for _ in 0..<times {
+            let start = MonotonicClock.now
+            try runOnce(options.rest)
+            latencies.add(MonotonicClock.now - start)
+        }
+        for line in latencies.lines("spawn") { print(line) }
+    }
+
+    private static func runOnce(_ command: [String]) throws(BenchError) {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+        var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) }
+        defer { for argument in arguments { free(argument) } }
+        arguments.append(nil)
+        var pid: pid_t = 0
+        let result = posix_spawnp(&pid, command[0], &actions, nil, arguments, environ)
+        guard result == 0 else {
+            errno = result
+            throw .system("posix_spawn '\(command[0])'")
+        }
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) < 0 {
+            guard errno == EINTR else { throw .system("waitpid") }
+        }
+        guard status == 0 else {
+            throw .failed("'\(command.joined(separator: " "))' ended with status \(status)")
+        }
+    }
+}

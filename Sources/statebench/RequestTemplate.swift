@@ -1,0 +1,37 @@
+/// A request whose key is written into it anew each time: no formatting while measuring.
+///
+/// Keys are `key:` and twelve digits, as `redis-benchmark -r` makes them, so that each finds the other's.
+struct RequestTemplate {
+    private var bytes: [UInt8]
+    private let lastDigit: Int
+
+    static let keyDigits = 12
+
+    static var get: RequestTemplate {
+        RequestTemplate("*2\r\n$3\r\nGET\r\n$16\r\nkey:", "\r\n")
+    }
+
+    static func set(valueByteCount: Int) -> RequestTemplate {
+        var random = SplitMix(seed: 64)
+        let letters = (0..<valueByteCount).map { _ in UInt8(97 + random.next(below: 26)) }
+        let value = String(decoding: letters, as: UTF8.self)
+        return RequestTemplate(
+            "*3\r\n$3\r\nSET\r\n$16\r\nkey:",
+            "\r\n$\(valueByteCount)\r\n\(value)\r\n"
+        )
+    }
+
+    private init(_ before: String, _ after: String) {
+        bytes = Array(before.utf8) + Array(repeating: 48, count: Self.keyDigits) + Array(after.utf8)
+        lastDigit = before.utf8.count + Self.keyDigits - 1
+    }
+
+    mutating func append(to queue: inout ByteQueue, key: Int) {
+        var rest = key
+        for index in 0..<Self.keyDigits {
+            bytes[lastDigit - index] = UInt8(48 + rest % 10)
+            rest /= 10
+        }
+        bytes.withUnsafeBytes { queue.append($0) }
+    }
+}

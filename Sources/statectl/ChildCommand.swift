@@ -1,0 +1,118 @@
+@preconcurrency import Glibc
+import StateEngine
+
+/// The command that a watch runs for each change, one after the other.
+struct ChildCommand {
+    /// The program, found by PATH, and its arguments.
+    let arguments: [[UInt8]]
+
+    /// Runs the command and waits for its end; one that fails is told on standard error.
+    ///
+    /// The command finds the change in its environment and `input` on its standard input. A command that does not
+    /// read it is no error: writing ends with EPIPE when the last reader has gone.
+    func run(key: [UInt8], operation: String, revision: Int64, input: [UInt8]) {
+        let environment = [
+            Array("STATED_KEY=".utf8) + key,
+            Array("STATED_OP=\(operation)".utf8),
+            Array("STATED_REVISION=\(revision)".utf8),
+        ]
+        let about = "the command for \(key.withUnsafeBytes { StateError.quoted($0) })"
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            Output.report("\(about) was not started: pipe: \(Self.text(errno))")
+            return
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let (status, child) = spawn(adding: environment, standardInput: ends[0])
+        close(ends[0])
+        if status == 0 { Self.write(input, to: ends[1]) }
+        close(ends[1])
+        guard status == 0 else {
+            Output.report("\(about) was not started: \(Self.text(status))")
+            return
+        }
+        Self.report(endOf: child, about)
+    }
+
+    private func spawn(
+        adding variables: [[UInt8]],
+        standardInput: Int32
+    ) -> (status: Int32, child: pid_t) {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, standardInput, STDIN_FILENO)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // We ignore SIGPIPE; a command expects the default.
+        var defaults = sigset_t()
+        sigemptyset(&defaults)
+        sigaddset(&defaults, SIGPIPE)
+        posix_spawnattr_setsigdefault(&attributes, &defaults)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+        var child: pid_t = 0
+        let arguments = Self.cStrings(arguments)
+        let environment = Self.cStrings(Self.inherited(without: variables) + variables)
+        defer { for string in arguments + environment { free(string) } }
+        let status = posix_spawnp(
+            &child,
+            arguments[0] ?? strdup(""),
+            &actions,
+            &attributes,
+            arguments,
+            environment
+        )
+        return (status, child)
+    }
+
+    /// The environment of this process but for the variables that are given anew.
+    private static func inherited(without variables: [[UInt8]]) -> [[UInt8]] {
+        let names = variables.map { $0.prefix { $0 != UInt8(ascii: "=") } + [UInt8(ascii: "=")] }
+        var kept: [[UInt8]] = []
+        var entry = environ
+        while let variable = entry.pointee {
+            let bytes = Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable)))
+            if !names.contains(where: { bytes.starts(with: $0) }) { kept.append(bytes) }
+            entry += 1
+        }
+        return kept
+    }
+
+    /// A list of C strings that ends in nil; each is to be freed.
+    private static func cStrings(_ strings: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
+        strings.map { string in
+            strdup(string.map { CChar(bitPattern: $0) } + [0])
+        } + [nil]
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        var written = 0
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes { bytes in
+                Glibc.write(
+                    descriptor,
+                    bytes.baseAddress.map { $0 + written },
+                    bytes.count - written
+                )
+            }
+            if count < 0 && errno != EINTR { return }
+            written += max(0, count)
+        }
+    }
+
+    private static func report(endOf child: pid_t, _ about: String) {
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0 {
+            guard errno == EINTR else { return }
+        }
+        let signal = status & 0x7F
+        if signal != 0 {
+            Output.report("\(about) was ended by signal \(signal)")
+        } else if status != 0 {
+            Output.report("\(about) failed with exit code \(status >> 8 & 0xFF)")
+        }
+    }
+
+    private static func text(_ number: Int32) -> String { String(cString: strerror(number)) }
+}

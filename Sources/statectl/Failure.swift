@@ -1,0 +1,62 @@
+import StateEngine
+
+/// Why a verb ended before its end.
+enum Failure: Error {
+    /// The arguments make no sense.
+    case usage(String)
+    /// The key is absent, or fewer changes came than were asked for: an answer, not a fault.
+    case negative
+    /// The daemon refused, or does not answer.
+    case refused(StateError)
+    /// A file cannot be read or written.
+    case file(String)
+    /// Nobody reads what is printed any more.
+    case brokenPipe
+
+    /// What is told on standard error; nil for nothing.
+    var message: String? {
+        switch self {
+        case .usage(let sentence), .file(let sentence): sentence
+        case .negative, .brokenPipe: nil
+        case .refused(let error): Self.message(for: error)
+        }
+    }
+
+    /// The sentence, after the word of the wire where that says more than "wrong".
+    private static func message(for error: StateError) -> String {
+        switch error.code {
+        case .err, .unreachable, .outcomeUnknown: error.message
+        default: error.description
+        }
+    }
+
+    /// 0 done, 1 absent, 2 usage, 3 no daemon, 4 refused, 5 storage, 6 outcome unknown.
+    var exitCode: Int32 {
+        switch self {
+        case .brokenPipe: 0
+        case .negative: 1
+        case .usage: 2
+        case .file: 2
+        case .refused(let error): Self.exitCode(for: error.code)
+        }
+    }
+
+    private static func exitCode(for code: StateError.Code) -> Int32 {
+        switch code {
+        case .unreachable: 3
+        case .conflict, .noPermission, .rejected, .tooBig, .limit, .executionAborted: 4
+        case .noSpace, .readOnly, .compacted, .corrupt, .newerFormat, .storage, .locked: 5
+        case .outcomeUnknown: 6
+        default: 2
+        }
+    }
+}
+
+/// Runs what may be refused by the daemon.
+func attempt<Result>(_ body: () throws(StateError) -> Result) throws(Failure) -> Result {
+    do throws(StateError) {
+        return try body()
+    } catch {
+        throw .refused(error)
+    }
+}

@@ -1,0 +1,205 @@
+/// What `--help` and `--version` print: a table, in the words of people.
+enum Help {
+    /// The version of this program.
+    static let version = "0.1.0"
+
+    /// The text for a verb, or for the program.
+    static func text(for verb: Verb?) -> String {
+        guard let verb else { return program }
+        return "usage: \(usage(of: verb))\n\n\(details(of: verb))\n\(common)"
+    }
+
+    /// The first line of a verb's help.
+    static func usage(of verb: Verb) -> String {
+        switch verb {
+        case .get: "statectl get KEY [--long] [--raw] [--json]"
+        case .set:
+            "statectl set KEY VALUE|- "
+                + "[--if-absent|--if-present|--if-revision N|--if-value V] [--raw]"
+        case .delete: "statectl delete KEY|PREFIX/… [--dry-run] [--all]"
+        case .list: "statectl list [PATTERN] [--keys|--long|--count] [--json]"
+        case .watch:
+            "statectl watch PATTERN… [--snapshot] [--previous] [--count N] [--timeout T] [--json]"
+                + " [-- COMMAND…]"
+        case .import: "statectl import FILE|- [--prefix P/] [--dots]"
+        case .export: "statectl export [PATTERN]"
+        case .status: "statectl status [--json]"
+        }
+    }
+
+    private static func details(of verb: Verb) -> String {
+        switch verb {
+        case .get: get
+        case .set: set
+        case .delete: delete
+        case .list: list
+        case .watch: watch
+        case .import: `import`
+        case .export: export
+        case .status: status
+        }
+    }
+
+    private static let program = """
+        usage: statectl [--socket PATH] [--json] VERB …
+
+        Values with names that outlive the processes that set them.
+
+          get KEY              print a value
+          set KEY VALUE|-      set a value, or what standard input has
+          delete KEY|PREFIX/…  delete a key, or all keys below a prefix
+          list [PATTERN]       print keys and values
+          watch PATTERN…       print changes as they happen, or run a command for each
+          import FILE|-        set what the lines of a file say
+          export [PATTERN]     print JSON lines that import reads back
+          status               print what the daemon says of itself
+
+        A PATTERN is a key, a prefix that ends in / (/ alone is everything), or a glob with *, ? or [.
+
+        examples:
+          statectl set audio/volume 0.7
+          statectl get audio/volume
+          statectl watch audio/ -- sh -c 'echo "$STATED_KEY is now $(cat)"'
+
+        'statectl VERB --help' says more.
+
+        exit codes: 0 done; 1 absent; 2 usage, or an illegal key or pattern; 3 no daemon, or no permission
+        to connect; 4 refused (a condition, a limit); 5 storage; 6 outcome unknown: the connection was lost
+        after a write was sent.
+
+        """ + common
+
+    private static let common = """
+
+        options of every verb:
+          --socket PATH  the daemon's socket; else $STATED_SOCKET, else
+                         $XDG_RUNTIME_DIR/stated/stated.sock, else $XDG_STATE_HOME/stated/stated.sock
+                         (~/.local/state), else /run/stated/stated.sock, whichever exists first
+          --json         print JSON, one object a line; a value that is not UTF-8 is "base64"
+          --help         print this
+          --version      print the version
+          --             what follows is no option
+
+        """
+
+    private static let get = """
+        Prints the value and a newline. On a terminal control characters and \\ are escaped. An absent key
+        prints nothing and exits 1. KEY is literal.
+
+          --raw   the bytes of the value and nothing else
+          --long  also revisions, time, owner, who wrote it, and how safe it is (--json has them too)
+
+        examples:
+          statectl get audio/volume
+          statectl get audio/volume --long
+          if level=$(statectl get audio/volume); then echo "$level"; fi
+
+        """
+
+    private static let set = """
+        Sets the value; it is durable when this ends with 0. For - the value is what standard input has, without
+        one final newline. KEY is literal. --json prints the revision.
+
+          --if-absent      only where the key is absent
+          --if-present     only where it is present
+          --if-revision N  only where revision N changed it last; 0: where it is absent
+          --if-value V     only where its value is V
+          --raw            keep the final newline of standard input
+
+        A condition that does not hold exits 4 and changes nothing.
+
+        examples:
+          statectl set audio/volume 0.7
+          statectl set audio/volume 0.8 --if-value 0.7
+          date | statectl set boot/time -
+
+        """
+
+    private static let delete = """
+        Deletes keys in one commit and prints how many. KEY and PREFIX/ are literal: no globs. test/ means what
+        is below test/, and neither test nor test2.
+
+          --dry-run  only count them
+          --all      delete everything
+
+        examples:
+          statectl delete audio/volume
+          statectl delete audio/ --dry-run
+          statectl delete --all --dry-run
+
+        """
+
+    private static let list = """
+        Prints 'key = value' lines in key order, which import reads. Control characters, bytes that are not
+        UTF-8 and \\ are escaped: \\n, \\t, \\xNN, \\\\; in a key also =.
+
+          --keys   only keys
+          --long   revision TAB key TAB value
+          --count  only how many
+
+        examples:
+          statectl list
+          statectl list 'audio/*' --keys
+          statectl list / --count
+
+        """
+
+    private static let watch = """
+        Prints each change as it becomes durable: revision TAB set|delete TAB key TAB value, escaped as by
+        list. Where changes were missed a line 'revision TAB gap' says so, and the state follows.
+
+          --snapshot   first the state: a 'set' line for each key
+          --previous   also the value that was replaced, as a fifth field
+          --count N    end after N changes
+          --timeout T  end after a time such as 500ms, 10s or 2m; exits 1 where --count was not reached
+          -- COMMAND…  run this for each change instead, one after the other, with STATED_KEY,
+                       STATED_OP (set, delete, snapshot, gap) and STATED_REVISION in its environment and
+                       the value on its standard input (with --json the object). One that fails is
+                       reported and does not end the watch.
+
+        examples:
+          statectl watch audio/
+          statectl watch / --snapshot --timeout 1s
+          statectl watch audio/volume -- sh -c 'echo "volume is $(cat)"'
+
+        """
+
+    private static let `import` = """
+        Sets what the lines say, in one commit for each 1,000 lines (or 16 MiB):
+
+          key = value                        as sysctl -a and list print it; \\n, \\t, \\xNN and \\\\ are undone
+          {"key":"k","value":"v"}            as export prints it; or "base64" for "value"
+
+        Empty lines and lines that begin with # are passed over. The first = divides; a value may be empty or
+        contain =. Of two lines with one key the last counts. A line that is neither exits 2 and is named by its
+        number; of its batch nothing is kept.
+
+          --prefix P/  put the keys below P/
+          --dots       dots in keys become /
+
+        examples:
+          sysctl -a | statectl import --prefix kernel/ --dots -
+          statectl export audio/ | statectl import --prefix backup/ -
+
+        """
+
+    private static let export = """
+        Prints one JSON object a line with "key" and "value", or "base64" where the value is not UTF-8. import
+        reads back exactly what was exported. Up to 1,000 keys are read at one moment; while longer exports run,
+        changes may or may not be in them.
+
+        examples:
+          statectl export > backup.jsonl
+          statectl export audio/
+
+        """
+
+    private static let status = """
+        Prints what the daemon says of itself, a 'name: value' line each.
+
+        examples:
+          statectl status
+          statectl status --json
+
+        """
+}

@@ -1,0 +1,82 @@
+import Glibc
+
+/// A file or standard input, read in blocks.
+struct Input: ~Copyable {
+    private let descriptor: Int32
+    private let name: String
+    private var buffer: [UInt8] = []
+    private var start = 0
+    private var isAtEnd = false
+
+    /// More than the longest line that a value of 8 MiB makes, if each of its bytes is escaped.
+    static let lineByteLimit = 64 << 20
+
+    /// Opens a file; `-` is standard input.
+    init(path: [UInt8]) throws(Failure) {
+        guard path != [UInt8(ascii: "-")] else {
+            (descriptor, name) = (STDIN_FILENO, "standard input")
+            return
+        }
+        name = String(decoding: path, as: UTF8.self)
+        descriptor = open(path.map { CChar(bitPattern: $0) } + [0], O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw .file("cannot open \(name): \(String(cString: strerror(errno)))")
+        }
+    }
+
+    /// Standard input.
+    init() {
+        (descriptor, name) = (STDIN_FILENO, "standard input")
+    }
+
+    deinit {
+        if descriptor > STDERR_FILENO { close(descriptor) }
+    }
+
+    /// The next line without its newline, which a last line need not have; nil at the end.
+    mutating func nextLine() throws(Failure) -> ArraySlice<UInt8>? {
+        var searched = start
+        while true {
+            if let newline = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                defer { start = newline + 1 }
+                return buffer[start..<newline]
+            }
+            searched = buffer.count
+            guard !isAtEnd else { break }
+            guard buffer.count - start <= Self.lineByteLimit else {
+                throw .file("\(name): a line is longer than \(Self.lineByteLimit) bytes")
+            }
+            let moved = start
+            buffer.removeFirst(start)
+            start = 0
+            searched -= moved
+            try fill()
+        }
+        guard start < buffer.count else { return nil }
+        defer { start = buffer.count }
+        return buffer[start...]
+    }
+
+    /// All of it, `limit` bytes at most and one more, by which a reader sees that there is more.
+    mutating func readAll(limit: Int) throws(Failure) -> [UInt8] {
+        while !isAtEnd, buffer.count <= limit { try fill() }
+        return buffer
+    }
+
+    private mutating func fill() throws(Failure) {
+        let room = 64 << 10
+        let begin = buffer.count
+        buffer.append(contentsOf: repeatElement(0, count: room))
+        let count = buffer.withUnsafeMutableBytes { bytes in
+            while true {
+                let count = read(descriptor, bytes.baseAddress.map { $0 + begin }, room)
+                if count >= 0 || errno != EINTR { return count }
+            }
+        }
+        buffer.removeLast(room - max(0, count))
+        if count == 0 { isAtEnd = true }
+        guard count >= 0 else {
+            throw .file("cannot read \(name): \(String(cString: strerror(errno)))")
+        }
+    }
+}

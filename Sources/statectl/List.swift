@@ -1,0 +1,90 @@
+import StateClient
+import StateEngine
+
+extension Statectl {
+    /// `list [PATTERN]`: `key = value` lines in key order.
+    static func list(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        let forms = ["--keys", "--long", "--count"].filter { invocation.has($0) }
+        guard forms.count <= 1 else { throw .usage("'list' takes one of --keys, --long, --count") }
+        let pattern = try invocation.pattern()
+        let client = try invocation.connect()
+        guard !invocation.has("--count") else {
+            let count = try attempt { () throws(StateError) in try client.count(of: pattern) }
+            try write(count: count, invocation, &output)
+            return
+        }
+        let keysOnly = invocation.has("--keys")
+        var pages = client.pages(of: pattern, keysOnly: keysOnly)
+        while let page = try attempt({ () throws(StateError) in try pages.next() }) {
+            for entry in page {
+                if invocation.has("--json") {
+                    output.write(json(entry))
+                } else {
+                    write(entry, isLong: invocation.has("--long"), &output)
+                }
+                try output.flushIfLarge()
+            }
+        }
+    }
+
+    private static func write(
+        count: Int64,
+        _ invocation: Invocation,
+        _ output: inout Output
+    ) throws(Failure) {
+        guard invocation.has("--json") else {
+            output.write("\(count)\n")
+            return
+        }
+        var object = JSONLine()
+        object.add("count", number: count)
+        output.write(object.line)
+    }
+
+    private static func write(
+        _ entry: Client.ListedEntry,
+        isLong: Bool,
+        _ output: inout Output
+    ) {
+        if let value = entry.value, isLong {
+            output.write("\(entry.revision)\t")
+            output.writeEscaped(entry.key)
+            output.write("\t")
+            output.writeEscaped(value)
+        } else if let value = entry.value {
+            output.writeEscaped(key: entry.key)
+            output.write(" = ")
+            output.writeEscaped(value)
+        } else {
+            output.writeEscaped(entry.key)
+        }
+        output.write("\n")
+    }
+
+    private static func json(_ entry: Client.ListedEntry) -> [UInt8] {
+        var object = JSONLine()
+        if entry.value != nil { object.add("revision", number: entry.revision) }
+        object.add("key", bytes: entry.key)
+        if let value = entry.value {
+            object.add(value: value, named: "value", elseBase64: "base64")
+        }
+        return object.line
+    }
+}
+
+extension Invocation {
+    /// The pattern of a verb that takes one, or everything.
+    func pattern() throws(Failure) -> Pattern {
+        guard let text = operands.first else { return .everything }
+        return try Self.pattern(text)
+    }
+
+    /// Reads a pattern.
+    static func pattern(_ text: [UInt8]) throws(Failure) -> Pattern {
+        try attempt { () throws(StateError) in
+            try text.withUnsafeBufferPointer { (bytes) throws(StateError) in
+                try Pattern(Bytes(bytes))
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import StateClient
+import StateEngine
+
+extension Statectl {
+    /// The most that is read of standard input: above any value that a daemon takes.
+    private static let inputByteLimit = 64 << 20
+
+    /// `set KEY VALUE|-`: nothing is printed but for `--json`.
+    static func set(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        let bytes = invocation.operands[0]
+        let key = try attempt { () throws(StateError) in try Key(bytes: bytes) }
+        let condition = try condition(invocation)
+        let value = try value(invocation)
+        let client = try invocation.connect()
+        let commit = try attempt { () throws(StateError) in
+            try client.set(value, for: key, if: condition)
+        }
+        guard invocation.has("--json") else { return }
+        var object = JSONLine()
+        object.add("revision", number: commit.revision)
+        object.add("durability", text: commit.durability)
+        output.write(object.line)
+    }
+
+    private static func condition(
+        _ invocation: Invocation
+    ) throws(Failure) -> Client.Condition? {
+        var conditions: [Client.Condition] = []
+        if invocation.has("--if-absent") { conditions.append(.absent) }
+        if invocation.has("--if-present") { conditions.append(.present) }
+        if let revision = try invocation.number("--if-revision", atLeast: 0) {
+            conditions.append(.revision(revision))
+        }
+        if let value = invocation.value("--if-value") { conditions.append(.value(value)) }
+        guard conditions.count <= 1 else { throw .usage("'set' takes one --if-… option") }
+        return conditions.first
+    }
+
+    private static func value(_ invocation: Invocation) throws(Failure) -> [UInt8] {
+        guard invocation.operands[1] == [UInt8(ascii: "-")] else { return invocation.operands[1] }
+        var input = Input()
+        var value = try input.readAll(limit: inputByteLimit)
+        guard value.count <= inputByteLimit else {
+            throw .refused(
+                StateError(.tooBig, "standard input has more than \(inputByteLimit) bytes")
+            )
+        }
+        if !invocation.has("--raw"), value.last == UInt8(ascii: "\n") { value.removeLast() }
+        return value
+    }
+}

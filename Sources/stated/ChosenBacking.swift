@@ -1,0 +1,34 @@
+import StateEngine
+import StateSQLite
+
+/// Where the values live: the backing that the options ask for, and what is said of it.
+struct ChosenBacking {
+    let backing: any Backing
+    /// As the log names it: the data directory, or `memory`.
+    let name: String
+    /// What STATE.STATUS tells of it.
+    let report: () -> [(String, String)]
+
+    /// Makes the data directory where it is missing; opens nothing yet.
+    init(_ options: Options) throws(StateError) {
+        guard !options.isMemory else {
+            backing = MemoryBacking()
+            name = "memory"
+            report = { [] }
+            return
+        }
+        let directory = try DataDirectory.prepare(options)
+        let sqlite = SQLiteBacking(directory: directory)
+        backing = sqlite
+        name = directory
+        report = {
+            let status = sqlite.status
+            return [
+                ("data", directory),
+                ("database_bytes", "\(status.databaseByteCount)"),
+                ("log_bytes", "\(status.logByteCount)"),
+                ("checkpoint", status.checkpointFailure ?? "ok"),
+            ]
+        }
+    }
+}

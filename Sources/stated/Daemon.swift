@@ -1,0 +1,94 @@
+import CLinux
+import Glibc
+import StateEngine
+import StateServer
+import StateWire
+
+/// The life of the daemon, from the claim on its sockets to their release.
+struct Daemon {
+    let options: Options
+    let log: Log
+    private let notifier = ServiceNotifier()
+
+    init(options: Options, log: Log) {
+        self.options = options
+        self.log = log
+    }
+
+    /// Serves until SIGTERM or SIGINT, and logs when it serves and when it ended.
+    ///
+    /// - Throws: why it could not begin; what it had claimed by then is released.
+    func run() throws(StateError) {
+        // Order matters: a thread that starts before the signals are blocked would be ended by them.
+        let signals = clinux_signalfd()
+        guard signals >= 0 else { throw StateError(failed: "blocking the signals") }
+        let signal = try serve(until: signals)
+        log.write(.info, "stopped by \(signal == SIGINT ? "SIGINT" : "SIGTERM")")
+    }
+
+    private func serve(until signals: Int32) throws(StateError) -> Int32 {
+        // Order matters: the sockets come first, so that who connects while the values load is served when they
+        // are; they go last, so that nobody else serves there before the values are safe.
+        let sockets = try claimSockets()
+        defer { for socket in sockets { socket.close() } }
+        let places = sockets.map(\.path).joined(separator: " and ")
+        let chosen = try ChosenBacking(options)
+        let start = ContinuousClock.now
+        let keyspace = try LoadingNotice.during(notifier) { () throws(StateError) in
+            try LocalKeyspace(backing: chosen.backing)
+        }
+        defer { keyspace.close() }
+        let loadTime = start.duration(to: .now)
+        let server = Server(keyspace: keyspace, options: serverOptions()) {
+            [("socket", places)] + chosen.report()
+        }
+        for socket in sockets { server.listen(on: socket.descriptor) }
+        return server.run(
+            signals: signals,
+            onReady: { announce(places, keyspace, from: chosen.name, loadTime) },
+            onStopping: {
+                notifier?.send("STOPPING=1", "STATUS=Stopping")
+                for socket in sockets { socket.stopListening() }
+            }
+        )
+    }
+
+    /// The sockets that were inherited and the one that was asked for; without either, the user's own.
+    private func claimSockets() throws(StateError) -> [ListeningSocket] {
+        var sockets = try InheritedSockets.take()
+        if options.socket != nil || sockets.isEmpty {
+            let path = try SocketLocation.serverPath(
+                option: options.socket,
+                environment: SocketLocation.processEnvironment,
+                uid: geteuid(),
+                presence: SocketLocation.filePresence
+            )
+            sockets.append(try ListeningSocket(path: path, mode: options.socketMode))
+        }
+        return sockets
+    }
+
+    private func serverOptions() -> ServerOptions {
+        var server = ServerOptions(version: Version.current) { [log] level, message in
+            log.write(level, message)
+        }
+        server.clientCount = DescriptorLimit.raise(forClients: server.clientCount, log: log)
+        return server
+    }
+
+    /// Says that clients are served from now on.
+    private func announce(
+        _ places: String,
+        _ keyspace: LocalKeyspace,
+        from store: String,
+        _ loadTime: Duration
+    ) {
+        notifier?.send("READY=1", "STATUS=Serving \(keyspace.keyCount) keys on \(places)")
+        let milliseconds = loadTime / .milliseconds(1)
+        log.write(
+            .info,
+            "stated \(Version.current) serves \(places): \(keyspace.keyCount) keys at revision "
+                + "\(keyspace.revision) from \(store), loaded in \(Int(milliseconds)) ms"
+        )
+    }
+}

@@ -1,0 +1,56 @@
+import Glibc
+import StateServer
+
+/// Lines on standard error, one for each event, each written at once.
+///
+/// Under systemd a line begins with its level as `<6>`, which the journal takes off and keeps
+/// (https://www.freedesktop.org/software/systemd/man/latest/sd-daemon.html); elsewhere with the level's word.
+struct Log: Sendable {
+    private let isJournal: Bool
+
+    /// Writes in the form that whoever reads standard error understands.
+    static func standardError() -> Log {
+        var status = stat()
+        guard let stream = Environment["JOURNAL_STREAM"], fstat(STDERR_FILENO, &status) == 0 else {
+            return Log(isJournal: false)
+        }
+        // The variable is inherited by whoever a service starts; only the same stream is the journal.
+        return Log(isJournal: stream == "\(status.st_dev):\(status.st_ino)")
+    }
+
+    func write(_ level: LogLevel, _ message: String) {
+        var line = isJournal ? "<\(level.rawValue)>" : "stated: \(level.word): "
+        for scalar in message.unicodeScalars {
+            if scalar.properties.generalCategory == .control {
+                line += "\\x" + (scalar.value < 16 ? "0" : "") + String(scalar.value, radix: 16)
+            } else {
+                line.unicodeScalars.append(scalar)
+            }
+        }
+        line += "\n"
+        // Nothing can be said about a log that cannot be written.
+        _ = Glibc.write(STDERR_FILENO, line, line.utf8.count)
+    }
+}
+
+/// The environment, as it is now.
+enum Environment {
+    /// The value of a variable; nil where it is not set or empty.
+    static subscript(name: String) -> String? {
+        guard let value = getenv(name), value[0] != 0 else { return nil }
+        return String(cString: value)
+    }
+}
+
+extension LogLevel {
+    /// The level as a person reads it.
+    fileprivate var word: String {
+        switch self {
+        case .error: "error"
+        case .warning: "warning"
+        case .notice: "notice"
+        case .info: "info"
+        case .debug: "debug"
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Glibc
+import StateEngine
+
+/// What the command line asks for.
+enum Request: Equatable {
+    case serve(Options)
+    case help
+    case version
+
+    /// - Throws: ``StateError/Code/err``, naming the argument that makes no sense.
+    init(arguments: [String]) throws(StateError) {
+        var options = Options()
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            let (name, attached) = Request.split(argument)
+            switch name {
+            case "--help", "-h":
+                self = .help
+                return
+            case "--version", "-V":
+                self = .version
+                return
+            case "--memory":
+                guard attached == nil else { throw Request.error("--memory takes no value") }
+                options.isMemory = true
+            case "--socket": options.socket = try Request.value(of: name, attached, &rest)
+            case "--data": options.dataDirectory = try Request.value(of: name, attached, &rest)
+            case "--socket-mode":
+                let text = try Request.value(of: name, attached, &rest)
+                options.socketMode = try Request.mode(text)
+            default: throw Request.error("unknown argument '\(argument)'")
+            }
+        }
+        if options.isMemory, options.dataDirectory != nil {
+            throw Request.error("--memory and --data exclude each other")
+        }
+        self = .serve(options)
+    }
+
+    /// `--name=value` as its two halves.
+    private static func split(_ argument: String) -> (name: String, value: String?) {
+        guard argument.hasPrefix("--"), let equals = argument.firstIndex(of: "=") else {
+            return (argument, nil)
+        }
+        return (String(argument[..<equals]), String(argument[argument.index(after: equals)...]))
+    }
+
+    private static func value(
+        of name: String,
+        _ attached: String?,
+        _ rest: inout ArraySlice<String>
+    ) throws(StateError) -> String {
+        guard let value = attached ?? rest.popFirst(), !value.isEmpty else {
+            throw error("\(name) needs a value")
+        }
+        return value
+    }
+
+    private static func mode(_ text: String) throws(StateError) -> UInt32 {
+        guard let mode = UInt32(text, radix: 8), mode <= 0o777, mode & 0o600 == 0o600 else {
+            throw error("--socket-mode takes octal permission bits such as 0660, not '\(text)'")
+        }
+        return mode
+    }
+
+    private static func error(_ sentence: String) -> StateError {
+        StateError(.err, sentence + "; see stated --help")
+    }
+}
+
+/// How to serve.
+struct Options: Equatable {
+    /// Where to listen; nil for an inherited socket or the user's own place.
+    var socket: String?
+    /// Where the values live; nil for the user's own place.
+    var dataDirectory: String?
+    /// Whether the values live in memory only.
+    var isMemory = false
+    /// The permission bits of a socket file that is made here.
+    var socketMode: UInt32 = 0o600
+}

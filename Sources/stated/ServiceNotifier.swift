@@ -1,0 +1,39 @@
+import Glibc
+import StateServer
+import StateWire
+
+/// Tells the service manager how the daemon is: datagrams of `NAME=value` lines to `$NOTIFY_SOCKET`.
+///
+/// The protocol: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+struct ServiceNotifier: Sendable {
+    private let address: sockaddr_un
+    /// Bytes of an abstract name, its leading NUL counted; nil for a path.
+    private let nameByteCount: Int?
+
+    /// Nil where nobody wants to be told.
+    init?() {
+        guard let name = Environment["NOTIFY_SOCKET"] else { return nil }
+        var bytes = Array(name.utf8)
+        let isAbstract = bytes[0] == UInt8(ascii: "@")
+        guard isAbstract || bytes[0] == UInt8(ascii: "/"),
+            bytes.count <= SocketLocation.pathByteLimit
+        else { return nil }
+        if isAbstract { bytes[0] = 0 }
+        address = sockaddr_un(name: bytes)
+        nameByteCount = isAbstract ? bytes.count : nil
+    }
+
+    /// Sends the lines as one datagram.
+    ///
+    /// A manager that is not there any more is nobody to tell.
+    func send(_ lines: String...) {
+        let flags = O_CLOEXEC  // The value of SOCK_CLOEXEC on Linux.
+        let socket = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | flags, 0)
+        guard socket >= 0 else { return }
+        defer { close(socket) }
+        let text = lines.joined(separator: "\n")
+        _ = address.withAddress(nameByteCount: nameByteCount) {
+            sendto(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL), $0, $1)
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import Glibc
+import StateEngine
+import StateServer
+
+/// The daemon: parses its command line, serves until a signal, and ends with a code that says why.
+///
+/// 0 stopped by a signal, 2 the configuration makes no sense, 3 somebody else owns the socket or the data, 5 the
+/// storage cannot be used. Only this file prints to standard output and exits.
+@main
+enum Stated {
+    static func main() {
+        // A log that nobody reads any more must not end the daemon.
+        signal(SIGPIPE, SIG_IGN)
+        let log = Log.standardError()
+        do throws(StateError) {
+            switch try Request(arguments: Array(CommandLine.arguments.dropFirst())) {
+            case .help: print(helpText, terminator: "")
+            case .version: print("stated \(Version.current)")
+            case .serve(let options): try Daemon(options: options, log: log).run()
+            }
+        } catch {
+            log.write(.error, error.message)
+            exit(exitStatus(of: error.code))
+        }
+    }
+
+    private static func exitStatus(of code: StateError.Code) -> Int32 {
+        switch code {
+        case .err: 2
+        case .locked: 3
+        default: 5
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import StateTestSupport
+import Testing
+
+/// The command line of the daemon.
+struct StartupOptionTests {
+    @Test func `--help teaches by example`() throws {
+        let program = try Program([builtProgram("stated"), "--help"])
+        #expect(try program.end() == 0)
+        #expect(program.output == manual)
+        #expect(program.errors.isEmpty)
+    }
+
+    @Test func `--version is one line`() throws {
+        let program = try Program([builtProgram("stated"), "--version"])
+        #expect(try program.end() == 0)
+        #expect(program.output == "stated 0.1.0\n")
+    }
+
+    @Test(arguments: [
+        (["--sockets", "/tmp/s"], "unknown argument '--sockets'"),
+        (["serve"], "unknown argument 'serve'"),
+        (["--socket"], "--socket needs a value"),
+        (["--socket="], "--socket needs a value"),
+        (["--data"], "--data needs a value"),
+        (["--memory=yes"], "--memory takes no value"),
+        (["--memory", "--data", "/tmp/d"], "--memory and --data exclude each other"),
+        (["--socket-mode", "rw"], "not 'rw'"),
+        (["--socket-mode", "0888"], "not '0888'"),
+        (["--socket-mode", "01777"], "not '01777'"),
+        (["--socket-mode", "0066"], "not '0066'"),
+    ])
+    func `an argument that makes no sense is named`(arguments: [String], reason: String) throws {
+        let program = try Program([builtProgram("stated")] + arguments)
+        #expect(try program.end() == 2)
+        #expect(program.errors.hasPrefix("stated: error: "))
+        #expect(program.errors.contains(reason))
+        #expect(program.errors.hasSuffix("; see stated --help\n"))
+        #expect(program.output.isEmpty)
+    }
+
+    private let manual = """
+        stated keeps values that outlive the programs that set them, and serves them on a Unix socket.
+
+        Usage: stated [--socket PATH] [--data DIRECTORY | --memory] [--socket-mode MODE]
+
+          stated
+              Serve this user's values on this user's socket, until Ctrl-C or SIGTERM.
+
+          stated --socket /tmp/try.sock --memory
+              Try it out: nothing is written to disk, and all is gone when it stops.
+
+          stated --socket /srv/app/state.sock --socket-mode 0660 --data /srv/app/state
+              One instance for one application; its group may connect too.
+
+        Talk to it, from another terminal:
+
+          statectl set audio/volume 0.7
+          statectl watch audio/
+          redis-cli -s /tmp/try.sock get audio/volume
+
+        Options:
+          --socket PATH       Listen here. Without it: a socket that was inherited (LISTEN_FDS),
+                              else $STATED_SOCKET, else $XDG_RUNTIME_DIR/stated/stated.sock, else
+                              $XDG_STATE_HOME/stated/stated.sock (~/.local/state);
+                              for root /run/stated/stated.sock. 107 bytes at most.
+          --data DIRECTORY    Keep the values here. Without it: $STATE_DIRECTORY, else
+                              $XDG_STATE_HOME/stated (~/.local/state); for root /var/lib/stated.
+          --memory            Keep the values in memory only.
+          --socket-mode MODE  Permission bits of the socket, in octal; 0600 without it.
+          --help, --version   Print this, or the version.
+
+        Exit codes: 0 stopped by a signal, 2 the configuration makes no sense, 3 another process
+        owns the socket or the data, 5 the storage cannot be used.
+
+        """
+}

@@ -1,0 +1,88 @@
+import Glibc
+import StateTestSupport
+import Testing
+
+/// The unit files: what systemd itself says of them.
+struct SystemdUnitTests {
+    private let scratch: TemporaryDirectory
+    private let units = packageRoot + "/config/systemd"
+
+    init() throws { scratch = try TemporaryDirectory() }
+
+    /// Copies of the units of `kind`, which start what was built here.
+    private func runnableUnits(_ kind: String) throws -> [String] {
+        try ["stated.socket", "stated.service"].map { name in
+            let text = String(decoding: try readFile("\(units)/\(kind)/\(name)"), as: UTF8.self)
+            let copy = text.split(separator: "/usr/bin/stated", omittingEmptySubsequences: false)
+                .joined(separator: builtProgram("stated"))
+            try write(Array(copy.utf8), to: scratch.path(of: name))
+            return scratch.path(of: name)
+        }
+    }
+
+    @Test func `systemd-analyze verify has nothing to say of the system units`() throws {
+        let program = try Program(["systemd-analyze", "verify"] + runnableUnits("system"))
+        #expect(try program.end() == 0)
+        #expect(program.output + program.errors == "")
+    }
+
+    @Test func `systemd-analyze verify has nothing to say of the user units`() throws {
+        let runtime = scratch.path(of: "runtime")
+        try #require(mkdir(runtime, 0o700) == 0)
+        let program = try Program(
+            ["systemd-analyze", "--user", "verify"] + runnableUnits("user"),
+            environment: ["XDG_RUNTIME_DIR": runtime, "HOME": scratch.path]
+        )
+        #expect(try program.end() == 0)
+        #expect(program.output + program.errors == "")
+    }
+
+    @Test func `verify does complain of a unit that is wrong`() throws {
+        let paths = try runnableUnits("system")
+        let service = try readFile(paths[1]) + Array("\n[Service]\nRestrat=always\n".utf8)
+        try write(service, to: paths[1])
+        let program = try Program(["systemd-analyze", "verify"] + paths)
+        _ = try program.end()
+        #expect(program.errors.contains("Restrat"))
+    }
+
+    @Test func `the exposure level of the service is 2.0 or better`() throws {
+        let program = try Program([
+            "systemd-analyze", "--no-pager", "security", "--offline=true",
+            units + "/system/stated.service",
+        ])
+        #expect(try program.end() == 0)
+        let line = program.output.split(separator: "\n").last { $0.contains("exposure level") }
+        let words = try #require(line, "\(program.output)\(program.errors)").split(separator: " ")
+        let level = try #require(words.lazy.compactMap { Double($0) }.first)
+        #expect(level <= 2.0)
+    }
+
+    @Test(arguments: ["PrivateUsers", "ProtectProc", "ProcSubset", "RuntimeDirectory"])
+    func `nothing hides who a peer is, or deletes the socket`(setting: String) throws {
+        let service = try readFile(units + "/system/stated.service")
+        let lines = String(decoding: service, as: UTF8.self).split(separator: "\n")
+        #expect(lines.contains("ExecStart=/usr/bin/stated"))
+        #expect(!lines.contains { $0.hasPrefix(setting) })
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "files of other owners are made by root only"))
+    func `the user, its group and the socket's directory are made`() throws {
+        try #require(mkdir(scratch.path(of: "etc"), 0o755) == 0)
+        let users = try Program([
+            "systemd-sysusers", "--root=" + scratch.path, units + "/sysusers.d/stated.conf",
+        ])
+        #expect(try users.end() == 0, "\(users.errors)")
+        let files = try Program([
+            "systemd-tmpfiles", "--create", "--root=" + scratch.path,
+            units + "/tmpfiles.d/stated.conf",
+        ])
+        #expect(try files.end() == 0, "\(files.errors)")
+        let groups = String(decoding: try readFile(scratch.path(of: "etc/group")), as: UTF8.self)
+        let group = try #require(groups.split(separator: "\n").first { $0.hasPrefix("stated:") })
+        let directory = try #require(fileStatus(scratch.path(of: "run/stated")))
+        #expect(directory.st_mode == S_IFDIR | 0o750)
+        #expect(directory.st_uid == 0)
+        #expect(group.split(separator: ":").contains("\(directory.st_gid)"))
+    }
+}

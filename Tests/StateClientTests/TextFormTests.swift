@@ -1,0 +1,183 @@
+import StateClient
+import StateEngine
+import StateTestSupport
+import Testing
+
+struct EscapedTextTests {
+    private func escaped(_ bytes: [UInt8]) -> [UInt8] {
+        var text: [UInt8] = []
+        bytes.withUnsafeBytes { EscapedText.append($0, to: &text) }
+        return text
+    }
+
+    @Test(arguments: [
+        ("plain é 🎚", "plain é 🎚"),
+        ("a\nb\tc\\d", #"a\nb\tc\\d"#),
+        ("\u{1B}[31m", #"\x1B[31m"#),
+        ("\u{7F}\r\0", #"\x7F\x0D\x00"#),
+        ("\u{9B}2J", #"\xC2\x9B2J"#),
+    ])
+    func `control characters do not reach a terminal`(value: String, text: String) {
+        #expect(escaped(Array(value.utf8)) == Array(text.utf8))
+    }
+
+    @Test func `bytes that are not UTF-8 are escaped one by one`() {
+        // A lone C1 byte, an overlong slash, a surrogate, a cut sequence.
+        let bytes: [UInt8] = [0x9B, 0xC0, 0xAF, 0xED, 0xA0, 0x80, 0xE2, 0x82]
+        let text = #"\x9B\xC0\xAF\xED\xA0\x80\xE2\x82"#
+        #expect(escaped(bytes) == Array(text.utf8))
+    }
+
+    @Test(arguments: 0..<200)
+    func `any bytes come back from their escaped form`(seed: UInt64) {
+        var random = SplitMix(seed: seed)
+        let bytes = random.bytes(Int(seed))
+        let text = escaped(bytes)
+        #expect(text.withUnsafeBytes { EscapedText.decoded($0) } == bytes)
+        #expect(!text.contains { $0 < 0x20 || $0 == 0x7F })
+        #expect(String(validating: text, as: UTF8.self) != nil)
+    }
+
+    @Test(arguments: [#"C:\dir"#, #"\"#, #"\x1"#, #"\xZZ"#, #"\q"#])
+    func `a backslash that begins no escape stands for itself`(text: String) {
+        let bytes = Array(text.utf8)
+        #expect(bytes.withUnsafeBytes { EscapedText.decoded($0) } == bytes)
+    }
+}
+
+struct Base64Tests {
+    @Test(arguments: [
+        ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
+        ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
+    ])
+    func `the vectors of RFC 4648 hold`(plain: String, encoded: String) {
+        var text: [UInt8] = []
+        Array(plain.utf8).withUnsafeBytes { Base64.append($0, to: &text) }
+        #expect(text == Array(encoded.utf8))
+        #expect(Base64.decoded(text) == Array(plain.utf8))
+    }
+
+    @Test(arguments: 0..<100)
+    func `any bytes come back`(seed: UInt64) {
+        var random = SplitMix(seed: seed)
+        let bytes = random.bytes(Int(seed))
+        var text: [UInt8] = []
+        bytes.withUnsafeBytes { Base64.append($0, to: &text) }
+        #expect(Base64.decoded(text) == bytes)
+    }
+
+    @Test(arguments: ["A", "AB", "ABC", "AB=C", "====", "A===", "AB==AB==", "AB=", "A-==", "AB=="])
+    func `what is no base 64 is refused`(text: String) {
+        #expect(Base64.decoded(Array(text.utf8)) == nil)
+    }
+}
+
+struct JSONTests {
+    private func object(_ line: [UInt8]) throws -> JSONObject {
+        try line.withUnsafeBufferPointer { (bytes) throws(JSONObject.Fault) in
+            try JSONObject(Bytes(bytes))
+        }
+    }
+
+    @Test func `a line is an object with plain strings`() {
+        var line = JSONLine()
+        line.add("revision", number: 12)
+        line.add("op", text: "set")
+        line.add("key", text: "audio/volume")
+        line.add(value: Array("0.7".utf8), named: "value", elseBase64: "base64")
+        line.add(nullNamed: "expires")
+        let expected =
+            #"{"revision":12,"op":"set","key":"audio/volume","value":"0.7","expires":null}"#
+        #expect(line.line == Array((expected + "\n").utf8))
+    }
+
+    @Test func `what JSON must escape is escaped, and C1 too`() {
+        var line = JSONLine()
+        line.add("v", text: "\"\\/\n\t\r\u{1}\u{7F}\u{9B}é")
+        let expected = #"{"v":"\"\\/\n\t\r\u0001\u007f\u009bé"}"#
+        #expect(line.object == Array(expected.utf8))
+    }
+
+    @Test(arguments: 0..<200)
+    func `a value of any bytes comes back`(seed: UInt64) throws {
+        var random = SplitMix(seed: seed)
+        // Half of them are text, so that both forms are met.
+        let value =
+            seed.isMultiple(of: 2)
+            ? random.bytes(Int(seed))
+            : Array(random.bytes(Int(seed)).map { Character(Unicode.Scalar($0)) }.flatMap(\.utf8))
+        var line = JSONLine()
+        line.add(value: value, named: "value", elseBase64: "base64")
+        #expect(!line.object.contains { $0 < 0x20 || $0 == 0x7F })
+        let strings = try object(line.line).strings
+        let found = strings["value"] ?? strings["base64"].flatMap { Base64.decoded($0) }
+        #expect(found == value)
+    }
+
+    @Test func `escapes, pairs of surrogates and other values are read`() throws {
+        let text =
+            #" { "a" : "\u00e9\ud83c\udf9a\/\b\f" , "n":[1,{"x":null}], "t":true, "e":-1.5e3 } "#
+        let object = try object(Array(text.utf8))
+        #expect(object.strings == ["a": Array("é🎚/\u{8}\u{C}".utf8)])
+        #expect(object.names == ["a", "n", "t", "e"])
+    }
+
+    @Test(arguments: [
+        "", "{", "[]", #"{"a"}"#, #"{"a":}"#, #"{"a":1,}"#, #"{,}"#, #"{"a":1} x"#, #"{"a":"\q"}"#,
+        #"{"a":"\ud800"}"#, #"{"a":"\ud800A"}"#, #"{"a":"\udc00"}"#, #"{"a":"x"#, #"{"a":tru}"#,
+        #"{"a":01x}"#, "{\"a\":\"\n\"}", #"{'a':1}"#, #"{"a":1 "b":2}"#,
+        #"{"a":"# + String(repeating: "[", count: 100_000),
+    ])
+    func `what is no object is refused`(text: String) {
+        #expect(throws: JSONObject.Fault.self) { try object(Array(text.utf8)) }
+    }
+}
+
+struct ImportLineTests {
+    private func parsed(_ line: String) throws -> ImportLine? {
+        try Array(line.utf8).withUnsafeBufferPointer { (bytes) throws(ImportLine.Fault) in
+            try ImportLine(Bytes(bytes))
+        }
+    }
+
+    @Test(arguments: [
+        ("kernel.hostname = box", "kernel.hostname", "box"),
+        ("kernel.domainname = ", "kernel.domainname", ""),
+        ("kernel.domainname =", "kernel.domainname", ""),
+        ("net.ports = 1\t2", "net.ports", "1\t2"),
+        ("a = b = c", "a", "b = c"),
+        ("a=b", "a", "b"),
+        ("a b  =  c ", "a b ", " c "),
+        (#"a\x3Db = x\ny\\"#, "a=b", "x\ny\\"),
+        (#"{"key":"k","value":"v","revision":3}"#, "k", "v"),
+        (#"{"key":"k","base64":"AGE="}"#, "k", "\0a"),
+    ])
+    func `a line means a key and a value`(line: String, key: String, value: String) throws {
+        let parsed = try #require(try parsed(line))
+        #expect(parsed.key == Array(key.utf8))
+        #expect(parsed.value == Array(value.utf8))
+    }
+
+    @Test(arguments: ["", "   ", "\t", "# a = b", "#"])
+    func `a line without content means nothing`(line: String) throws {
+        #expect(try parsed(line) == nil)
+    }
+
+    @Test(arguments: [
+        "no divider", #"{"key":"k"}"#, #"{"value":"v"}"#, #"{"key":1,"value":"v"}"#,
+        #"{"key":"k","value":1}"#, #"{"key":"k","base64":"!"}"#, "{k = v",
+    ])
+    func `any other line is refused`(line: String) {
+        #expect(throws: ImportLine.Fault.self) { try parsed(line) }
+    }
+
+    @Test(arguments: ["a=b", "{k}", "#k", " k", "k ", "=", #"a\n=b"#, "a = b"])
+    func `a key as list prints it reads back`(key: String) throws {
+        var line: [UInt8] = []
+        Array(key.utf8).withUnsafeBytes { EscapedText.append(key: $0, to: &line) }
+        line += Array(" = v".utf8)
+        let parsed = try #require(try parsed(String(decoding: line, as: UTF8.self)))
+        #expect(parsed.key == Array(key.utf8))
+        #expect(parsed.value == Array("v".utf8))
+    }
+}

@@ -1,0 +1,157 @@
+package import StateEngine
+
+/// A backing whose commits wait until the test lets them go or makes them fail, and that keeps in memory what was committed.
+///
+/// The verdicts count: each ``release(_:)`` and ``fail(_:)`` is for one commit, the one that waits or the next. A commit that waits
+/// for a minute fails, so that a test that forgot it ends.
+package final class HeldBacking: Backing {
+    /// A change with bytes of its own.
+    package struct Change: Hashable, Sendable {
+        package var revision: Int64
+        package var ordinal: Int32
+        package var key: [UInt8]
+        package var value: [UInt8]?
+        package var created: Int64
+        package var owner: UInt32
+        package var version: Int64
+        package var time: Int64
+        package var cause: [UInt8]
+        package var previousRevision: Int64
+        package var previousOrdinal: Int32
+    }
+
+    private struct State {
+        var kept: [Change]
+        /// The commit that waits.
+        var waiting: [Change]?
+        /// What becomes of the next commits; nil is success.
+        var verdicts: [StateError?] = []
+        var isHeld: Bool
+        var attemptCount = 0
+        var maintainCount = 0
+        var isClosed = false
+    }
+
+    private let state: Observed<State>
+    package let epoch: Epoch
+    package let isPersistent = true
+
+    /// Makes a store that holds `kept`.
+    ///
+    /// - Parameter isHeld: Whether commits wait; where not, they succeed at once until ``hold()``.
+    package init(isHeld: Bool = true, kept: [Change] = [], epoch: Epoch = .random()) {
+        state = Observed(State(kept: kept, isHeld: isHeld))
+        self.epoch = epoch
+    }
+
+    // MARK: The test's side
+
+    /// Lets one commit, or so many, succeed.
+    package func release(_ count: Int = 1) {
+        state.update { $0.verdicts += Array(repeating: nil, count: count) }
+    }
+
+    /// Makes one commit fail; nothing of it is kept.
+    package func fail(_ error: StateError) { state.update { $0.verdicts.append(error) } }
+
+    /// From now on commits wait.
+    package func hold() { state.update { $0.isHeld = true } }
+
+    /// From now on commits succeed at once, the one that waits too.
+    package func open() { state.update { $0.isHeld = false } }
+
+    /// Waits until a commit waits and has no verdict.
+    ///
+    /// - Returns: Its changes; nil where none came in time.
+    package func held() -> [Change]? {
+        state.take { $0.verdicts.isEmpty ? $0.waiting : nil }
+    }
+
+    /// The changes of the commit that waits now.
+    package var waiting: [Change]? { state.current.waiting }
+
+    /// What was committed, in order.
+    package var kept: [Change] { state.current.kept }
+
+    /// How many commits were asked for.
+    package var attemptCount: Int { state.current.attemptCount }
+
+    /// How many times there was an opportunity to tidy up.
+    package var maintainCount: Int { state.current.maintainCount }
+
+    package var isClosed: Bool { state.current.isClosed }
+
+    // MARK: Backing
+
+    package func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore {
+        let kept = state.current.kept
+        for change in kept { change.withStored { receive($0) } }
+        return LoadedStore(epoch: epoch, revision: kept.last?.revision ?? 0)
+    }
+
+    package func commit(_ batch: borrowing CommitBatch) throws {
+        var changes: [Change] = []
+        batch.forEachChange { changes.append(Change($0)) }
+        state.update { state in
+            state.attemptCount += 1
+            state.waiting = changes
+        }
+        let verdict = state.take(seconds: 60) { state -> StateError?? in
+            guard !state.verdicts.isEmpty || !state.isHeld else { return nil }
+            let error = state.verdicts.isEmpty ? nil : state.verdicts.removeFirst()
+            if error == nil { state.kept += changes }
+            state.waiting = nil
+            return .some(error)
+        }
+        let error = verdict ?? StateError(.readOnly, "outcome unknown: held for a minute")
+        if let error { throw error }
+    }
+
+    package func maintain() { state.update { $0.maintainCount += 1 } }
+
+    package func close() { state.update { $0.isClosed = true } }
+}
+
+extension HeldBacking.Change {
+    /// A copy of a change whose bytes are borrowed.
+    package init(_ change: borrowing StoredChange) {
+        self.init(
+            revision: change.revision,
+            ordinal: change.ordinal,
+            key: Array(change.key),
+            value: change.value.map(Array.init),
+            created: change.created,
+            owner: change.owner,
+            version: change.version,
+            time: change.time,
+            cause: Array(change.cause),
+            previousRevision: change.previousRevision,
+            previousOrdinal: change.previousOrdinal
+        )
+    }
+
+    /// Calls `body` with the change as a backing hands it over.
+    package func withStored(_ body: (borrowing StoredChange) -> Void) {
+        key.withUnsafeBytes { key in
+            cause.withUnsafeBytes { cause in
+                (value ?? []).withUnsafeBytes { bytes in
+                    body(
+                        StoredChange(
+                            revision: revision,
+                            ordinal: ordinal,
+                            key: key,
+                            value: value == nil ? nil : bytes,
+                            created: created,
+                            owner: owner,
+                            version: version,
+                            time: time,
+                            cause: cause,
+                            previousRevision: previousRevision,
+                            previousOrdinal: previousOrdinal
+                        )
+                    )
+                }
+            }
+        }
+    }
+}

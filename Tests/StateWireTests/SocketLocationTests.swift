@@ -1,0 +1,157 @@
+import StateEngine
+import StateWire
+import Testing
+
+struct SocketLocationTests {
+    struct Machine: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var option: String?
+        var environment: [String: String] = [:]
+        var uid: UInt32 = 1_000
+        var owners: [String: UInt32] = [:]
+        var hidden: Set<String> = []
+        var client: String
+        var server: String
+
+        func presence(_ path: String) -> SocketLocation.Presence {
+            if hidden.contains(path) { return .hidden }
+            return owners[path].map { .owned(by: $0) } ?? .absent
+        }
+    }
+
+    static let user = [
+        "XDG_RUNTIME_DIR": "/run/user/1000", "XDG_STATE_HOME": "/state", "HOME": "/home/u",
+    ]
+    static let runtime = "/run/user/1000/stated/stated.sock"
+    static let state = "/state/stated/stated.sock"
+    static let system = "/run/stated/stated.sock"
+
+    static let machines = [
+        Machine(
+            testDescription: "--socket wins",
+            option: "/o",
+            environment: ["STATED_SOCKET": "/e"],
+            client: "/o",
+            server: "/o"
+        ),
+        Machine(
+            testDescription: "STATED_SOCKET is next",
+            environment: user.merging(["STATED_SOCKET": "/e"]) { $1 },
+            client: "/e",
+            server: "/e"
+        ),
+        Machine(
+            testDescription: "an empty STATED_SOCKET is none",
+            environment: user.merging(["STATED_SOCKET": ""]) { $1 },
+            owners: ["/run/user/1000": 1_000],
+            client: runtime,
+            server: runtime
+        ),
+        Machine(
+            testDescription: "a user's runtime directory",
+            environment: user,
+            owners: ["/run/user/1000": 1_000, runtime: 1_000, system: 0],
+            client: runtime,
+            server: runtime
+        ),
+        Machine(
+            testDescription: "a runtime directory of somebody else is not taken",
+            environment: user,
+            owners: ["/run/user/1000": 1_001, runtime: 1_001],
+            client: state,
+            server: state
+        ),
+        Machine(
+            testDescription: "a client takes what exists, the daemon what is its own",
+            environment: user,
+            owners: ["/run/user/1000": 1_000, state: 1_000],
+            client: state,
+            server: runtime
+        ),
+        Machine(
+            testDescription: "the machine's daemon is the last resort of a client",
+            environment: user,
+            owners: ["/run/user/1000": 1_000, system: 0],
+            client: system,
+            server: runtime
+        ),
+        Machine(
+            testDescription: "a socket that may not be looked at may be there",
+            environment: user,
+            owners: ["/run/user/1000": 1_000],
+            hidden: [system],
+            client: system,
+            server: runtime
+        ),
+        Machine(
+            testDescription: "HOME stands in for XDG_STATE_HOME",
+            environment: ["HOME": "/home/u"],
+            client: "/home/u/.local/state/stated/stated.sock",
+            server: "/home/u/.local/state/stated/stated.sock"
+        ),
+        Machine(
+            testDescription: "relative directories are ignored",
+            environment: ["XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": "state", "HOME": "/h"],
+            owners: ["run": 1_000],
+            client: "/h/.local/state/stated/stated.sock",
+            server: "/h/.local/state/stated/stated.sock"
+        ),
+        Machine(
+            testDescription: "nothing but the last resort",
+            client: system,
+            server: system
+        ),
+        Machine(
+            testDescription: "root has the machine's",
+            environment: ["XDG_RUNTIME_DIR": "/run/user/0", "HOME": "/root"],
+            uid: 0,
+            owners: ["/run/user/0": 0, "/run/user/0/stated/stated.sock": 0],
+            client: system,
+            server: system
+        ),
+    ]
+
+    @Test(arguments: machines)
+    func `the socket is where the contract has it`(machine: Machine) throws {
+        let client = try SocketLocation.clientPath(
+            option: machine.option,
+            environment: { machine.environment[$0] },
+            uid: machine.uid,
+            presence: machine.presence
+        )
+        let server = try SocketLocation.serverPath(
+            option: machine.option,
+            environment: { machine.environment[$0] },
+            uid: machine.uid,
+            presence: machine.presence
+        )
+        #expect(client == machine.client)
+        #expect(server == machine.server)
+    }
+
+    @Test func `a path of 107 bytes is taken and one of 108 is refused by name`() throws {
+        func path(_ count: Int) throws(StateError) -> String {
+            try SocketLocation.serverPath(
+                option: "/" + String(repeating: "x", count: count - 1),
+                environment: { _ in nil },
+                uid: 0,
+                presence: { _ in .absent }
+            )
+        }
+        #expect(try path(107).utf8.count == 107)
+        let error = #expect(throws: StateError.self) { try path(108) }
+        #expect(error?.message.contains("/" + String(repeating: "x", count: 107)) == true)
+        #expect(error?.message.contains("108") == true)
+    }
+
+    @Test func `an empty path is refused`() {
+        #expect(throws: StateError.self) {
+            try SocketLocation.clientPath(
+                option: "",
+                environment: { _ in nil },
+                uid: 0,
+                presence: { _ in .absent }
+            )
+        }
+    }
+}

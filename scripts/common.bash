@@ -1,0 +1,53 @@
+# What the scripts share: where they are, Swift, and packages of the system. Sourced, not run.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '\n== %s\n' "$*"; }
+
+fail() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# Puts Swift on the PATH, from where it usually is.
+need_swift() {
+    local place
+    for place in "" /opt/swift/usr/bin /usr/local/swift/usr/bin /usr/share/swift/usr/bin \
+        "${HOME:-/root}/.local/share/swiftly/bin"; do
+        if [[ -z $place ]] && command -v swift >/dev/null; then return; fi
+        if [[ -n $place && -x $place/swift ]]; then
+            PATH=$place:$PATH
+            return
+        fi
+    done
+    fail "Swift 6.2 or newer is needed: https://www.swift.org/install/linux/"
+}
+
+# need_packages NAME…: installs those of the names that dpkg does not know as installed.
+need_packages() {
+    local name missing=() as_root=()
+    command -v dpkg-query >/dev/null || fail "this system has no apt; install by hand: $*"
+    for name in "$@"; do
+        [[ $(dpkg-query -W -f='${Status}' "$name" 2>/dev/null || true) == *" installed" ]] ||
+            missing+=("$name")
+    done
+    ((${#missing[@]})) || return 0
+    say "apt-get install ${missing[*]}"
+    if ((EUID != 0)); then
+        command -v sudo >/dev/null ||
+            fail "run this as root, or install by hand: apt-get install ${missing[*]}"
+        as_root=(sudo)
+    fi
+    "${as_root[@]}" apt-get update -qq || "${as_root[@]}" apt-get update -qq ||
+        fail "apt-get update failed twice; is the network there?"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "${missing[@]}" ||
+        fail "apt-get install ${missing[*]} failed"
+}
+
+# Builds the programs, and sets `programs` to the directory that they are in.
+build_programs() {
+    say "swift build -c release"
+    swift build --package-path "$root" -c release
+    programs=$(swift build --package-path "$root" -c release --show-bin-path)
+}
