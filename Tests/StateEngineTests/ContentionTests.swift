@@ -55,9 +55,10 @@ import Testing
         }
         #expect(answers.wait { $0.values.count == 600 }, "answers are missing")
         isDone.update { $0 = true }
-        backing.open()
-        try keyspace.apply([.set("last", [])])
+        // One more commit, for which the disk may be waiting.
+        keyspace.submit([.set("last", [])]) { _ in }
         disk.join()
+        backing.open()
         keyspace.close()
         for (name, given) in answers.current {
             #expect(given.count == 1, "\(name)")
