@@ -1,3 +1,5 @@
+import StateWire
+
 /// Compares a restarted server with what the writers were told.
 ///
 /// A writer's writes went over one connection, one after the other, so what is left of them after a crash must be
@@ -45,7 +47,7 @@ private struct CrashCheck {
         }
         guard !plain else { return }
         try checkToldRevisions()
-        let listed = try connection.call("STATE.LIST", "crash/", "COUNT").integer
+        let listed = try connection.call("STATE.LIST", "crash/", "COUNT").integerValue.map(Int.init)
         guard listed == keyCount else {
             let text = "\(listed ?? -1) keys are listed, \(keyCount) were found by name"
             throw .broken(law: "nothing is there that nobody wrote", key: "crash/", text)
@@ -54,7 +56,7 @@ private struct CrashCheck {
 
     private mutating func checkRevision() throws(BenchError) {
         let status = try connection.call("STATE.STATUS")
-        guard let revision = status["revision"]?.integer else {
+        guard let revision = status["revision"]?.integerValue.map(Int.init) else {
             throw .failed("STATE.STATUS has no revision: \(status)")
         }
         guard revision >= log.told else {
@@ -153,8 +155,8 @@ private struct CrashCheck {
         for writer in log.writers {
             for (key, state) in writer.keys where state.revision > 0 {
                 let entry = try connection.call("STATE.GET", key)
-                guard entry["revision"]?.integer == state.revision else {
-                    let shown = entry["revision"]?.integer.map(String.init) ?? "absent"
+                guard entry["revision"]?.integerValue == Int64(state.revision) else {
+                    let shown = entry["revision"]?.integerValue.map(String.init) ?? "absent"
                     let text = "its revision is \(shown), the writer was told \(state.revision)"
                     throw .broken(law: "a change keeps its revision", key: key, text)
                 }

@@ -1,5 +1,5 @@
-import CLinux
 import Glibc
+import StateWire
 
 /// One connection: what is to go out, what came in.
 final class Connection {
@@ -105,10 +105,22 @@ final class Connection {
         guard try flush() else { throw .failed("the server is gone") }
         var answer: Reply?
         while true {
-            try takeReplies { (bytes) throws(BenchError) in answer = try Reply(bytes) }
+            try takeReplies { (bytes) throws(BenchError) in answer = try Reply(whole: bytes) }
             if let answer { return answer }
             guard case .bytes = try receive() else { throw .failed("the server is gone") }
         }
+    }
+}
+
+extension Reply {
+    /// Takes exactly one reply apart, as ``ReplyScanner`` measured it.
+    init(whole bytes: UnsafeRawBufferPointer) throws(BenchError) {
+        var parser = ReplyParser()
+        parser.append(bytes)
+        guard let reply = try? parser.next() else {
+            throw .failed("'\(String(decoding: bytes.prefix(80), as: UTF8.self))' is no reply")
+        }
+        self = reply
     }
 }
 

@@ -1,4 +1,5 @@
 import Glibc
+import StateWire
 
 /// Waits for the first PONG: a server that starts, or that is loading.
 enum ReadyCommand {
@@ -27,7 +28,7 @@ enum ReadyCommand {
         guard let connection = try? Connection(socket: socket),
             let reply = try? connection.call("PING")
         else { return false }
-        return reply.string == "PONG"
+        return reply.textValue == "PONG"
     }
 }
 

@@ -31,6 +31,7 @@ enum Statebench {
         writers  writes what can be checked until the server is gone, then writes the log
         check    compares what the server has with the log, and settles the log
           --socket PATH --log FILE --clients N (8) --seed N (1)
+          --writes N         writers: end after as many (without: when the server is gone)
           --plain            none of the STATE verbs: for Redis
         """
 

@@ -1,4 +1,7 @@
-/// Writers that go on until the server is gone, several writes in flight each, and remember what they were told.
+import StateWire
+
+/// Writers that go on until the server is gone, or as many writes are done as were asked for, several writes in
+/// flight each, and that remember what they were told.
 enum WritersCommand {
     static func run(_ options: Options) throws(BenchError) {
         let path = try options.text("log")
@@ -11,9 +14,10 @@ enum WritersCommand {
             log,
             socket: options.text("socket"),
             seed: options.number("seed", standard: 1, least: 0),
+            writes: options.number("writes", standard: Int.max),
             plain: options.has("plain")
         )
-        try run.untilCut()
+        try run.run()
         try TextFile.write(run.log.text, to: path)
         print("acknowledged \(run.acknowledged)")
         print("unanswered \(run.log.writers.reduce(0) { $0 + $1.unanswered.count })")
@@ -27,6 +31,7 @@ private final class CrashWriters {
     private(set) var log: CrashLog
     private(set) var acknowledged = 0
     private let plain: Bool
+    private var writesLeft: Int
     private let poller: Poller
     private var connections: [Connection] = []
     private var random: SplitMix
@@ -36,9 +41,16 @@ private final class CrashWriters {
     private var lastTold: [Int]
     private var connectionsLeft: Int
 
-    init(_ log: CrashLog, socket: String, seed: Int, plain: Bool) throws(BenchError) {
+    init(
+        _ log: CrashLog,
+        socket: String,
+        seed: Int,
+        writes: Int,
+        plain: Bool
+    ) throws(BenchError) {
         self.log = log
         self.plain = plain
+        writesLeft = writes
         poller = try Poller()
         random = SplitMix(seed: UInt64(seed))
         repliesLeft = Array(repeating: 0, count: log.writers.count)
@@ -53,9 +65,9 @@ private final class CrashWriters {
         }
     }
 
-    func untilCut() throws(BenchError) {
+    func run() throws(BenchError) {
         for number in connections.indices { try send(number) }
-        while connectionsLeft > 0 {
+        while connectionsLeft > 0, !isDone {
             try poller.wait { (number, _) throws(BenchError) in
                 if case .cut = try connections[number].receive() {
                     poller.remove(connections[number].descriptor)
@@ -70,9 +82,14 @@ private final class CrashWriters {
         }
     }
 
+    private var isDone: Bool {
+        writesLeft == 0 && log.writers.allSatisfy(\.unanswered.isEmpty)
+    }
+
     /// Fills up what is in flight; what a dead server did not take counts as sent too, for it may have arrived.
     private func send(_ number: Int) throws(BenchError) {
-        while log.writers[number].unanswered.count < Self.writesInFlight {
+        while writesLeft > 0, log.writers[number].unanswered.count < Self.writesInFlight {
+            writesLeft -= 1
             let stamp =
                 (log.writers[number].unanswered.last?.stamp ?? log.writers[number].stamp) + 1
             let write = CrashWrite(stamp: stamp, random: &random, plain: plain)
@@ -84,7 +101,7 @@ private final class CrashWriters {
     }
 
     private func take(_ bytes: UnsafeRawBufferPointer, _ number: Int) throws(BenchError) {
-        let reply = try Reply(bytes)
+        let reply = try Reply(whole: bytes)
         guard let write = log.writers[number].unanswered.first else {
             throw .failed("writer \(number) has a reply too many: \(reply)")
         }
@@ -106,7 +123,7 @@ private final class CrashWriters {
         _ number: Int
     ) throws(BenchError) -> Int {
         guard write.kind == .stateSet || write.kind == .apply else { return 0 }
-        guard let revision = reply["revision"]?.integer else {
+        guard let revision = reply["revision"]?.integerValue.map(Int.init) else {
             throw .failed("\(write) of writer \(number): no revision in \(reply)")
         }
         guard revision > lastTold[number] else {
