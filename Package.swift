@@ -14,8 +14,8 @@ let strict: [SwiftSetting] = [
 /// (A flag of the command line would also reach the test bundle, which cannot be linked so.)
 let standalone: [LinkerSetting] = [.unsafeFlags(["-static-stdlib"])]
 
-/// The server's loop has one thread, and checks of overlapping access cost it 7 % of a GET (perf, pipelines of 16).
-/// No library product contains it.
+/// The server's loop has one thread, and checks of overlapping access cost it 7 % of a GET (perf, pipelines
+/// of 16); no library product contains it.
 let unchecked: [SwiftSetting] = [.unsafeFlags(["-enforce-exclusivity=unchecked"])]
 
 let package = Package(
