@@ -95,7 +95,7 @@ extension Client {
 
     static func event(_ push: Reply) throws(StateError) -> Event? {
         guard let parts = push.elements, let kind = parts.first?.textValue,
-            kind.hasPrefix("state.")
+            ["state.change", "state.synced", "state.gap", "state.progress"].contains(kind)
         else { return nil }
         guard parts.count >= 3, let watch = parts[1].integerValue,
             let revision = parts[2].integerValue
@@ -104,7 +104,7 @@ extension Client {
         case "state.synced": return .synced(watch: watch, revision: revision)
         case "state.gap": return .gap(watch: watch, revision: revision)
         case "state.progress": return .progress(watch: watch, revision: revision)
-        case "state.change":
+        default:
             guard parts.count >= 4, let rows = parts[3].elements else { throw unexpected(kind) }
             var changes: [Change] = []
             changes.reserveCapacity(rows.count)
@@ -112,7 +112,6 @@ extension Client {
             return revision == 0
                 ? .piece(watch: watch, changes: changes)
                 : .commit(watch: watch, revision: revision, changes: changes)
-        default: return nil
         }
     }
 

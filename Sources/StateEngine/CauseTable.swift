@@ -22,6 +22,9 @@ struct CauseTable {
     /// The last one interned from bytes: a load meets the same one again and again.
     private var latest: InternedCause?
 
+    /// How many times records and sessions name a cause.
+    var referenceCount: Int { slots.reduce(0) { $0 + ($1?.referenceCount ?? 0) } }
+
     /// The cause of a number that a record names.
     subscript(number: UInt32) -> InternedCause {
         guard let cause = slots[Int(number)] else {

@@ -96,7 +96,7 @@ final class CommitQueue: Sendable {
         state.withLock { if $0.spare.count < 4 { $0.spare.append(batch) } }
     }
 
-    /// Commits what is queued and ends the thread.
+    /// Commits what is queued, unless a commit fails, and ends the thread.
     func stop() {
         let wakes = state.withLock { state in
             state.isStopping = true
@@ -137,8 +137,9 @@ final class CommitQueue: Sendable {
         while true {
             let (batch, isOver) = state.withLock { state -> (CommitBatch?, Bool) in
                 if state.isHalted {
-                    state.isParked = true
-                    return (nil, false)
+                    // At the end nobody may be left to resume: what is queued is undone with the rest.
+                    state.isParked = !state.isStopping
+                    return (nil, state.isStopping)
                 }
                 let batch = state.queued
                 state.queued = nil

@@ -14,25 +14,19 @@ struct EntryTable: ~Copyable {
     /// The newest version of `key`, provisional or durable; nil where there is none or only a durable delete.
     func head(_ key: Bytes) -> Record? { live.record(for: key) }
 
-    /// Puts a version on top of the chain of its key and links it to what it supersedes.
+    /// Where the chain of `key` stands, so that a write looks it up once; nil where it has no live version.
     ///
-    /// - Parameter head: What ``head(_:)`` says now.
-    mutating func push(_ record: Record, onto head: Record?) {
-        guard head == nil else {
-            record.older = live.replace(with: record)
-            return
-        }
-        if let grave = deleted.record(for: record.key) {
+    /// Good until the next key comes or goes.
+    @inline(__always)
+    func chain(_ key: Bytes) -> UnsafeMutablePointer<RadixReference>? { live.slot(for: key) }
+
+    /// Begins a chain with a version of a key that has none that is live.
+    mutating func begin(_ record: Record) {
+        if deleted.count > 0, let grave = deleted.record(for: record.key) {
             record.older = grave
             deleted.remove(record.key)
         }
         live.insert(record)
-    }
-
-    /// Puts a version in the place of the chain's newest, which goes: both are of one transaction.
-    mutating func amend(_ head: Record, with record: Record) {
-        record.older = head.older
-        _ = live.replace(with: record)
     }
 
     /// Takes the newest version, `record`, off the chain of its key. The caller frees it.

@@ -61,6 +61,17 @@ extension KeyspaceCore {
         durableKeyCount = table.live.count
     }
 
+    /// Keeps an answer until what it stands on is durable or undone.
+    ///
+    /// A refusal may stand on an earlier commit than the answers before it: it waits among those of its revision.
+    ///
+    /// - Complexity: O(*m*) in the answers of later revisions.
+    func hold(_ answer: Answer) {
+        var place = waiters.count
+        while place > 0, waiters[place - 1].revision > answer.revision { place -= 1 }
+        waiters.insert(answer, at: place)
+    }
+
     /// The answers that no longer have to wait.
     func takeWaiters() -> [Answer] {
         guard let first = waiters.first, first.revision <= durableRevision else { return [] }

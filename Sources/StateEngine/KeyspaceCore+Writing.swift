@@ -25,7 +25,8 @@ extension KeyspaceCore {
             throw valueTooBig(byteCount, key)
         }
         try checkRoom(key.count + byteCount)
-        let head = table.head(key)
+        let chain = table.chain(key)
+        let head = chain?.pointee.leaf
         let current = head.flatMap { $0.isDeleted ? nil : $0 }
         put(
             Record.make(
@@ -34,7 +35,7 @@ extension KeyspaceCore {
                 value: value,
                 appending: suffix
             ),
-            onto: head
+            onto: chain
         )
     }
 
@@ -45,9 +46,9 @@ extension KeyspaceCore {
     /// - Complexity: O(*n*) in the bytes of the key.
     @discardableResult
     package func delete(_ key: Bytes) throws(StateError) -> Bool {
-        guard let current = read(key) else { return false }
+        guard let current = read(key), let chain = table.chain(key) else { return false }
         try checkRoom(key.count)
-        put(Record.make(fields(of: current, version: 0), key: key, value: nil), onto: current)
+        put(Record.make(fields(of: current, version: 0), key: key, value: nil), onto: chain)
         return true
     }
 
@@ -131,16 +132,22 @@ extension KeyspaceCore {
     }
 
     /// One change per key and commit: a second one of this transaction takes the place of the first.
-    private func put(_ record: Record, onto head: Record?) {
+    private func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
         openByteCount += record.byteCount
-        guard let head, head.revision == openRevision else {
-            table.push(record, onto: head)
+        guard let chain, let head = chain.pointee.leaf else {
+            table.begin(record)
             openChanges.append(record)
             return
         }
+        chain.pointee = RadixReference(record)
+        guard head.revision == openRevision else {
+            record.older = head
+            openChanges.append(record)
+            return
+        }
+        record.older = head.older
         record.ordinal = head.ordinal
         openByteCount -= head.byteCount
-        table.amend(head, with: record)
         free(head)
         // Created and deleted by one transaction: nothing happened.
         if record.isDeleted, record.older?.isDeleted ?? true {

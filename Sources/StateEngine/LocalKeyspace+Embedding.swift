@@ -24,7 +24,7 @@ extension LocalKeyspace {
         let immediate = withCore { core -> KeyspaceCore.Answer? in
             let answer = core.perform(mutations, at: now, completion)
             guard answer.revision > core.durableRevision else { return answer }
-            core.waiters.append(answer)
+            core.hold(answer)
             return nil
         }
         immediate.map { $0.completion($0.result) }

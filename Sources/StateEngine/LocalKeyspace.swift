@@ -19,7 +19,7 @@ public final class LocalKeyspace: Keyspace {
     /// Whether commits go to storage before they are told.
     package let isPersistent: Bool
 
-    /// Opens the store and reads it.
+    /// Opens the store and reads it. It stays open until ``close()``, whether or not anybody holds the keyspace.
     ///
     /// - Throws: ``StateError``, where the store is locked, corrupt, of a newer format or cannot be opened; it is left as it is.
     /// - Complexity: O(*n*) in the changes of the history.
@@ -41,7 +41,8 @@ public final class LocalKeyspace: Keyspace {
         isPersistent = backing.isPersistent
         core = Mutex(loaded)
         queue = CommitQueue(backing: backing)
-        queue.setNotify { [weak self] in self?.settle { _ in } }
+        // On purpose a cycle until `close`: the commit thread reads what this object owns.
+        queue.setNotify { self.settle { _ in } }
         queue.start()
     }
 
@@ -50,6 +51,7 @@ public final class LocalKeyspace: Keyspace {
         publish()
         queue.stop()
         settle { _ in }
+        queue.setNotify {}
         backing.close()
     }
 
@@ -63,7 +65,8 @@ public final class LocalKeyspace: Keyspace {
 
     /// Who settles what storage has answered: by default the commit thread itself.
     ///
-    /// - Parameter wake: Called on the commit thread whenever there is something to ``settle(_:)``; it may only wake another.
+    /// - Parameter wake: Called on the commit thread whenever there is something to ``settle(_:)``; it may only wake another,
+    ///   who holds the keyspace until it is closed.
     package func settleElsewhere(_ wake: @escaping @Sendable () -> Void) { queue.setNotify(wake) }
 
     /// Hands what was finished to the commit thread; without storage, tells it.

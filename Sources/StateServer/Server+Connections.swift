@@ -183,18 +183,27 @@ extension Server {
         updateInterest(connection)
     }
 
+    /// Whether what a paused connection waits for has come.
+    private func mayGoOn(_ connection: Connection, uncommitted: Int) -> Bool {
+        switch connection.pause {
+        case .queueIsFull: uncommitted < options.limits.queueByteCount
+        case .outputIsFull: connection.waitingByteCount <= options.outputByteCount / 2
+        case .repliesAreHeld: connection.held.isEmpty
+        case nil: true
+        }
+    }
+
+    /// Whether a paused connection may go on: what it waited for may have left with the last flush.
+    var canResume: Bool {
+        guard registry.hasPaused else { return false }
+        let uncommitted = keyspace.withCore { $0.uncommittedByteCount }
+        return registry.hasPaused(where: { mayGoOn($0, uncommitted: uncommitted) })
+    }
+
     func resumePaused() {
         guard registry.hasPaused else { return }
         let uncommitted = keyspace.withCore { $0.uncommittedByteCount }
-        let ready = registry.takePaused { connection in
-            switch connection.pause {
-            case .queueIsFull: uncommitted < options.limits.queueByteCount
-            case .outputIsFull: connection.waitingByteCount <= options.outputByteCount / 2
-            case .repliesAreHeld: connection.held.isEmpty
-            case nil: true
-            }
-        }
-        for connection in ready {
+        for connection in registry.takePaused(where: { mayGoOn($0, uncommitted: uncommitted) }) {
             connection.pause = nil
             updateInterest(connection)
             if !connection.input.isEmpty { processInput(of: connection) }

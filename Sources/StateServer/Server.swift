@@ -104,7 +104,7 @@ package final class Server {
     // MARK: The turn
 
     /// Whether the next turn has work without waiting for an event.
-    private var hasMoreToDo: Bool { canAdvance }
+    private var hasMoreToDo: Bool { canAdvance || canResume }
 
     private func turn(milliseconds: Int32) {
         // Order matters: what became durable is told before anything new is read; what was read is handed

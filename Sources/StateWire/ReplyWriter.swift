@@ -48,7 +48,9 @@ extension ByteBuffer {
 
     package mutating func writeArray(_ count: Int) { appendLine(UInt8(ascii: "*"), count) }
 
-    /// A map's head; `count` pairs follow. RESP2 has no maps: the pairs are one flat array.
+    /// A map's head; `count` pairs follow.
+    ///
+    /// RESP2 has no maps: the pairs are one flat array.
     package mutating func writeMap(_ count: Int, _ version: ProtocolVersion) {
         if version == .resp3 {
             appendLine(UInt8(ascii: "%"), count)

@@ -1,6 +1,8 @@
 package import StateEngine
 
-/// What makes bytes no command. After all but `.tooBig` the stream has no known place any more, and the connection ends.
+/// What makes bytes no command.
+///
+/// After all but `.tooBig` the stream has no known place any more, and the connection ends.
 package enum WireError: Error, Equatable {
     case invalidArrayLength
     case invalidBulkLength

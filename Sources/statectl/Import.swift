@@ -19,9 +19,9 @@ extension Statectl {
         while let line = try input.nextLine() { try importer.take(line) }
         try importer.finish()
         guard invocation.has("--json") else {
+            let revision = importer.commitCount > 0 ? "; revision \(importer.revision)" : ""
             output.write(
-                "\(importer.entryCount) entries in \(importer.commitCount) commits; "
-                    + "revision \(importer.revision)\n"
+                "\(importer.entryCount) entries in \(importer.commitCount) commits\(revision)\n"
             )
             return
         }

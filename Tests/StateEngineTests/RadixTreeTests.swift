@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test(arguments: Seed.each(8)) func `random keys agree with a sorted dictionary`(seed: UInt64) {
-        var random = SeededGenerator(seed: seed)
+        var random = SplitMix(seed: seed)
         let tree = RecordTree()
         var model: [[UInt8]: UInt64] = [:]
         let alphabet = RandomKeys(&random)
@@ -133,7 +133,7 @@ import Testing
         _ tree: RecordTree,
         _ model: [[UInt8]: UInt64],
         _ alphabet: RandomKeys,
-        _ random: inout SeededGenerator
+        _ random: inout SplitMix
     ) {
         let sorted = model.keys.sorted { $0.lexicographicallyPrecedes($1) }
         #expect(tree.byteKeys() == sorted)
@@ -159,7 +159,7 @@ struct RandomKeys {
     private let stems: [[UInt8]]
     private let bytes: [UInt8]
 
-    init(_ random: inout SeededGenerator) {
+    init(_ random: inout SplitMix) {
         // Now and then all bytes, so that nodes of every size come about.
         let width = [2, 6, 24, 60, 255].randomElement(using: &random) ?? 2
         bytes = Array(Array(UInt8(1)...UInt8(255)).shuffled(using: &random).prefix(width))
@@ -172,7 +172,7 @@ struct RandomKeys {
         self.stems = stems
     }
 
-    func next(_ random: inout SeededGenerator) -> [UInt8] {
+    func next(_ random: inout SplitMix) -> [UInt8] {
         let stem = stems.randomElement(using: &random) ?? []
         let length = Int.random(in: stem.isEmpty ? 1...3 : 0...3, using: &random)
         return Array((stem + RandomKeys.tail(bytes, length, &random)).prefix(1_024))
@@ -181,7 +181,7 @@ struct RandomKeys {
     private static func tail(
         _ bytes: [UInt8],
         _ length: Int,
-        _ random: inout SeededGenerator
+        _ random: inout SplitMix
     ) -> [UInt8] {
         (0..<length).map { _ in bytes.randomElement(using: &random) ?? 1 }
     }

@@ -17,20 +17,7 @@ package enum Seed {
     }
 }
 
-/// SplitMix64 (https://prng.di.unimi.it/splitmix64.c): the same numbers for the same seed.
-package struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    package init(seed: UInt64) { state = seed }
-
-    package mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
+extension SplitMix {
     /// Whether something happens that does so in `percent` of 100 cases.
     package mutating func chance(_ percent: Int) -> Bool {
         Int.random(in: 0..<100, using: &self) < percent

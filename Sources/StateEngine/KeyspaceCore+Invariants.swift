@@ -1,0 +1,59 @@
+extension KeyspaceCore {
+    /// What is wrong with the keyspace, a sentence each; empty where nothing is. For tests, outside of a transaction.
+    ///
+    /// - Parameter retainedCauseCount: How many causes the caller has retained and not released.
+    /// - Complexity: O(*n*) in the bytes of all keys, times the depth of the trees.
+    package func checkInvariants(retainedCauseCount: Int) -> [String] {
+        var faults = table.live.checkInvariants() + table.deleted.checkInvariants()
+        var namedCount = 0
+        var liveCount = 0
+        var provisionalByteCount = 0
+        forEachChain(of: table.live) { chain in
+            checkChain(chain, &faults)
+            namedCount += chain.count
+            if let last = chain.last, last.revision <= durableRevision, !last.isDeleted {
+                liveCount += 1
+            }
+            for record in chain where record.revision > durableRevision {
+                provisionalByteCount += record.byteCount
+            }
+        }
+        forEachChain(of: table.deleted) { chain in
+            let shown = StateError.quoted(chain[0].key)
+            namedCount += chain.count
+            if chain.count > 1 || !chain[0].isDeleted || chain[0].revision > durableRevision {
+                faults.append("\(shown) is buried and not a durable delete alone")
+            }
+            if table.head(chain[0].key) != nil { faults.append("\(shown) is buried and live") }
+        }
+        compare(liveCount, durableKeyCount, "durable keys", &faults)
+        compare(provisionalByteCount, uncommittedByteCount, "uncommitted bytes", &faults)
+        compare(namedCount + retainedCauseCount, causes.referenceCount, "names of causes", &faults)
+        return faults
+    }
+
+    private func compare(_ found: Int, _ counted: Int, _ what: String, _ faults: inout [String]) {
+        if found != counted { faults.append("\(found) \(what), of which \(counted) are counted") }
+    }
+
+    /// A chain has descending revisions, one durable version at most, its last, and one that is no delete.
+    private func checkChain(_ chain: [Record], _ faults: inout [String]) {
+        let shown = StateError.quoted(chain[0].key)
+        for (newer, older) in zip(chain, chain.dropFirst()) {
+            if newer.revision <= older.revision { faults.append("\(shown) is out of order") }
+            if newer.revision <= durableRevision {
+                faults.append("\(shown) keeps what is superseded")
+            }
+            if !newer.key.isEqual(to: older.key) { faults.append("\(shown) has another's version") }
+        }
+        if chain.allSatisfy(\.isDeleted) { faults.append("\(shown) is live and only deleted") }
+    }
+
+    /// The versions of each key, newest first.
+    private func forEachChain(of tree: borrowing RadixTree, _ body: ([Record]) -> Void) {
+        tree.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
+            body(Array(sequence(first: head, next: \.older)))
+            return true
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import Glibc
+import StateClient
+import StateEngine
+import StateTestSupport
+import Testing
+
+struct StatectlFailureTests {
+    @Test(arguments: [
+        ([], "no verb"),
+        (["gte", "k"], "'get'"),
+        (["statuss"], "'status'"),
+        (["get"], "usage: statectl get KEY"),
+        (["get", "a", "b"], "usage: statectl get KEY"),
+        (["get", "k", "--jsn"], "'--json'"),
+        (["get", "k", "--at", "3"], "unknown option '--at' of 'get'"),
+        (["set", "k", "v", "--ttl", "30s"], "unknown option '--ttl' of 'set'"),
+        (["set", "k", "v", "--if-absent", "--if-present"], "one --if-"),
+        (["set", "k", "v", "--if-revision", "x"], "--if-revision takes a number"),
+        (["set", "k", "v", "--if-revision"], "--if-revision needs a value"),
+        (["set", "k", "v", "--raw=yes"], "--raw takes no value"),
+        (["delete"], "usage: statectl delete"),
+        (["delete", "/"], "--all"),
+        (["delete", "a/", "--all"], "--all"),
+        (["list", "--keys", "--count"], "one of --keys"),
+        (["watch"], "usage: statectl watch"),
+        (["watch", "a/", "--count", "0"], "--count takes a number"),
+        (["watch", "a/", "--timeout", "soon"], "--timeout takes a time"),
+        (["watch", "a/", "--from", "3"], "unknown option '--from' of 'watch'"),
+        (["watch", "a/", "--"], "no command"),
+        (["watch", "a/", "--previous", "--", "cat"], "--json"),
+        (["import", "-", "--prefix", "kernel"], "'kernel/'"),
+        (["import", "/none/such"], "cannot open /none/such"),
+        (["wait", "k"], "unknown verb 'wait'"),
+        (["--socket"], "--socket needs a value"),
+        (["--socket", "/" + String(repeating: "x", count: 107), "status"], "107"),
+        (["get", "a/"], "ends in '/'"),
+        (["get", ""], "at least 1 byte"),
+        (["set", "a\nb", "v"], "control character"),
+        (["list", "a\u{1}"], "control character"),
+    ])
+    func `what makes no sense exits 2 and names it`(arguments: [String], part: String) throws {
+        let result = try Statectl.run(arguments)
+        #expect(result.exitCode == 2)
+        #expect(result.output.isEmpty)
+        #expect(result.errorText.contains(part), "\(result)")
+        #expect(result.errorText.hasPrefix("statectl: "))
+    }
+
+    @Test func `no daemon exits 3 and names the path that was tried`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path(of: "none")
+        for environment in [[:], ["STATED_SOCKET": path]] {
+            let option = environment.isEmpty ? ["--socket", path] : []
+            let result = try Statectl.run(option + ["status"], environment: environment)
+            #expect(result.exitCode == 3)
+            #expect(result.errorText.contains(path))
+        }
+    }
+
+    @Test func `a socket that may not be connected to exits 3`() throws {
+        // Root may connect to any socket: what refuses root is a file that is no socket.
+        let directory = try TemporaryDirectory()
+        let path = try directory.write("", to: "file")
+        #expect(try Statectl.run(["--socket", path, "status"]).exitCode == 3)
+    }
+
+    @Test func `a value over the limit exits 4 and changes nothing`() throws {
+        let daemon = try Daemon()
+        let value = String(repeating: "x", count: 9 << 20)
+        let result = try Statectl.run(daemon, "set", "k", "-", input: value)
+        #expect(result.exitCode == 4)
+        #expect(result.errorText.contains("TOOBIG"))
+        #expect(try Statectl.run(daemon, "get", "k").exitCode == 1)
+    }
+
+    @Test(arguments: [
+        ("NOSPACE", 5), ("READONLY", 5), ("COMPACTED", 5), ("NOPERM", 4), ("LIMIT", 4),
+    ])
+    func `what the daemon refuses has the exit code of its word`(
+        word: String,
+        exitCode: Int
+    ) throws {
+        let get = "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"
+        let server = try TranscriptServer(
+            .receive(get.utf8.count),
+            .send("-\(word) because\r\n")
+        )
+        let result = try Statectl.run(["--socket", server.path, "get", "k"])
+        #expect(Int(result.exitCode) == exitCode)
+        #expect(result.errorText == "statectl: \(word) because\n")
+        _ = server.finish()
+    }
+
+    @Test func `a write whose reply is lost exits 6, a read 3`() throws {
+        let writer = try TranscriptServer(.receive(40))
+        let write = try Statectl.run(["--socket", writer.path, "set", "k", "v"])
+        #expect(write.exitCode == 6)
+        #expect(write.errorText.contains("outcome is unknown"))
+        let reader = try TranscriptServer(.receive(10))
+        #expect(try Statectl.run(["--socket", reader.path, "get", "k"]).exitCode == 3)
+        _ = (writer.finish(), reader.finish())
+    }
+
+    @Test func `a reader that goes away is success`() throws {
+        let daemon = try Daemon()
+        let lines = (0..<20_000).map { "key/\($0) = \($0)\n" }.joined()
+        _ = try Statectl.run(daemon, "import", "-", input: lines)
+        let command = "'\(builtProgram("statectl"))' --socket '\(daemon.socketPath)'"
+        let shell = "\(command) list | head -1; echo ${PIPESTATUS[0]}"
+        let result = try runCommand("bash", ["-c", shell])
+        #expect(result.lines == ["key/0 = 0", "0"])
+        #expect(result.error.isEmpty)
+    }
+
+    @Test func `an output that takes nothing is told`() throws {
+        let daemon = try Daemon()
+        let command = "'\(builtProgram("statectl"))' --socket '\(daemon.socketPath)'"
+        let result = try runCommand("bash", ["-c", "\(command) status > /dev/full"])
+        #expect(result.exitCode == 2)
+        #expect(result.errorText.contains("standard output"))
+    }
+}
+
+struct StatectlHelpTests {
+    static let verbs = ["get", "set", "delete", "list", "watch", "import", "export", "status"]
+
+    @Test(arguments: [["--help"], ["-h"], ["--help", "--json"]])
+    func `help names every verb`(arguments: [String]) throws {
+        let result = try Statectl.run(arguments)
+        #expect(result.exitCode == 0)
+        for verb in Self.verbs { #expect(result.text.contains("\n  \(verb) ")) }
+    }
+
+    @Test(arguments: verbs)
+    func `a verb's help has its usage and examples`(verb: String) throws {
+        let result = try Statectl.run([verb, "--help"])
+        #expect(result.exitCode == 0)
+        #expect(result.text.hasPrefix("usage: statectl \(verb)"))
+        #expect(result.text.contains("\nexamples:\n  "))
+    }
+
+    @Test func `version is told`() throws {
+        let result = try Statectl.run(["--version"])
+        #expect(result.exitCode == 0)
+        #expect(result.text.hasPrefix("statectl "))
+    }
+
+    /// Every example line of every help, but for those that end only at a signal.
+    @Test func `the examples of the help work`() throws {
+        let daemon = try Daemon()
+        let directory = try TemporaryDirectory()
+        let statectl = builtProgram("statectl")
+        try directory.write("exec '\(statectl)' \"$@\"\n", to: "statectl")
+        chmod(directory.path(of: "statectl"), 0o755)
+        let path = getenv("PATH").map { String(cString: $0) } ?? ""
+        let environment = [
+            "PATH": "\(directory.path):\(path):/usr/sbin:/sbin", "STATED_SOCKET": daemon.socketPath,
+        ]
+        var exampleCount = 0
+        for verb in Self.verbs {
+            let text = try Statectl.run([verb, "--help"]).text
+            let examples = text.drop(through: "examples:\n").split(separator: "\n")
+                .prefix { $0.hasPrefix("  ") && !$0.hasPrefix("  --") }
+            _ = try Statectl.run(daemon, "set", "audio/volume", "0.7")
+            for example in examples {
+                // A watch without an end is given one.
+                let isEndless = example.contains("watch audio/")
+                let command = isEndless ? "timeout 0.3 \(example) || [ $? = 124 ]" : String(example)
+                let script = "set -o pipefail; cd '\(directory.path)'; \(command)"
+                let result = try runCommand("bash", ["-c", script], environment: environment)
+                #expect(result.exitCode == 0, "\(example): \(result)")
+                exampleCount += 1
+            }
+        }
+        #expect(exampleCount >= 20)
+    }
+}
+
+extension String {
+    /// What follows the first `marker`; nothing where there is none.
+    fileprivate func drop(through marker: String) -> Substring {
+        var rest = self[...]
+        while !rest.isEmpty, !rest.hasPrefix(marker) { rest.removeFirst() }
+        return rest.dropFirst(marker.count)
+    }
+}

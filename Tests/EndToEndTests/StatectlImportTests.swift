@@ -1,0 +1,165 @@
+import StateClient
+import StateEngine
+import StateTestSupport
+import Testing
+
+struct StatectlImportTests {
+    let daemon: Daemon
+
+    init() throws { daemon = try Daemon() }
+
+    private func count() throws -> Int64 { try daemon.connect().count(of: .everything) }
+
+    private func value(_ key: Key) throws -> String? {
+        try daemon.connect().value(for: key).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test func `lines of sysctl become keys below a prefix`() throws {
+        let lines = """
+            kernel.hostname = box
+            kernel.core_pattern = |/usr/bin/core -p=%p -s = %s
+            kernel.domainname =
+            net.ipv4.ip_local_port_range = 32768\t60999
+
+            # a note
+            kernel.hostname = last
+            """
+        let result = try Statectl.run(
+            daemon,
+            "import",
+            "--prefix",
+            "sys/",
+            "--dots",
+            "-",
+            input: lines
+        )
+        #expect(result.exitCode == 0)
+        #expect(result.text.hasPrefix("5 entries in 1 commits; revision "))
+        // Standard error is no terminal: no progress.
+        #expect(result.error.isEmpty)
+        #expect(try value("sys/kernel/hostname") == "last")
+        #expect(try value("sys/kernel/core_pattern") == "|/usr/bin/core -p=%p -s = %s")
+        #expect(try value("sys/kernel/domainname") == "")
+        #expect(try value("sys/net/ipv4/ip_local_port_range") == "32768\t60999")
+        #expect(try count() == 4)
+    }
+
+    @Test func `this machine's own settings are taken`() throws {
+        let environment = ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"]
+        let settings = try runCommand("sysctl", ["-a"], environment: environment)
+        try #require(settings.lines.contains { $0.hasPrefix("kernel.ostype = Linux") })
+        let result = try Statectl.run(
+            daemon,
+            "import",
+            "--prefix",
+            "kernel/",
+            "--dots",
+            "-",
+            input: settings.text
+        )
+        #expect(result.exitCode == 0, "\(result)")
+        #expect(try value("kernel/kernel/ostype") == "Linux")
+    }
+
+    @Test func `each thousand lines are one commit`() throws {
+        let text = (0..<2_500).map { "k/\($0) = \($0)\n" }.joined()
+        let before = try daemon.connect().set([], for: "z").revision
+        let directory = try TemporaryDirectory()
+        let path = try directory.write(text, to: "lines")
+        let result = try Statectl.run(daemon, "import", path, "--json")
+        #expect(result.text == "{\"revision\":\(before + 3),\"count\":2500,\"commits\":3}\n")
+        let client = try daemon.connect()
+        #expect(try client.entry(for: "k/999")?.revision == before + 1)
+        #expect(try client.entry(for: "k/1000")?.revision == before + 2)
+    }
+
+    @Test(arguments: [
+        ("no divider", "neither"), ("a/ = v", "ends in '/'"), (" = v", "at least 1 byte"),
+        (#"{"key":"k"}"#, "value"), (#"{"key":"k","value":"v"#, "no end"),
+    ])
+    func `a bad line is named by number and nothing of its batch is kept`(
+        line: String,
+        part: String
+    ) throws {
+        var lines = (0..<2_500).map { "k/\($0) = \($0)" }
+        lines[1_233] = line
+        let result = try Statectl.run(
+            daemon,
+            "import",
+            "-",
+            input: lines.joined(separator: "\n")
+        )
+        #expect(result.exitCode == 2)
+        #expect(result.errorText.contains("line 1234: "))
+        #expect(result.errorText.contains(part))
+        #expect(result.errorText.contains("lines 1 to 1000 are kept"))
+        #expect(try count() == 1_000)
+    }
+
+    @Test func `what the daemon refuses keeps nothing of its batch`() throws {
+        let value = String(repeating: "x", count: 9 << 20)
+        let text = (0..<1_500).map { $0 == 1_200 ? "k/\($0) = \(value)\n" : "k/\($0) = \($0)\n" }
+        let result = try Statectl.run(daemon, "import", "-", input: text.joined())
+        #expect(result.exitCode == 4)
+        #expect(result.errorText.contains("TOOBIG lines 1001 to 1500:"))
+        #expect(try count() == 1_000)
+    }
+
+    @Test func `an import of nothing is done`() throws {
+        let result = try Statectl.run(daemon, "import", "-", input: "\n# nothing\n")
+        #expect(result.exitCode == 0)
+        #expect(result.text == "0 entries in 0 commits\n")
+    }
+
+    @Test func `what export prints, import reads back, whatever the bytes`() throws {
+        var random = SplitMix(seed: 7)
+        var values: [(key: Key, value: [UInt8])] = [
+            ("text", Array("é \" \\ \n \u{9B}".utf8)), ("empty", []), ("a = b", [0x3D]),
+            ("{k}", [0x7B]), ("#k", [0x23]), ("ünïcode/🎚", [0xF0, 0x9F, 0x8E, 0x9A]),
+        ]
+        for index in 0..<200 {
+            values.append((Key(stringLiteral: "r/\(index)"), random.bytes(index)))
+        }
+        try daemon.connect().set(values)
+        let exported = try Statectl.run(daemon, "export")
+        #expect(exported.lines.count == values.count)
+        let list = try Statectl.run(daemon, "list").text
+
+        for (verb, text) in [("export", exported.text), ("list", list)] {
+            let other = try Daemon()
+            let result = try Statectl.run(other, "import", "-", input: text)
+            #expect(result.exitCode == 0, "\(verb): \(result)")
+            let client = try other.connect()
+            for (key, value) in values { #expect(try client.value(for: key) == value) }
+            #expect(try client.count(of: .everything) == Int64(values.count))
+        }
+    }
+
+    @Test func `an export of a prefix goes below another`() throws {
+        try daemon.connect().set([("audio/volume", [0x31]), ("video", [0x32])])
+        let exported = try Statectl.run(daemon, "export", "audio/").text
+        #expect(exported == "{\"key\":\"audio/volume\",\"value\":\"1\"}\n")
+        _ = try Statectl.run(daemon, "import", "--prefix", "backup/", "-", input: exported)
+        #expect(try value("backup/audio/volume") == "1")
+        #expect(try count() == 3)
+    }
+
+    @Test func `values that are large together are taken and listed`() throws {
+        let value = String(repeating: "v", count: 4 << 20)
+        let text = (0..<8).map { "large/\($0) = \(value)\n" }.joined()
+        #expect(try Statectl.run(daemon, "import", "-", input: text).exitCode == 0)
+        #expect(try Statectl.run(daemon, "list").output.count == text.utf8.count)
+    }
+
+    @Test func `a terminal sees progress`() throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.write(
+            (0..<2_500).map { "k/\($0) = \($0)\n" }.joined(),
+            to: "lines"
+        )
+        let result = try Statectl.runOnTerminal(daemon, "import \(path)")
+        #expect(result.exitCode == 0)
+        #expect(result.text.contains("\r1000 lines\r2000 lines\r2500 lines\r"))
+        #expect(result.text.contains("2500 entries in 3 commits"))
+    }
+}

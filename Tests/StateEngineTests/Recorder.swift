@@ -1,0 +1,80 @@
+import StateEngine
+
+/// Keeps what a watcher is told, with bytes of its own.
+final class Recorder: WatchReceiver {
+    struct Change: Hashable {
+        var key: String
+        var value: String?
+        var previous: String?
+    }
+
+    enum Told: Hashable {
+        case commit(Int64, [Change])
+        case piece([Change])
+        case synced(Int64)
+        case gap(Int64)
+    }
+
+    let watcher: Watcher
+    private(set) var told: [Told] = []
+    /// How many times it was asked whether there is room.
+    private(set) var roomCount = 0
+    var room = true
+    /// Called with each notice, under the keyspace's lock.
+    var onTold: (Told) -> Void = { _ in }
+
+    init(_ patterns: PatternSet, snapshot: Bool, from revision: Int64) {
+        watcher = Watcher(patterns, snapshot: snapshot, from: revision)
+        watcher.receiver = self
+    }
+
+    var hasRoom: Bool {
+        roomCount += 1
+        return room
+    }
+
+    func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
+        let notice: Told =
+            switch notice {
+            case .commit(let revision, let changes): .commit(revision, changes.map(Recorder.copy))
+            case .piece(let records): .piece(records.map(Recorder.copy))
+            case .synced(let revision): .synced(revision)
+            case .gap(let revision): .gap(revision)
+            }
+        told.append(notice)
+        onTold(notice)
+    }
+
+    /// What was told since the last call.
+    func take() -> [Told] {
+        defer { told = [] }
+        return told
+    }
+
+    private static func copy(_ record: Record) -> Change {
+        Change(
+            key: record.key.text,
+            value: record.value?.text,
+            previous: record.older?.value?.text
+        )
+    }
+}
+
+extension Stage {
+    /// Watches from now on.
+    func watch(_ patterns: String..., snapshot: Bool = false) throws -> Recorder {
+        let recorder = Recorder(
+            PatternSet(try patterns.map { try Pattern($0) }),
+            snapshot: snapshot,
+            from: withCore { $0.durableRevision }
+        )
+        withCore { $0.hub.add(recorder.watcher) }
+        return recorder
+    }
+
+    /// Brings a watcher one step nearer to the present.
+    @discardableResult
+    func advance(_ recorder: Recorder, byteLimit: Int = 1) -> Bool {
+        withCore { recorder.watcher.advance(in: $0, byteLimit: byteLimit) }
+    }
+}
