@@ -1,4 +1,4 @@
-import Glibc
+import CLinux
 import Synchronization
 
 /// The commit thread: takes everything that queued up while the last commit ran, and commits it as one (group commit).
@@ -25,6 +25,8 @@ final class CommitQueue: Sendable {
     private let backing: any Backing
     private let state = Mutex(State())
     private let parking = Semaphore()
+    /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
+    private let hasQueued = Atomic(false)
     private let thread: WorkerThread
 
     init(backing: any Backing) {
@@ -56,6 +58,7 @@ final class CommitQueue: Sendable {
             if wakes { state.isParked = false }
             return (state.spare.popLast() ?? CommitBatch(), wakes)
         }
+        hasQueued.store(true, ordering: .releasing)
         if wakes { parking.signal() }
         return next
     }
@@ -127,8 +130,20 @@ final class CommitQueue: Sendable {
                 return state.notify
             }
             // Order matters: the replies go before the checkpoint.
+            let isLone = batch.transactionCount == 1
             notify()
             backing.maintain()
+            if isLone { awaitNext() }
+        }
+    }
+
+    /// Stays awake a little while: to sleep and be woken takes longer than a lone writer takes for its next write.
+    ///
+    /// (Measured: of 100 µs from a SET to its reply, the two wake-ups between the threads took 25.)
+    private func awaitNext() {
+        let deadline = clinux_monotonic_nanoseconds() + 50_000
+        while !hasQueued.load(ordering: .acquiring), clinux_monotonic_nanoseconds() < deadline {
+            clinux_pause()
         }
     }
 
@@ -143,6 +158,7 @@ final class CommitQueue: Sendable {
                 }
                 let batch = state.queued
                 state.queued = nil
+                hasQueued.store(false, ordering: .relaxed)
                 state.isParked = batch == nil && !state.isStopping
                 return (batch, state.isStopping)
             }

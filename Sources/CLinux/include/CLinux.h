@@ -47,6 +47,11 @@ struct clinux_peer {
 };
 int clinux_peer_credentials(int socket, struct clinux_peer *peer);
 
+/// CLOCK_MONOTONIC in nanoseconds.
+int64_t clinux_monotonic_nanoseconds(void);
+/// Tells the processor that the thread waits for another.
+void clinux_pause(void);
+
 /// Names the calling thread, 15 bytes at most.
 void clinux_name_thread(const char *name);
 /// The name that this program was started by, without its directory.
