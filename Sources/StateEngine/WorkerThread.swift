@@ -30,7 +30,7 @@ package final class WorkerThread: Sendable {
         handle.withLock { $0 = started }
     }
 
-    /// Waits until the thread has ended. Nothing where it was not started or was joined before.
+    /// Waits until the thread has ended; nothing where it was not started or was joined before.
     package func join() {
         let thread = handle.withLock { handle in
             let thread = handle
