@@ -57,11 +57,21 @@ struct StatectlFailureTests {
         }
     }
 
-    @Test func `a socket that may not be connected to exits 3`() throws {
-        // Root may connect to any socket: what refuses root is a file that is no socket.
+    @Test func `what is no socket, and what may not be connected to, exits 3`() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write("", to: "file")
         #expect(try Statectl.run(["--socket", path, "status"]).exitCode == 3)
+        let daemon = try Daemon()
+        chmod(daemon.directory.path, 0o000)
+        defer { chmod(daemon.directory.path, 0o700) }
+        let statectl = builtProgram("statectl")
+        // Root may go anywhere, and is somebody else for this.
+        let other = geteuid() == 0 ? ["--reuid=65534", "--clear-groups", statectl] : [statectl]
+        let program = geteuid() == 0 ? "setpriv" : "env"
+        let arguments = other + ["--socket", daemon.socketPath, "get", "k"]
+        let result = try runCommand(program, arguments)
+        #expect(result.exitCode == 3)
+        #expect(result.errorText.contains("no permission to connect to \(daemon.socketPath)"))
     }
 
     @Test func `a value over the limit exits 4 and changes nothing`() throws {
