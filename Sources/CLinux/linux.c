@@ -87,6 +87,12 @@ void clinux_pause(void) {
 #endif
 }
 
+void clinux_wait(sem_t *semaphore, int64_t nanoseconds) {
+    int64_t end = clinux_monotonic_nanoseconds() + nanoseconds;
+    struct timespec time = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+    while (sem_clockwait(semaphore, CLOCK_MONOTONIC, &time) != 0 && errno == EINTR) {}
+}
+
 void clinux_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
 
 const char *clinux_program_name(void) { return program_invocation_short_name; }
