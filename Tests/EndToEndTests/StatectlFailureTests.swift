@@ -64,12 +64,17 @@ struct StatectlFailureTests {
         let daemon = try Daemon()
         chmod(daemon.directory.path, 0o000)
         defer { chmod(daemon.directory.path, 0o700) }
-        let statectl = builtProgram("statectl")
-        // Root may go anywhere, and is somebody else for this.
-        let other = geteuid() == 0 ? ["--reuid=65534", "--clear-groups", statectl] : [statectl]
-        let program = geteuid() == 0 ? "setpriv" : "env"
-        let arguments = other + ["--socket", daemon.socketPath, "get", "k"]
-        let result = try runCommand(program, arguments)
+        // Root may go anywhere, and is somebody else for this, who may not see where the build is.
+        let open = try TemporaryDirectory()
+        chmod(open.path, 0o755)
+        let statectl = open.path(of: "statectl")
+        _ = try runCommand("cp", [builtProgram("statectl"), statectl])
+        let isRoot = geteuid() == 0
+        let command = (isRoot ? ["--reuid=65534", "--clear-groups"] : []) + [statectl]
+        let result = try runCommand(
+            isRoot ? "setpriv" : "env",
+            command + ["--socket", daemon.socketPath, "get", "k"]
+        )
         #expect(result.exitCode == 3)
         #expect(result.errorText.contains("no permission to connect to \(daemon.socketPath)"))
     }
