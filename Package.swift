@@ -14,8 +14,10 @@ let strict: [SwiftSetting] = [
 /// (A flag of the command line would also reach the test bundle, which cannot be linked so.)
 let standalone: [LinkerSetting] = [.unsafeFlags(["-static-stdlib"])]
 
-/// `statectl` starts once for each line of a script: without the dynamic loader, `statectl get` as a whole process takes
-/// 1.0 ms where it took 2.6 (10th percentiles). With the system's linker this warns of dlopen in the runtime.
+/// `statectl` starts once for each line of a script, so it does without the dynamic loader.
+///
+/// `statectl get` as a whole process takes 1.0 ms where it took 2.6 (10th percentiles). With the system's
+/// linker this warns of dlopen in the runtime.
 let withoutLoader: [LinkerSetting] = [.unsafeFlags(["-static-executable", "-use-ld=lld"])]
 
 /// The server's loop has one thread, and checks of overlapping access cost it 7 % of a GET (perf, pipelines
