@@ -138,7 +138,10 @@ final class CommitQueue: Sendable {
             // Order matters: the replies go before the checkpoint.
             notify()
             let end = clinux_monotonic_nanoseconds()
-            pace = Pace(expectedCount: count + waiting, until: end + min(end - start, 4_000_000) / 4)
+            pace = Pace(
+                expectedCount: count + waiting,
+                until: end + min(end - start, 4_000_000) / 4
+            )
             backing.maintain()
             if pace.expectedCount == 1 { awaitNext() }
         }
