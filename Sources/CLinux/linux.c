@@ -73,6 +73,26 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer) {
     return 0;
 }
 
+int64_t clinux_monotonic_nanoseconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+void clinux_pause(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void clinux_wait(sem_t *semaphore, int64_t nanoseconds) {
+    int64_t end = clinux_monotonic_nanoseconds() + nanoseconds;
+    struct timespec time = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+    while (sem_clockwait(semaphore, CLOCK_MONOTONIC, &time) != 0 && errno == EINTR) {}
+}
+
 void clinux_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
 
 const char *clinux_program_name(void) { return program_invocation_short_name; }

@@ -75,8 +75,13 @@ struct Transport: ~Copyable {
     }
 
     private static func unreachable(_ path: String) -> StateError {
-        let reason = errno == EAGAIN ? "no answer in time" : String(cString: strerror(errno))
-        return StateError(.unreachable, "no daemon answers at \(path): \(reason)")
+        let sentence =
+            switch errno {
+            case EACCES, EPERM: "no permission to connect to \(path)"
+            case EAGAIN: "no daemon answers at \(path): its queue is full"
+            default: "no daemon answers at \(path): \(String(cString: strerror(errno)))"
+            }
+        return StateError(.unreachable, sentence)
     }
 
     /// Sends what the socket takes at once.

@@ -33,8 +33,10 @@ public protocol Keyspace: AnyObject, Sendable {
 
     /// Makes all the mutations one commit, or none of them.
     ///
-    /// - Parameter completion: Called once, from another thread or before the call returns: with the revision once the commit is
-    ///   durable (of the last commit, where nothing had to change), or with the error, nothing having changed.
+    /// - Parameters:
+    ///   - mutations: Done in their order; each sees what those before it did.
+    ///   - completion: Called once, from another thread or before the call returns: with the revision once the commit is
+    ///     durable (of the last commit, where nothing had to change), or with the error, nothing having changed.
     func submit(
         _ mutations: [Mutation],
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void

@@ -29,7 +29,9 @@ struct EntryTable: ~Copyable {
         live.insert(record)
     }
 
-    /// Takes the newest version, `record`, off the chain of its key. The caller frees it.
+    /// Takes the newest version, `record`, off the chain of its key.
+    ///
+    /// The caller frees it.
     mutating func pop(_ record: Record, durableRevision: Int64) {
         guard let older = record.older else {
             live.remove(record.key)
@@ -77,7 +79,7 @@ struct EntryTable: ~Copyable {
         return grave
     }
 
-    /// Frees every record. The table is empty afterwards.
+    /// Frees every record and leaves the table empty.
     mutating func deallocateAll() {
         func deallocate(_ tree: borrowing RadixTree) {
             tree.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { record in

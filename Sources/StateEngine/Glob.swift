@@ -39,7 +39,9 @@ enum Glob {
         }
     }
 
-    /// A class from after its `[`. As in Redis, one without `]` ends with the pattern, a `]` may end a range,
+    /// A class from after its `[`.
+    ///
+    /// As in Redis, one without `]` ends with the pattern, a `]` may end a range,
     /// and an escaped byte begins none.
     private static func stepClass(_ pattern: Bytes, _ start: Int, _ byte: UInt8) -> Int? {
         var index = start

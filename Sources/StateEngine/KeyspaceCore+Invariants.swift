@@ -1,7 +1,8 @@
 extension KeyspaceCore {
-    /// What is wrong with the keyspace, a sentence each; empty where nothing is. For tests, outside of a transaction.
+    /// Compares chains, counts and causes with each other, outside of a transaction; for tests.
     ///
     /// - Parameter retainedCauseCount: How many causes the caller has retained and not released.
+    /// - Returns: What is wrong, a sentence each; empty where nothing is.
     /// - Complexity: O(*n*) in the bytes of all keys, times the depth of the trees.
     package func checkInvariants(retainedCauseCount: Int) -> [String] {
         var faults = table.live.checkInvariants() + table.deleted.checkInvariants()

@@ -1,7 +1,9 @@
 extension KeyspaceCore {
     /// Opens a transaction; every one is finished or rolled back before the lock is given up.
     ///
-    /// - Parameter time: Wall time in milliseconds since 1970.
+    /// - Parameters:
+    ///   - cause: Who writes.
+    ///   - time: Wall time in milliseconds since 1970.
     package func begin(_ cause: InternedCause, at time: Int64) {
         precondition(openRevision == 0, "a transaction is open")
         openRevision = newestRevision + 1

@@ -97,7 +97,10 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     /// Calls `body` for the newest versions of the entries that one of `patterns` means, in key order, until it says false.
     ///
-    /// - Parameter bound: Only keys after this one.
+    /// - Parameters:
+    ///   - patterns: Each entry comes once, however many of them mean it.
+    ///   - bound: Only keys after this one.
+    ///   - body: Takes a version, borrowed.
     /// - Complexity: O(*m*) in the entries below the patterns' literal parts.
     package func forEach(
         _ patterns: PatternSet,

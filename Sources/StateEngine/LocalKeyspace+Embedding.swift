@@ -13,7 +13,9 @@ extension LocalKeyspace {
 
     /// Makes all the mutations one commit, or none of them.
     ///
-    /// - Parameter completion: Called once, on the commit thread or before the call returns.
+    /// - Parameters:
+    ///   - mutations: Done in their order; each sees what those before it did.
+    ///   - completion: Called once, on the commit thread or before the call returns.
     public func submit(
         _ mutations: [Mutation],
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void

@@ -19,7 +19,9 @@ public final class LocalKeyspace: Keyspace {
     /// Whether commits go to storage before they are told.
     package let isPersistent: Bool
 
-    /// Opens the store and reads it. It stays open until ``close()``, whether or not anybody holds the keyspace.
+    /// Opens the store and reads it.
+    ///
+    /// It stays open until ``close()``, whether or not anybody holds the keyspace.
     ///
     /// - Throws: ``StateError``, where the store is locked, corrupt, of a newer format or cannot be opened; it is left as it is.
     /// - Complexity: O(*n*) in the changes of the history.
@@ -46,7 +48,9 @@ public final class LocalKeyspace: Keyspace {
         queue.start()
     }
 
-    /// Commits what is queued and closes the store. Nothing may be submitted afterwards.
+    /// Commits what is queued and closes the store.
+    ///
+    /// Nothing may be submitted afterwards.
     public func close() {
         publish()
         queue.stop()

@@ -1,10 +1,11 @@
 extension RadixTree {
-    /// What is wrong with the tree, a sentence each; empty where nothing is.
+    /// Looks at every node; for tests.
     ///
-    /// For tests: every node has at least two children and no more than its kind holds, its kind is not larger than what
+    /// Every node has at least two children and no more than its kind holds, its kind is not larger than what
     /// shrinking leaves, its edge bytes ascend and lead to what look-ups find, its prefix and the path to it are those of
     /// every key below, and the count is right.
     ///
+    /// - Returns: What is wrong, a sentence each; empty where nothing is.
     /// - Complexity: O(*n*) in the bytes of all keys, times the depth of the tree.
     package func checkInvariants() -> [String] {
         var faults: [String] = []

@@ -43,9 +43,9 @@ package struct RadixTree: ~Copyable {
         return old
     }
 
-    /// Where the leaf of `key` stands. Good until the next insertion or removal.
+    /// Where the leaf of `key` stands.
     ///
-    /// Prefixes are skipped, not compared: the leaf has the whole key.
+    /// Good until the next insertion or removal. Prefixes are skipped, not compared: the leaf has the whole key.
     @inline(__always)
     func slot(for key: Bytes) -> UnsafeMutablePointer<RadixReference>? {
         var slot = root

@@ -30,7 +30,7 @@ package final class WorkerThread: Sendable {
         handle.withLock { $0 = started }
     }
 
-    /// Waits until the thread has ended. Nothing where it was not started or was joined before.
+    /// Waits until the thread has ended; nothing where it was not started or was joined before.
     package func join() {
         let thread = handle.withLock { handle in
             let thread = handle
@@ -65,7 +65,14 @@ package final class Semaphore: @unchecked Sendable {
 
     package func signal() { sem_post(semaphore) }
 
-    package func wait() {
-        while sem_wait(semaphore) != 0, errno == EINTR {}
+    package func wait() { wait(nanoseconds: nil) }
+
+    /// Waits for a signal, or until the time is over; nil: for ever.
+    package func wait(nanoseconds: Int64?) {
+        if let nanoseconds {
+            clinux_wait(semaphore, nanoseconds)
+        } else {
+            while sem_wait(semaphore) != 0, errno == EINTR {}
+        }
     }
 }

@@ -51,7 +51,9 @@ final class HistoryReader {
 
     private static let step:
         @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
-            context, _, columns in
+            context,
+            _,
+            columns in
             guard let address = sqlite3_user_data(context), let columns else { return }
             let reader = Unmanaged<HistoryReader>.fromOpaque(address)
             let isWhole = reader._withUnsafeGuaranteedRef { $0.take(columns) }

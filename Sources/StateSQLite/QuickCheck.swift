@@ -12,16 +12,13 @@ final class QuickCheck {
     /// Written by the thread of the check, read after it was joined: the proof of `@unchecked Sendable`.
     private final class Check: @unchecked Sendable {
         let connection: SQLiteConnection
-        var finding: String?
+        var answer: Result<String, SQLiteFailure> = .success("")
 
         init(_ connection: SQLiteConnection) { self.connection = connection }
 
         func run() {
-            do {
-                let answer = try connection.text("PRAGMA quick_check(1)")
-                if answer != "ok" { finding = answer }
-            } catch {
-                finding = error.description
+            answer = Result { () throws(SQLiteFailure) in
+                try connection.text("PRAGMA quick_check(1)")
             }
         }
     }
@@ -50,9 +47,10 @@ final class QuickCheck {
     /// Once, this or ``cancel()``.
     ///
     /// - Returns: The first thing that is wrong; nil where nothing is.
-    func finish() -> String? {
+    func finish() throws(SQLiteFailure) -> String? {
         pthread_join(thread, nil)
-        return check.finding
+        let answer = try check.answer.get()
+        return answer == "ok" ? nil : answer.split(separator: "\n").joined(separator: " ")
     }
 
     /// Ends the check early.

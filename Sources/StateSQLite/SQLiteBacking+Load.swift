@@ -89,7 +89,7 @@ extension SQLiteBacking {
             quickCheck.cancel()
             throw error
         }
-        if let finding = quickCheck.finish() {
+        if let finding = try quickCheck.finish() {
             throw StateError.damaged(location.database, finding)
         }
         if let expected, expected != rows.rowCount {

@@ -47,7 +47,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// - Throws: ``StateError`` with ``StateError/Code/noSpace`` where the disk or the log is full, or
     ///   ``StateError/Code/readOnly``. Nothing was committed, unless the message begins with `outcome unknown`: then every
     ///   later commit is refused.
-    /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 4 KiB page and one fdatasync.
+    /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 else { return }
         try commit { try batch.forEachChange($0) }

@@ -4,7 +4,7 @@ import StateEngine
 
 /// How long the log may get, and how long a commit waits.
 package struct LogLimits: Hashable, Sendable {
-    /// From here on it is moved into the database.
+    /// From here on it is moved into the database: smaller costs more syncs, larger reached no more rows a second.
     package var checkpointByteCount = 8 << 20
     /// What a log that grew beyond it, for a reader or a large transaction, is cut back to when it is reused.
     package var keptByteCount = 32 << 20
@@ -98,7 +98,9 @@ final class WriteAheadLog {
         let code = checkpoint(SQLITE_CHECKPOINT_RESTART).code
         connection.waitForLocks(limits.lockWait)
         guard code == SQLITE_OK else {
-            note(code == SQLITE_BUSY ? readers : "\(connection.failure(code, during: "checkpoint"))")
+            note(
+                code == SQLITE_BUSY ? readers : "\(connection.failure(code, during: "checkpoint"))"
+            )
             throw StateError(
                 .noSpace,
                 "the log of \(location.database) has \(byteCount) bytes, its limit is "

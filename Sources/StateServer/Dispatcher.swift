@@ -37,7 +37,7 @@ final class Dispatcher {
     ///   - raw: Its bytes as they came.
     ///   - connection: Who sent it.
     ///   - core: The keyspace, whose lock is held.
-    /// - Returns: Whether it was, or what the connection waits for before it can be.
+    /// - Returns: Whether it was carried out, or what it waits for.
     func perform(
         _ arguments: Arguments,
         raw: Bytes,

@@ -45,7 +45,9 @@ struct Poller: ~Copyable {
 
     func remove(_ watched: Int32) { clinux_epoll_remove(descriptor, watched) }
 
-    /// Waits and calls `body` for each event; a negative timeout waits for ever.
+    /// Waits and calls `body` for each event.
+    ///
+    /// A negative timeout waits for ever.
     func wait(milliseconds: Int32, _ body: (Event) -> Void) {
         let count = clinux_epoll_wait(descriptor, buffer, Int32(Poller.capacity), milliseconds)
         guard count > 0 else { return }

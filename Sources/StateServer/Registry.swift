@@ -32,7 +32,8 @@ final class Registry {
     var commandCount: Int { all.values.reduce(endedCommandCount) { $0 + $1.commandCount } }
     var hasPaused: Bool { !paused.isEmpty }
     var hasAdvancing: Bool { !advancing.isEmpty }
-    var hasHolding: Bool { !holding.isEmpty }
+    /// Whether exactly one connection holds replies.
+    var hasLoneHolder: Bool { holding.count == 1 }
 
     /// The number that the next connection has.
     func takeNumber() -> Int {

@@ -93,7 +93,13 @@ package final class Server {
         self.signals = signals
         _ = poller.add(signals, Poller.readable, token: Token.signals)
         onReady()
-        while stopSignal == 0 { turn(milliseconds: hasMoreToDo ? 0 : -1) }
+        while stopSignal == 0 {
+            if hasMoreToDo {
+                turn(milliseconds: 0)
+            } else if !registry.hasLoneHolder || !turnSoon() {
+                turn(milliseconds: -1)
+            }
+        }
         for listener in listeners { poller.remove(listener) }
         listeners = []
         onStopping()
@@ -106,10 +112,30 @@ package final class Server {
     /// Whether the next turn has work without waiting for an event.
     private var hasMoreToDo: Bool { canAdvance || canResume }
 
+    /// While a lone writer's commit is under way, looks for its end without sleeping, for at most 200 µs.
+    ///
+    /// - Returns: Whether something came.
+    private func turnSoon() -> Bool {
+        let deadline = clinux_monotonic_nanoseconds() + 200_000
+        repeat {
+            collectEvents(milliseconds: 0)
+            if needsSettling || !ready.isEmpty || stopSignal != 0 {
+                turn()
+                return true
+            }
+            sched_yield()
+        } while clinux_monotonic_nanoseconds() < deadline
+        return false
+    }
+
     private func turn(milliseconds: Int32) {
+        collectEvents(milliseconds: milliseconds)
+        turn()
+    }
+
+    private func turn() {
         // Order matters: what became durable is told before anything new is read; what was read is handed
         // to the commit thread before anything is sent, so that storage works while replies leave.
-        collectEvents(milliseconds: milliseconds)
         dispatcher.now = Clock.wallMilliseconds()
         if needsSettling { settle() }
         resumePaused()

@@ -58,7 +58,7 @@ package struct FrameParser: ~Copyable {
     /// Looks for a command at the start of `input`.
     ///
     /// - Parameter input: All bytes since the end of the last command; where the last answer was `.more`, the same and more.
-    /// - Returns: What it found; arguments are borrowed from `input` until the next call.
+    /// - Returns: What stands there.
     /// - Throws: ``WireError``, after which the stream has no known place.
     /// - Complexity: O(*n*) in the new bytes of lengths; the bytes of arguments are not looked at.
     package mutating func next(_ input: Bytes) throws(WireError) -> Step {

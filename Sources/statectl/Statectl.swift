@@ -4,7 +4,7 @@ import StateEngine
 
 /// `statectl`: the daemon from the command line.
 ///
-/// Reading order: `Options` makes an `Invocation` of the arguments, a verb's file carries it out,
+/// Reading order: an `Invocation` is made of the arguments, a verb's file carries it out,
 /// `Output` holds what it prints, and a `Failure` becomes an exit code here and nowhere else.
 @main
 struct Statectl {

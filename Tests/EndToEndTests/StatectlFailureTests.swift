@@ -57,11 +57,26 @@ struct StatectlFailureTests {
         }
     }
 
-    @Test func `a socket that may not be connected to exits 3`() throws {
-        // Root may connect to any socket: what refuses root is a file that is no socket.
+    @Test func `what is no socket, and what may not be connected to, exits 3`() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write("", to: "file")
         #expect(try Statectl.run(["--socket", path, "status"]).exitCode == 3)
+        let daemon = try Daemon()
+        chmod(daemon.directory.path, 0o000)
+        defer { chmod(daemon.directory.path, 0o700) }
+        // Root may go anywhere, and is somebody else for this, who may not see where the build is.
+        let open = try TemporaryDirectory()
+        chmod(open.path, 0o755)
+        let statectl = open.path(of: "statectl")
+        _ = try runCommand("cp", [builtProgram("statectl"), statectl])
+        let isRoot = geteuid() == 0
+        let command = (isRoot ? ["--reuid=65534", "--clear-groups"] : []) + [statectl]
+        let result = try runCommand(
+            isRoot ? "setpriv" : "env",
+            command + ["--socket", daemon.socketPath, "get", "k"]
+        )
+        #expect(result.exitCode == 3)
+        #expect(result.errorText.contains("no permission to connect to \(daemon.socketPath)"))
     }
 
     @Test func `a value over the limit exits 4 and changes nothing`() throws {

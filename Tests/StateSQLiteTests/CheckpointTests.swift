@@ -70,7 +70,7 @@ struct CheckpointTests {
             try Stranger(store.database).run("SELECT count(*) FROM history")[0][0] ?? ""
         )
         let last = try #require(count)
-        #expect(last > 100)
+        #expect(last > 50)
         try reader.run("COMMIT")
         try commit(last + 2...last + 100, to: backing)
         backing.close()
@@ -123,7 +123,15 @@ struct CheckpointTests {
         #expect(try store.contents().changes.map(\.plain.revision) == [1, 2, 3, 5, 6])
     }
 
-    @Test(.enabled(if: geteuid() == 0, "needs a file system of its own"))
+    /// Whether this process may mount a file system of its own.
+    private static func canMount() -> Bool {
+        guard let place = try? TemporaryStore(), mkdir(place.directory, 0o700) == 0,
+            mount("tmpfs", place.directory, "tmpfs", 0, "size=1m") == 0
+        else { return false }
+        return umount2(place.directory, Int32(MNT_DETACH)) == 0
+    }
+
+    @Test(.enabled("needs to mount a file system") { canMount() })
     func `a full disk commits nothing, and is over when there is room`() throws {
         mkdir(store.directory, 0o700)
         try #require(mount("tmpfs", store.directory, "tmpfs", 0, "size=1m") == 0)

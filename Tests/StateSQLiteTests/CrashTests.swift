@@ -37,23 +37,43 @@ struct CrashTests {
         #expect(throws: StateError.self) { try store.contents() }
     }
 
-    @Test(arguments: [1, 24, 1_000, 4_120, 4_121])
+    @Test(arguments: [1, 24, 1_000, 8_216, 8_217])
     func `a torn tail of the log costs what it held, and no more`(byteCount: Int) throws {
         try crash(after: sampleChanges(10))
         var log = try readFile(store.log)
         let end = usedByteCount(of: log)
-        try #require(end > 4_120 * 10)
+        try #require(end > 8_216 * 10)
         for index in end - byteCount..<end { log[index] = 0xA5 }
         try write(log, to: store.log)
         let found = try store.contents().changes.map(\.plain)
-        let lost = byteCount > 4_120 ? 2 : 1
+        let lost = byteCount > 8_216 ? 2 : 1
         #expect(found == Array(sampleChanges(10).dropLast(lost)))
+    }
+
+    @Test func `atomic: a transaction whose last page was torn is gone whole`() throws {
+        var changes = sampleChanges(400, from: 3)
+        for index in changes.indices {
+            changes[index].revision = 3
+            changes[index].ordinal = Int32(index)
+        }
+        do {
+            let backing = store.backing()
+            _ = try backing.load { _ in }
+            try BuiltBatch(sampleChanges(2)).commit(to: backing)
+            try BuiltBatch(changes).commit(to: backing)
+        }
+        var log = try readFile(store.log)
+        let end = usedByteCount(of: log)
+        try #require(end > 8_216 * 4)
+        log[end - 1] ^= 1
+        try write(log, to: store.log)
+        #expect(try store.contents().changes.map(\.plain) == sampleChanges(2))
     }
 
     /// Bytes up to the last frame that belongs to the log's header: those with its salt.
     private func usedByteCount(of log: [UInt8]) -> Int {
         var end = 32
-        while end + 4_120 <= log.count, log[end + 8..<end + 16] == log[16..<24] { end += 4_120 }
+        while end + 8_216 <= log.count, log[end + 8..<end + 16] == log[16..<24] { end += 8_216 }
         return end
     }
 

@@ -10,7 +10,9 @@ struct DamageTests {
     init() throws { store = try TemporaryStore() }
 
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `a flipped bit is refused by name, or changes nothing`(seed: UInt64) throws {
+    func `never silent about storage: a flipped bit is refused by name, or changes nothing`(
+        seed: UInt64
+    ) throws {
         var changes = sampleChanges(150)
         for index in stride(from: 0, to: 150, by: 10) {
             changes[index].value = [UInt8](repeating: UInt8(index), count: 3_000)
@@ -21,10 +23,10 @@ struct DamageTests {
         var numbers = SplitMix(state: seed)
         for _ in 0..<50 {
             var bytes = whole
-            let page = Int.random(in: 0..<whole.count / 4_096, using: &numbers)
+            let page = Int.random(in: 0..<whole.count / 8_192, using: &numbers)
             // Every other one where pages say how many cells they have and where.
-            let span = Bool.random(using: &numbers) ? 4_096 : 32
-            let place = page * 4_096 + Int.random(in: 0..<span, using: &numbers)
+            let span = Bool.random(using: &numbers) ? 8_192 : 32
+            let place = page * 8_192 + Int.random(in: 0..<span, using: &numbers)
             let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
             bytes[place] ^= bit
             try check(bytes, expected, "byte \(place), bit mask \(bit)")
@@ -66,7 +68,7 @@ struct DamageTests {
         var numbers = SplitMix(state: seed)
         for _ in 0..<15 {
             var damaged = log
-            let place = Int.random(in: 0..<60 * 4_120, using: &numbers)
+            let place = Int.random(in: 0..<60 * 8_216, using: &numbers)
             damaged[place] ^= UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
             try write(database, to: store.database)
             try write(damaged, to: store.log)

@@ -60,7 +60,7 @@ struct RefusalTests {
         backing.close()
     }
 
-    @Test func `a second owner is refused with the pid of the first`() throws {
+    @Test func `one authority: a second owner is refused with the pid of the first`() throws {
         let first = store.backing()
         _ = try first.load { _ in }
         let error = try #require(throws: StateError.self) { try store.backing().load { _ in } }

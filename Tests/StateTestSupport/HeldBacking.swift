@@ -38,7 +38,10 @@ package final class HeldBacking: Backing {
 
     /// Makes a store that holds `kept`.
     ///
-    /// - Parameter isHeld: Whether commits wait; where not, they succeed at once until ``hold()``.
+    /// - Parameters:
+    ///   - isHeld: Whether commits wait; where not, they succeed at once until ``hold()``.
+    ///   - kept: What `load` finds.
+    ///   - epoch: The identity of the store.
     package init(isHeld: Bool = true, kept: [Change] = [], epoch: Epoch = .random()) {
         state = Observed(State(kept: kept, isHeld: isHeld))
         self.epoch = epoch

@@ -1,10 +1,5 @@
-@preconcurrency package import Glibc
+package import Glibc
 import StateClient
-import Synchronization
-
-/// Held from a pipe's creation until both ends are close-on-exec, and while a process is started: tests
-/// run on several threads, and a process must not inherit the pipes of another.
-private let starting = Mutex(())
 
 /// A process that a test started, with pipes to its standard input, output and error.
 ///
@@ -30,7 +25,7 @@ package final class RunningCommand {
         _ arguments: [[UInt8]],
         environment: [String: String] = [:]
     ) throws {
-        let pipes = try (0..<3).map { _ in try Self.makePipe() }
+        let pipes = try (0..<3).map { _ in try makePipe() }
         (input, output, error) = (pipes[0].write, pipes[1].read, pipes[2].read)
         let ends = [pipes[0].read, pipes[1].write, pipes[2].write]
         defer { for end in ends { close(end) } }
@@ -150,17 +145,6 @@ package final class RunningCommand {
         if count > 0 { bytes += room[0..<count] }
         return count > 0 || count < 0 && (errno == EAGAIN || errno == EINTR)
     }
-
-    private static func makePipe() throws -> (read: Int32, write: Int32) {
-        var ends: [Int32] = [-1, -1]
-        let status = starting.withLock { _ in
-            let status = pipe(&ends)
-            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-            return status
-        }
-        guard status == 0 else { throw SystemFailure(call: "pipe", errno) }
-        return (ends[0], ends[1])
-    }
 }
 
 /// How a command ended, and what it wrote.
@@ -192,53 +176,4 @@ package func runCommand(
 ) throws -> CommandResult {
     let bytes = arguments.map { Array($0.utf8) }
     return try RunningCommand(path, bytes, environment: environment).finish(input: input)
-}
-
-/// Starts a program with these descriptors as 0, 1 and 2.
-func spawn(
-    _ path: String,
-    _ arguments: [[UInt8]],
-    _ variables: [String: String],
-    descriptors: [Int32]
-) throws -> pid_t {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    for (index, descriptor) in descriptors.enumerated() {
-        posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(index))
-    }
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    posix_spawnattr_setsigmask(&attributes, &signals)
-    sigaddset(&signals, SIGPIPE)
-    posix_spawnattr_setsigdefault(&attributes, &signals)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
-    let argv = cStrings([Array(path.utf8)] + arguments)
-    let environment = cStrings(environment(with: variables))
-    defer { for string in argv + environment { free(string) } }
-    var child: pid_t = 0
-    let status = starting.withLock { _ in
-        posix_spawnp(&child, path, &actions, &attributes, argv, environment)
-    }
-    guard status == 0 else { throw SystemFailure(call: "posix_spawn \(path)", status) }
-    return child
-}
-
-private func environment(with variables: [String: String]) -> [[UInt8]] {
-    var kept: [[UInt8]] = variables.map { Array("\($0)=\($1)".utf8) }
-    var entry = environ
-    while let variable = entry.pointee {
-        let text = String(cString: variable)
-        let name = String(text.prefix { $0 != "=" })
-        if variables[name] == nil { kept.append(Array(text.utf8)) }
-        entry += 1
-    }
-    return kept
-}
-
-private func cStrings(_ strings: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
-    strings.map { strdup($0.map { CChar(bitPattern: $0) } + [0]) } + [nil]
 }

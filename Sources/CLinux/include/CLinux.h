@@ -6,6 +6,7 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 
+#include <semaphore.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -46,6 +47,14 @@ struct clinux_peer {
     gid_t gid;
 };
 int clinux_peer_credentials(int socket, struct clinux_peer *peer);
+
+/// CLOCK_MONOTONIC in nanoseconds.
+int64_t clinux_monotonic_nanoseconds(void);
+/// Tells the processor that the thread waits for another.
+void clinux_pause(void);
+
+/// sem_clockwait on CLOCK_MONOTONIC, for at most so long.
+void clinux_wait(sem_t *semaphore, int64_t nanoseconds);
 
 /// Names the calling thread, 15 bytes at most.
 void clinux_name_thread(const char *name);

@@ -1,0 +1,148 @@
+import StateClient
+import StateEngine
+
+/// The command line, read.
+///
+/// An option begins with two dashes and may stand before or after the verb; its value follows it or an `=`. What
+/// begins with one dash is an operand, so `set KEY -5` needs no quoting. After `--` come operands only, for
+/// `watch` the command.
+struct Invocation {
+    enum Task {
+        case perform(Verb)
+        case help(Verb?)
+        case version
+    }
+
+    private(set) var task = Task.help(nil)
+    private(set) var operands: [[UInt8]] = []
+    /// The command of a watch; nil where there is no `--`.
+    private(set) var command: [[UInt8]]?
+    /// Options by name; the value of one that takes none is empty.
+    private var options: [String: [UInt8]] = [:]
+
+    init(arguments: [[UInt8]]) throws(Failure) {
+        var verb: Verb?
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            if argument == Array("--".utf8) {
+                try end(with: rest, verb)
+                break
+            } else if argument.starts(with: "--".utf8) {
+                try read(option: argument, &rest, verb)
+            } else if verb == nil, argument == Array("-h".utf8) {
+                options["--help"] = []
+            } else if verb == nil {
+                verb = try Self.verb(String(decoding: argument, as: UTF8.self))
+            } else {
+                operands.append(argument)
+            }
+        }
+        if has("--help") {
+            task = .help(verb)
+        } else if has("--version") {
+            task = .version
+        } else if let verb {
+            task = .perform(verb)
+            try checkOperands(verb)
+        } else {
+            throw .usage("no verb given; 'statectl --help' lists them")
+        }
+    }
+
+    /// Whether the option was given.
+    func has(_ option: String) -> Bool { options[option] != nil }
+
+    /// The value of the option; nil where it was not given.
+    func value(_ option: String) -> [UInt8]? { options[option] }
+
+    /// The value of the option as text.
+    func text(_ option: String) -> String? {
+        options[option].map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The value of the option as a number of at least `minimum`.
+    func number(_ option: String, atLeast minimum: Int64) throws(Failure) -> Int64? {
+        guard let text = text(option) else { return nil }
+        guard let number = Int64(text), number >= minimum else {
+            throw .usage("\(option) takes a number of at least \(minimum), not '\(text)'")
+        }
+        return number
+    }
+
+    /// The value of the option as a length of time: `500ms`, `10s`, `2m`, `1h`, or a number of seconds.
+    func duration(_ option: String) throws(Failure) -> Duration? {
+        guard let text = text(option) else { return nil }
+        let digits = text.prefix { $0.isNumber }
+        let milliseconds: Int64? =
+            switch text.dropFirst(digits.count) {
+            case "ms": 1
+            case "s", "": 1_000
+            case "m": 60_000
+            case "h": 3_600_000
+            default: nil
+            }
+        guard let count = Int64(digits), let milliseconds,
+            case (let length, false) = count.multipliedReportingOverflow(by: milliseconds)
+        else { throw .usage("\(option) takes a time such as 500ms, 10s or 2m, not '\(text)'") }
+        return .milliseconds(length)
+    }
+
+    /// A client connected to the daemon that is meant.
+    func connect() throws(Failure) -> Client {
+        let socket = text("--socket")
+        return try attempt { () throws(StateError) in try Client(socket: socket) }
+    }
+
+    private mutating func end(with rest: ArraySlice<[UInt8]>, _ verb: Verb?) throws(Failure) {
+        guard verb == .watch else {
+            operands += rest
+            return
+        }
+        guard !rest.isEmpty else { throw .usage("no command follows '--'") }
+        command = Array(rest)
+    }
+
+    private mutating func read(
+        option argument: [UInt8],
+        _ rest: inout ArraySlice<[UInt8]>,
+        _ verb: Verb?
+    ) throws(Failure) {
+        let equals = argument.firstIndex(of: UInt8(ascii: "="))
+        let name = String(decoding: argument[..<(equals ?? argument.endIndex)], as: UTF8.self)
+        let known = Option.common + (verb?.options ?? [])
+        guard let option = known.first(where: { $0.name == name }) else {
+            throw .usage(Self.unknown(name, verb, known))
+        }
+        let attached = equals.map { Array(argument[($0 + 1)...]) }
+        guard let placeholder = option.placeholder else {
+            guard attached == nil else { throw .usage("\(name) takes no value") }
+            options[name] = []
+            return
+        }
+        guard let value = attached ?? rest.popFirst() else {
+            throw .usage("\(name) needs a value: \(name) \(placeholder)")
+        }
+        options[name] = value
+    }
+
+    private static func unknown(_ name: String, _ verb: Verb?, _ known: [Option]) -> String {
+        let nearest = Spelling.nearest(to: name, among: known.map(\.name))
+        guard let verb else {
+            return "unknown option '\(name)' before the verb; the nearest is '\(nearest)'"
+        }
+        return "unknown option '\(name)' of '\(verb.rawValue)'; the nearest is '\(nearest)'"
+    }
+
+    private static func verb(_ word: String) throws(Failure) -> Verb {
+        if let verb = Verb(rawValue: word) { return verb }
+        let nearest = Spelling.nearest(to: word, among: Verb.allCases.map(\.rawValue))
+        throw .usage("unknown verb '\(word)'; the nearest is '\(nearest)'")
+    }
+
+    private func checkOperands(_ verb: Verb) throws(Failure) {
+        guard !verb.operandCount.contains(operands.count) else { return }
+        throw .usage(
+            "'\(verb.rawValue)' with \(operands.count) operands; usage: \(Help.usage(of: verb))"
+        )
+    }
+}

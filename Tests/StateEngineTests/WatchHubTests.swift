@@ -1,0 +1,90 @@
+import StateEngine
+import StateTestSupport
+import Testing
+
+@Suite struct WatchHubTests {
+    private let stage: Stage
+
+    init() throws { stage = try Stage() }
+
+    @Test func `a watcher of several patterns has one notice a commit, each key once`() throws {
+        let watcher = try stage.watch("a", "a/", "a/b", "a*", "/", "*b")
+        try stage.transact { (core) throws(StateError) in
+            for key in ["a/b", "a", "z", "ab"] { try core.set(key, "1") }
+        }
+        try stage.commit()
+        let keys = ["a/b", "a", "z", "ab"]
+        #expect(
+            watcher.take() == [.commit(1, keys.map { .init(key: $0, value: "1", previous: nil) })]
+        )
+    }
+
+    @Test(arguments: [
+        ("a", ["a"]), ("a/", ["a/b", "a/b/c"]), ("a/b", ["a/b"]), ("a/b/", ["a/b/c"]),
+        ("/", ["a", "a/b", "a/b/c", "ab", "b"]), ("a?", ["ab"]), ("*c", ["a/b/c"]), ("c", []),
+    ])
+    func `a pattern is told of what it means and of nothing else`(
+        pattern: String,
+        keys: [String]
+    ) throws {
+        let watcher = try stage.watch(pattern)
+        let all = ["a", "a/b", "a/b/c", "ab", "b"]
+        try stage.transact { (core) throws(StateError) in for key in all { try core.set(key, "1") }
+        }
+        try stage.commit()
+        let changes = keys.map { Recorder.Change(key: $0, value: "1", previous: nil) }
+        #expect(watcher.take() == (keys.isEmpty ? [] : [.commit(1, changes)]))
+    }
+
+    @Test func `watchers that do not match are not even asked whether they have room`() throws {
+        let idle = try (0..<500).map { try stage.watch("idle/\($0)", "idle/\($0)/") }
+        let busy = try stage.watch("busy/")
+        for number in 0..<20 { try stage.set("busy/\(number)", "1") }
+        try stage.set("idle", "1")
+        try stage.set("idle/500", "1")
+        try stage.commit()
+        #expect(busy.told.count == 20)
+        #expect(busy.roomCount == 20)
+        #expect(idle.allSatisfy { $0.told.isEmpty && $0.roomCount == 0 })
+    }
+
+    @Test func `a watcher that was removed hears nothing more, the others do`() throws {
+        let gone = try stage.watch("k", "k*", "/", "a/")
+        let stays = try stage.watch("k", "k*", "/", "a/")
+        stage.withCore { $0.hub.remove(gone.watcher) }
+        #expect(stage.withCore { $0.hub.count } == 1)
+        try stage.transact { (core) throws(StateError) in
+            try core.set("k", "1")
+            try core.set("a/b", "1")
+        }
+        try stage.commit()
+        #expect(gone.told == [])
+        #expect(stays.told.count == 1)
+    }
+
+    @Test func `a failed commit is told to nobody`() throws {
+        let watcher = try stage.watch("/")
+        try stage.set("k", "1")
+        try stage.publish()
+        try stage.fail()
+        try stage.set("k", "2")
+        try stage.commit()
+        #expect(watcher.take() == [.commit(2, [.init(key: "k", value: "2", previous: nil)])])
+    }
+
+    @Test func `the commits of one batch are told one by one, with what each superseded`() throws {
+        let watcher = try stage.watch("k")
+        try stage.set("k", "a")
+        try stage.set("other", "x")
+        try stage.delete("k")
+        try stage.set("k", "b")
+        try stage.commit()
+        #expect(
+            watcher.take() == [
+                .commit(1, [.init(key: "k", value: "a", previous: nil)]),
+                .commit(3, [.init(key: "k", value: nil, previous: "a")]),
+                .commit(4, [.init(key: "k", value: "b", previous: nil)]),
+            ]
+        )
+    }
+}
