@@ -63,6 +63,7 @@ package struct FrameParser: ~Copyable {
     /// - Complexity: O(*n*) in the new bytes of lengths; the bytes of arguments are not looked at.
     package mutating func next(_ input: Bytes) throws(WireError) -> Step {
         guard refusal == nil else { return try passOver(input) }
+        if !isArray, spanCapacity > FrameParser.keptSpanCount { shrink() }
         guard let base = input.baseAddress, input.count > 0 else { return .more }
         if !isArray {
             guard input[0] == UInt8(ascii: "*") else { return try nextInline(input) }
@@ -103,6 +104,16 @@ package struct FrameParser: ~Copyable {
             Arguments(base: base, spans: spans, count: spanCount),
             byteCount: position
         )
+    }
+
+    /// Arguments that a parser between two commands keeps room for: a connection may be idle for long.
+    private static let keptSpanCount = 1_024
+
+    /// Gives back what one command of many arguments needed.
+    private mutating func shrink() {
+        spans.deallocate()
+        spanCapacity = 8
+        spans = .allocate(capacity: spanCapacity)
     }
 
     private mutating func appendSpan(_ span: Arguments.Span) {
