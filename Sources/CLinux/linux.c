@@ -97,6 +97,11 @@ void clinux_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
 
 const char *clinux_program_name(void) { return program_invocation_short_name; }
 
+void clinux_return_large_blocks(void) {
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
+}
+
 size_t clinux_heap_byte_count(void) {
     struct mallinfo2 heap = mallinfo2();
     return heap.uordblks + heap.hblkhd;

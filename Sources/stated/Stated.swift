@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateEngine
 import StateServer
@@ -9,6 +10,7 @@ import StateServer
 @main
 enum Stated {
     static func main() {
+        clinux_return_large_blocks()
         // A log that nobody reads any more must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
         let log = Log.standardError()

@@ -63,6 +63,11 @@ const char *clinux_program_name(void);
 
 /// Bytes that malloc has given out.
 size_t clinux_heap_byte_count(void);
+/// Has malloc give blocks of 1 MiB and more back to the kernel when they are freed.
+///
+/// Left alone it takes the largest block freed so far, up to 32 MiB, for what is worth keeping, and keeps up to
+/// twice as much of each heap: https://man7.org/linux/man-pages/man3/mallopt.3.html
+void clinux_return_large_blocks(void);
 
 /// Birth time of a file in nanoseconds since the epoch, 0 where the file system keeps none; -1 with errno.
 int64_t clinux_birth_time(int descriptor);
