@@ -72,6 +72,9 @@ final class Connection {
         parser = FrameParser(limits: limits)
     }
 
+    /// Bytes that came in and are not carried out: no whole command yet, or queued for EXEC.
+    var unfinishedByteCount: Int { input.count + (transaction?.byteCount ?? 0) }
+
     /// Bytes that wait for the client.
     var waitingByteCount: Int { output.count + held.byteCount }
 

@@ -4,6 +4,7 @@ import StateWire
 /// The commands between MULTI and EXEC, as they came.
 final class QueuedTransaction {
     private(set) var bytes = ByteBuffer()
+    var byteCount: Int { bytes.count }
     private(set) var count = 0
     private(set) var hasWrites = false
     /// A command was refused while queuing: EXEC will refuse all.

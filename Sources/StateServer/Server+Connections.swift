@@ -67,17 +67,16 @@ extension Server {
             scratch.removeAll()
             let received = connection.receive(into: &scratch, Server.receiveByteCount)
             guard checkReceived(received, connection) else { return }
+            let before = connection.unfinishedByteCount
             let taken = process(scratch.bytes, of: connection)
-            if taken < scratch.count, !connection.isClosed {
-                connection.input.append(scratch.bytes.slice(taken, scratch.count))
-                countInput(connection, scratch.count - taken)
-            }
+            connection.input.append(scratch.bytes.slice(taken, scratch.count))
+            countInput(connection.unfinishedByteCount - before)
         } else {
             let missing = connection.parser.expectedByteCount - connection.input.count
             let wanted = min(max(missing, Server.receiveByteCount), 1 << 20)
             let received = connection.receive(into: &connection.input, wanted)
             guard checkReceived(received, connection) else { return }
-            if case .bytes(let count) = received { countInput(connection, count) }
+            if case .bytes(let count) = received { countInput(count) }
             processInput(of: connection)
         }
     }
@@ -96,11 +95,11 @@ extension Server {
 
     func processInput(of connection: Connection) {
         guard !connection.isClosed else { return }
+        let before = connection.unfinishedByteCount
         let taken = process(connection.input.bytes, of: connection)
-        guard !connection.isClosed else { return }
         connection.input.removeFirst(taken)
-        inputByteCount -= taken
         connection.input.shrink(to: 0)
+        countInput(connection.unfinishedByteCount - before)
     }
 
     /// Carries out the commands at the start of `bytes`.
@@ -152,23 +151,19 @@ extension Server {
     }
 
     /// Counts unfinished input; beyond the limit the connection with the most of it goes.
-    private func countInput(_ connection: Connection, _ byteCount: Int) {
+    private func countInput(_ byteCount: Int) {
         inputByteCount += byteCount
         while inputByteCount > options.inputByteCount {
-            guard let largest = registry.connections.max(by: { $0.input.count < $1.input.count }),
-                largest.input.count > 0
-            else { return }
+            let largest = registry.connections.max {
+                $0.unfinishedByteCount < $1.unfinishedByteCount
+            }
+            guard let largest, largest.unfinishedByteCount > 0 else { return }
+            let sentence = "unfinished input of all clients is over \(options.inputByteCount) bytes"
             options.log(
                 .warning,
-                "client \(largest.number) (pid \(largest.peer.pid)) is let go: unparsed input of all "
-                    + "clients is over \(options.inputByteCount) bytes"
+                "client \(largest.number) (pid \(largest.peer.pid)) is let go: \(sentence)"
             )
-            largest.output.writeError(
-                StateError(
-                    .limit,
-                    "unparsed input of all clients is over \(options.inputByteCount) bytes"
-                )
-            )
+            largest.output.writeError(StateError(.limit, sentence))
             _ = largest.flush()
             end(largest)
         }
@@ -282,7 +277,7 @@ extension Server {
         guard !connection.isClosed else { return }
         connection.isClosed = true
         registry.remove(connection)
-        inputByteCount -= connection.input.count
+        inputByteCount -= connection.unfinishedByteCount
         close(connection.descriptor)
         keyspace.withCore { core in
             dispatcher.endWatches(connection, core)

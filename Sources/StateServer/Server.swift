@@ -21,7 +21,7 @@ package final class Server {
     var isOutOfDescriptors = false
     /// Where bytes of connections without an unfinished command are read to.
     var scratch = ByteBuffer()
-    /// Bytes that are no whole command yet, of all connections.
+    /// Bytes that are no whole command yet, or queued for EXEC, of all connections.
     var inputByteCount = 0
     private var needsSettling = false
     private var stopSignal: Int32 = 0

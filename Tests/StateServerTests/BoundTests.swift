@@ -133,10 +133,10 @@ struct BoundTests {
         // The fourth crosses the limit with its first bytes; the second has the most by then.
         #expect(
             try peers[1].rest().map(\.shown)
-                == ["-LIMIT unparsed input of all clients is over 1048576 bytes"]
+                == ["-LIMIT unfinished input of all clients is over 1048576 bytes"]
         )
         #expect(
-            server.log.current.contains { $0.hasPrefix("<4> ") && $0.contains("unparsed input") }
+            server.log.current.contains { $0.hasPrefix("<4> ") && $0.contains("unfinished input") }
         )
         peers[3].socket.end()
         try server.waitForClients(2)
@@ -146,6 +146,29 @@ struct BoundTests {
             #expect(try peer.next() == .simple("OK"))
         }
         #expect(try peers[0].ask("STRLEN k") == .integer(600_000))
+    }
+
+    @Test func `what is queued for EXEC counts as input`() throws {
+        let server = try ServedKeyspace { $0.inputByteCount = 1 << 20 }
+        let (large, small) = try (server.connect(), server.connect())
+        try small.send("MULTI", "SET k \(value(300_000))")
+        #expect(try small.next(2).map(\.shown) == ["+OK", "+QUEUED"])
+        // A transaction that has ended counts no more.
+        for end in ["EXEC", "DISCARD", "RESET"] {
+            for _ in 0..<3 {
+                try large.send("MULTI", "SET l \(value(500_000))", end)
+                _ = try large.next(3)
+            }
+        }
+        try? large.send("MULTI", "SET l \(value(500_000))", "SET m \(value(500_000))")
+        #expect(
+            try large.rest().map(\.shown).last
+                == "-LIMIT unfinished input of all clients is over 1048576 bytes"
+        )
+        #expect(try small.ask("EXEC") == .array([.simple("OK")]))
+        let last = try server.connect()
+        try last.send("MULTI", "SET l \(value(500_000))", "SET m \(value(500_000))", "EXEC")
+        #expect(try last.next(4).last == .array([.simple("OK"), .simple("OK")]))
     }
 
     // MARK: Many clients
