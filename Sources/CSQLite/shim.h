@@ -1,5 +1,9 @@
 #include <sqlite3.h>
 
+/// For a program that is about SQLite alone: no lock and no count for each allocation. Before anything else of SQLite.
+/// https://www.sqlite.org/c3ref/c_config_covering_index_scan.html#sqliteconfigmemstatus
+static inline int csqlite_keep_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 /// sqlite3_db_config takes variable arguments, which Swift cannot pass: whether closing the last connection
 /// leaves the write-ahead log as it is. https://www.sqlite.org/c3ref/c_dbconfig_defensive.html
 static inline int csqlite_leave_log_on_close(sqlite3 *database, int leaves) {

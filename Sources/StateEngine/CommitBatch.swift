@@ -12,8 +12,16 @@ public final class CommitBatch: @unchecked Sendable {
         var cause: Unmanaged<InternedCause>
     }
 
+    /// A change of the history; revision 0: none.
+    struct Place {
+        var revision: Int64
+        var ordinal: Int32
+    }
+
     private(set) var items: [Item] = []
     private(set) var changes: [Record] = []
+    /// What each of them supersedes, read while its memory is at hand: the commit thread would wait for it.
+    private var superseded: [Place] = []
     private(set) var byteCount = 0
 
     init() {}
@@ -42,7 +50,7 @@ public final class CommitBatch: @unchecked Sendable {
             try item.cause._withUnsafeGuaranteedRef { interned in
                 try interned.bytes.withUnsafeBytes { cause in
                     while index < item.changeEnd {
-                        try body(changes[index].stored(cause: cause))
+                        try body(changes[index].stored(cause: cause, superseding: superseded[index]))
                         index += 1
                     }
                 }
@@ -51,7 +59,11 @@ public final class CommitBatch: @unchecked Sendable {
     }
 
     func append(_ changes: [Record?], revision: Int64, cause: InternedCause, byteCount: Int) {
-        for case let record? in changes { self.changes.append(record) }
+        for case let record? in changes {
+            let older = record.older
+            superseded.append(Place(revision: older?.revision ?? 0, ordinal: older?.ordinal ?? 0))
+            self.changes.append(record)
+        }
         self.byteCount += byteCount
         items.append(
             Item(revision: revision, changeEnd: self.changes.count, cause: .passUnretained(cause))
@@ -62,6 +74,7 @@ public final class CommitBatch: @unchecked Sendable {
     func append(_ other: CommitBatch) {
         let offset = changes.count
         changes.append(contentsOf: other.changes)
+        superseded.append(contentsOf: other.superseded)
         for item in other.items {
             var item = item
             item.changeEnd += offset
@@ -76,13 +89,14 @@ public final class CommitBatch: @unchecked Sendable {
         let keepsCapacity = changes.capacity <= 1 << 16
         items.removeAll(keepingCapacity: keepsCapacity)
         changes.removeAll(keepingCapacity: keepsCapacity)
+        superseded.removeAll(keepingCapacity: keepsCapacity)
         byteCount = 0
     }
 }
 
 extension Record {
     /// The change that this version is, as a backing keeps it.
-    func stored(cause: Bytes) -> StoredChange {
+    func stored(cause: Bytes, superseding place: CommitBatch.Place) -> StoredChange {
         StoredChange(
             revision: revision,
             ordinal: ordinal,
@@ -93,8 +107,8 @@ extension Record {
             version: version,
             time: time,
             cause: cause,
-            previousRevision: older?.revision ?? 0,
-            previousOrdinal: older?.ordinal ?? 0
+            previousRevision: place.revision,
+            previousOrdinal: place.ordinal
         )
     }
 }

@@ -46,7 +46,8 @@ extension KeyspaceCore {
                 cause: cause.number
             ),
             key: change.key,
-            value: change.value
+            value: change.value,
+            in: &pool
         )
         if let superseded = table.load(record) { free(superseded) }
         if record.isDeleted, !table.keepsDeleted { free(record) }

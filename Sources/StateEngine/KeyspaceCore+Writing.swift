@@ -35,7 +35,8 @@ extension KeyspaceCore {
                 fields(of: current, version: (current?.version ?? 0) + 1),
                 key: key,
                 value: value,
-                appending: suffix
+                appending: suffix,
+                in: &pool
             ),
             onto: chain
         )
@@ -50,7 +51,8 @@ extension KeyspaceCore {
     package func delete(_ key: Bytes) throws(StateError) -> Bool {
         guard let current = read(key), let chain = table.chain(key) else { return false }
         try checkRoom(key.count)
-        put(Record.make(fields(of: current, version: 0), key: key, value: nil), onto: chain)
+        let fields = fields(of: current, version: 0)
+        put(Record.make(fields, key: key, value: nil, in: &pool), onto: chain)
         return true
     }
 
@@ -104,7 +106,7 @@ extension KeyspaceCore {
 
     func free(_ record: Record) {
         causes.release(record.cause)
-        record.deallocate()
+        record.deallocate(into: &pool)
     }
 
     private func closeTransaction() {

@@ -13,6 +13,7 @@ package final class KeyspaceCore: @unchecked Sendable {
     // The entries.
     var table: EntryTable
     var causes = CauseTable()
+    var pool = RecordPool()
     /// Entries without the provisional ones.
     package internal(set) var durableKeyCount = 0
 
@@ -65,7 +66,10 @@ package final class KeyspaceCore: @unchecked Sendable {
         table = EntryTable(keepsDeleted: isPersistent)
     }
 
-    deinit { table.deallocateAll() }
+    deinit {
+        table.deallocateAll()
+        pool.drain()
+    }
 
     // MARK: Reading
 

@@ -63,12 +63,24 @@ package struct Record: Equatable {
         key: Bytes,
         value: Bytes?,
         appending suffix: Bytes? = nil
-    )
-        -> Record
-    {
+    ) -> Record {
+        var none = RecordPool()
+        return make(fields, key: key, value: value, appending: suffix, in: &none)
+    }
+
+    /// The same with memory of `pool`, where that has some.
+    static func make(
+        _ fields: Fields,
+        key: Bytes,
+        value: Bytes?,
+        appending suffix: Bytes? = nil,
+        in pool: inout RecordPool
+    ) -> Record {
         let valueByteCount = (value?.count ?? 0) + (suffix?.count ?? 0)
         let size = headerByteCount + key.count + valueByteCount
-        guard let address = malloc(size) else { fatalError("no memory for \(size) bytes") }
+        guard let address = pool.take(size) ?? malloc(size) else {
+            fatalError("no memory for \(size) bytes")
+        }
         let record = Record(address: address)
         address.storeBytes(of: 0, as: UInt.self)
         address.storeBytes(of: fields.revision, toByteOffset: 8, as: Int64.self)
@@ -94,6 +106,10 @@ package struct Record: Equatable {
     }
 
     package func deallocate() { Glibc.free(address) }
+
+    func deallocate(into pool: inout RecordPool) {
+        pool.give(address, Record.headerByteCount + byteCount)
+    }
 
     /// The version that this one supersedes; nil once this one is durable, and for the first.
     @inlinable
