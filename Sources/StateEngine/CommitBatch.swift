@@ -50,7 +50,9 @@ public final class CommitBatch: @unchecked Sendable {
             try item.cause._withUnsafeGuaranteedRef { interned in
                 try interned.bytes.withUnsafeBytes { cause in
                     while index < item.changeEnd {
-                        try body(changes[index].stored(cause: cause, superseding: superseded[index]))
+                        try body(
+                            changes[index].stored(cause: cause, superseding: superseded[index])
+                        )
                         index += 1
                     }
                 }
