@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -100,6 +101,26 @@ const char *clinux_program_name(void) { return program_invocation_short_name; }
 void clinux_return_large_blocks(void) {
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
+}
+
+// Above every address until huge pages are asked for, so that one comparison is all that an allocation pays.
+const char *clinux_advised_end = (const char *)UINTPTR_MAX;
+
+void clinux_use_huge_pages(void) {
+    mallopt(M_TOP_PAD, 32 << 20);
+    clinux_advised_end = NULL;
+    clinux_advise_growth();
+}
+
+void clinux_advise_growth(void) {
+    char *end = sbrk(0);
+    uintptr_t page = (uintptr_t)2 << 20;
+    uintptr_t start = (uintptr_t)clinux_advised_end;
+    if (start == 0) start = (uintptr_t)end & ~(page - 1);
+    // Memory that was mapped by itself lies above the heap and is none of it.
+    if ((uintptr_t)end <= start) return;
+    madvise((void *)(start & ~(uintptr_t)4095), (uintptr_t)end - (start & ~(uintptr_t)4095), MADV_HUGEPAGE);
+    clinux_advised_end = end;
 }
 
 size_t clinux_heap_byte_count(void) {

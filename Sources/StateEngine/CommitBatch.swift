@@ -18,13 +18,58 @@ public final class CommitBatch: @unchecked Sendable {
         var ordinal: Int32
     }
 
-    private(set) var items: [Item] = []
-    private(set) var changes: [Record] = []
-    /// What each of them supersedes, read while its memory is at hand: the commit thread would wait for it.
-    private var superseded: [Place] = []
-    private(set) var byteCount = 0
+    /// One value, so that adding to it is one access to the object.
+    private struct Contents {
+        var items: [Item] = []
+        var changes: [Record] = []
+        /// What each of them supersedes, read while its memory is at hand: the commit thread would wait for it.
+        var superseded: [Place] = []
+        var byteCount = 0
+
+        mutating func append(_ change: Record) {
+            let older = change.older
+            superseded.append(Place(revision: older?.revision ?? 0, ordinal: older?.ordinal ?? 0))
+            changes.append(change)
+        }
+
+        mutating func add(
+            _ transaction: [Record?],
+            _ revision: Int64,
+            _ cause: Unmanaged<InternedCause>,
+            _ byteCount: Int
+        ) {
+            for case let change? in transaction { append(change) }
+            self.byteCount += byteCount
+            items.append(Item(revision: revision, changeEnd: changes.count, cause: cause))
+        }
+
+        mutating func add(_ other: Contents) {
+            let offset = changes.count
+            changes.append(contentsOf: other.changes)
+            superseded.append(contentsOf: other.superseded)
+            for item in other.items {
+                var item = item
+                item.changeEnd += offset
+                items.append(item)
+            }
+            byteCount += other.byteCount
+        }
+
+        mutating func empty() {
+            items.removeAll(keepingCapacity: true)
+            changes.removeAll(keepingCapacity: true)
+            superseded.removeAll(keepingCapacity: true)
+            byteCount = 0
+        }
+    }
+
+    private var contents = Contents()
 
     init() {}
+
+    var items: [Item] { contents.items }
+    var changes: [Record] { contents.changes }
+    var byteCount: Int { contents.byteCount }
 
     /// Whether there is nothing to commit.
     public var isEmpty: Bool { items.isEmpty }
@@ -46,12 +91,14 @@ public final class CommitBatch: @unchecked Sendable {
     /// The bytes in a change are borrowed: they live until the batch's commit has ended.
     public func forEachChange(_ body: (borrowing StoredChange) throws -> Void) rethrows {
         var index = 0
-        for item in items {
+        let contents = contents
+        for item in contents.items {
             try item.cause._withUnsafeGuaranteedRef { interned in
                 try interned.bytes.withUnsafeBytes { cause in
                     while index < item.changeEnd {
                         try body(
-                            changes[index].stored(cause: cause, superseding: superseded[index])
+                            contents.changes[index]
+                                .stored(cause: cause, superseding: contents.superseded[index])
                         )
                         index += 1
                     }
@@ -61,38 +108,18 @@ public final class CommitBatch: @unchecked Sendable {
     }
 
     func append(_ changes: [Record?], revision: Int64, cause: InternedCause, byteCount: Int) {
-        for case let record? in changes {
-            let older = record.older
-            superseded.append(Place(revision: older?.revision ?? 0, ordinal: older?.ordinal ?? 0))
-            self.changes.append(record)
-        }
-        self.byteCount += byteCount
-        items.append(
-            Item(revision: revision, changeEnd: self.changes.count, cause: .passUnretained(cause))
-        )
+        contents.add(changes, revision, .passUnretained(cause), byteCount)
     }
 
     /// Moves all of `other` behind what is here.
     func append(_ other: CommitBatch) {
-        let offset = changes.count
-        changes.append(contentsOf: other.changes)
-        superseded.append(contentsOf: other.superseded)
-        for item in other.items {
-            var item = item
-            item.changeEnd += offset
-            items.append(item)
-        }
-        byteCount += other.byteCount
+        contents.add(other.contents)
         other.removeAll()
     }
 
     /// Empties the batch and keeps its memory for the next, up to a bound.
     func removeAll() {
-        let keepsCapacity = changes.capacity <= 1 << 16
-        items.removeAll(keepingCapacity: keepsCapacity)
-        changes.removeAll(keepingCapacity: keepsCapacity)
-        superseded.removeAll(keepingCapacity: keepsCapacity)
-        byteCount = 0
+        if contents.changes.capacity <= 1 << 16 { contents.empty() } else { contents = Contents() }
     }
 }
 

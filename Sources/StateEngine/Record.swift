@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// One version of one entry, in one allocation: 56 bytes of fields, the key, the value.
@@ -81,6 +82,7 @@ package struct Record: Equatable {
         guard let address = pool.take(size) ?? malloc(size) else {
             fatalError("no memory for \(size) bytes")
         }
+        clinux_note_allocation(address)
         let record = Record(address: address)
         address.storeBytes(of: 0, as: UInt.self)
         address.storeBytes(of: fields.revision, toByteOffset: 8, as: Int64.self)

@@ -11,6 +11,7 @@ import StateServer
 enum Stated {
     static func main() {
         clinux_return_large_blocks()
+        clinux_use_huge_pages()
         // A log that nobody reads any more must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
         let log = Log.standardError()

@@ -69,6 +69,18 @@ size_t clinux_heap_byte_count(void);
 /// twice as much of each heap: https://man7.org/linux/man-pages/man3/mallopt.3.html
 void clinux_return_large_blocks(void);
 
+/// Has the heap of the main thread grow by 32 MiB at a time, and each growth be made of huge pages.
+///
+/// With small ones nearly every look at an entry among many misses the processor's page table cache.
+/// Where the kernel's transparent_hugepage is `never`, nothing changes.
+void clinux_use_huge_pages(void);
+extern const char *clinux_advised_end;
+void clinux_advise_growth(void);
+/// To be called with memory that malloc has just given out: where the heap has grown, the growth is advised.
+static inline void clinux_note_allocation(const void *memory) {
+    if (__builtin_expect((const char *)memory >= clinux_advised_end, 0)) clinux_advise_growth();
+}
+
 /// Birth time of a file in nanoseconds since the epoch, 0 where the file system keeps none; -1 with errno.
 int64_t clinux_birth_time(int descriptor);
 
