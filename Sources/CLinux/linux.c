@@ -107,7 +107,7 @@ void clinux_return_large_blocks(void) {
 const char *clinux_advised_end = (const char *)UINTPTR_MAX;
 
 void clinux_use_huge_pages(void) {
-    mallopt(M_TOP_PAD, 32 << 20);
+    mallopt(M_TOP_PAD, 4 << 20);
     clinux_advised_end = NULL;
     clinux_advise_growth();
 }

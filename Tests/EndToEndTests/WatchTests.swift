@@ -11,7 +11,8 @@ struct WatchTests {
     init() throws { daemon = try Daemon() }
 
     @Test func `a watcher with a snapshot holds the final state of 8 writers`() throws {
-        let writers = try startWriters(writes: 20_000)
+        let writes = getenv("STATED_WATCH_WRITES").flatMap { Int(String(cString: $0)) } ?? 20_000
+        let writers = try startWriters(writes: writes)
         let client = try daemon.connect(timeout: .seconds(120))
         let wanted = Deadline(after: .seconds(60))
         while try revision(client) < 1_000, !wanted.hasPassed {}

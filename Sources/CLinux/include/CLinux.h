@@ -69,7 +69,7 @@ size_t clinux_heap_byte_count(void);
 /// twice as much of each heap: https://man7.org/linux/man-pages/man3/mallopt.3.html
 void clinux_return_large_blocks(void);
 
-/// Has the heap of the main thread grow by 32 MiB at a time, and each growth be made of huge pages.
+/// Has the heap of the main thread grow by 4 MiB at a time, and each growth be made of huge pages.
 ///
 /// With small ones nearly every look at an entry among many misses the processor's page table cache.
 /// Where the kernel's transparent_hugepage is `never`, nothing changes.
