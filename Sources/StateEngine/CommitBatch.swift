@@ -1,3 +1,5 @@
+import CLinux
+
 /// Finished transactions on their way to the backing, in order of revision.
 ///
 /// Filled by whoever writes to the keyspace, then handed to the commit thread, then handed back: one owner at a time,
@@ -96,6 +98,10 @@ public final class CommitBatch: @unchecked Sendable {
             try item.cause._withUnsafeGuaranteedRef { interned in
                 try interned.bytes.withUnsafeBytes { cause in
                     while index < item.changeEnd {
+                        // Another processor wrote it: to wait for each in turn was 8 % of a commit (perf).
+                        if index + 4 < contents.changes.count {
+                            clinux_prefetch(contents.changes[index + 4].address)
+                        }
                         try body(
                             contents.changes[index]
                                 .stored(cause: cause, superseding: contents.superseded[index])

@@ -1,9 +1,16 @@
+import CLinux
+
 extension KeyspaceCore {
     /// A batch is on stable storage: watchers are told, then its changes count as durable.
     func settle(_ batch: CommitBatch) {
         // Order matters: what a change supersedes is still there while watchers are told of it.
         hub.publish(batch, in: self)
-        for record in batch.changes {
+        let changes = batch.changes
+        for (index, record) in changes.enumerated() {
+            // What is superseded was last looked at long ago: waiting for it was 10 % of a SET in the loop (perf).
+            if index + 4 < changes.count, let soon = changes[index + 4].older {
+                clinux_prefetch(soon.address)
+            }
             let older = record.older
             let wasLive = older.map { !$0.isDeleted } ?? false
             if let older {
