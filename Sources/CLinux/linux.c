@@ -80,14 +80,6 @@ int64_t clinux_monotonic_nanoseconds(void) {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-void clinux_pause(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 void clinux_wait(sem_t *semaphore, int64_t nanoseconds) {
     int64_t end = clinux_monotonic_nanoseconds() + nanoseconds;
     struct timespec time = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import Synchronization
 
 /// The commit thread: takes everything that queued up while the last commit ran, and commits it as one (group commit).
@@ -168,7 +169,7 @@ final class CommitQueue: Sendable {
     private func awaitNext() {
         let deadline = clinux_monotonic_nanoseconds() + 50_000
         while !hasQueued.load(ordering: .acquiring), clinux_monotonic_nanoseconds() < deadline {
-            clinux_pause()
+            sched_yield()
         }
     }
 

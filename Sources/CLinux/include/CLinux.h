@@ -50,8 +50,6 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer);
 
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);
-/// Tells the processor that the thread waits for another.
-void clinux_pause(void);
 
 /// sem_clockwait on CLOCK_MONOTONIC, for at most so long.
 void clinux_wait(sem_t *semaphore, int64_t nanoseconds);
