@@ -1,7 +1,7 @@
 package import StateEngine
 
 /// A command's name and what holds for every call of it.
-package struct Verb: Sendable {
+package final class Verb: Sendable {
     package enum Name: String, CaseIterable, Sendable {
         case hello, auth, ping, echo, quit, reset, select, client, info, command, config, dbsize
         case type, time, exists, get, set, getdel, mget, mset, msetnx, del, unlink, strlen, append
