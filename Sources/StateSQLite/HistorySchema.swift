@@ -4,9 +4,12 @@ import StateEngine
 /// The tables of a store, and the two numbers in the file's header that say whose it is and of which format.
 ///
 /// ```
-/// history   one row a change, in order of revision: writing is appending, at one place of one B-tree. WITHOUT ROWID, or
-///           the rows would stand in one B-tree and the order of revisions in another. No index by key: it costs exactly
-///           what appending saves (46,000 instead of 250,000 rows a second)
+/// history   one row a change, in order of revision: writing is appending, at one place of one B-tree. `number` rises with
+///           (revision, ordinal), so that a row is found by these with a binary search. It is the key of the B-tree in
+///           their place because SQLite appends to a table with such a key without looking for the place, and fills
+///           its pages where it would halve others: 0.87 µs instead of 1.19 a row at 800 rows a commit, and 2.8
+///           instead of 5.6 pages a commit of 30. No index by key: it costs exactly what appending saves (46,000
+///           instead of 250,000 rows a second)
 /// meta      what is true of the store as a whole
 /// entries   the current state, for people: sqlite3 stated.db 'SELECT * FROM entries'
 /// ```
@@ -21,11 +24,16 @@ enum HistorySchema {
 
     static let history = """
         CREATE TABLE history(
-            revision INTEGER, ordinal INTEGER, key TEXT, value BLOB, created INTEGER, owner INTEGER,
-            version INTEGER, time INTEGER, expires INTEGER, cause TEXT,
-            previous_revision INTEGER, previous_ordinal INTEGER, checksum INTEGER,
-            PRIMARY KEY(revision, ordinal)) WITHOUT ROWID
+            number INTEGER PRIMARY KEY, revision INTEGER, ordinal INTEGER, key TEXT, value BLOB,
+            created INTEGER, owner INTEGER, version INTEGER, time INTEGER, expires INTEGER,
+            cause TEXT, previous_revision INTEGER, previous_ordinal INTEGER, checksum INTEGER)
         """
+    /// Those of a change, without the number.
+    static let columns = """
+        revision, ordinal, key, value, created, owner, version, time, expires, cause,
+        previous_revision, previous_ordinal, checksum
+        """
+    static let columnCount = 13
     static let meta = """
         CREATE TABLE meta(name TEXT PRIMARY KEY, value, checksum INTEGER) WITHOUT ROWID
         """
@@ -33,19 +41,20 @@ enum HistorySchema {
         CREATE VIEW entries AS
         SELECT key, CAST(bytes AS TEXT) AS value, revision,
             strftime('%Y-%m-%d %H:%M:%f', time / 1000.0, 'unixepoch', 'localtime') AS time, cause AS by
-        FROM (SELECT key, value AS bytes, max(revision) AS revision, time, cause FROM history GROUP BY key)
+        FROM (SELECT key, value AS bytes, revision, max(number), time, cause FROM history GROUP BY key)
         WHERE bytes IS NOT NULL
         """
 
-    /// Not OR REPLACE: it saved no time that could be measured, and a row that is there already has to be an error.
-    static let insert = """
-        INSERT INTO history VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-        """
-    /// In the order of the primary key, which is that of the only B-tree there is; the reader checks it.
-    static let receiveAll = """
-        SELECT receive(revision, ordinal, key, value, created, owner, version, time, expires, cause,
-            previous_revision, previous_ordinal, checksum) FROM history
-        """
+    /// Appends rows.
+    ///
+    /// The number is SQLite's to choose, one above the last: only then does it append without looking for the place.
+    static func insert(rowCount: Int) -> String {
+        let row = "(" + Array(repeating: "?", count: columnCount).joined(separator: ",") + ")"
+        let rows = Array(repeating: row, count: rowCount).joined(separator: ",")
+        return "INSERT INTO history(\(columns)) VALUES\(rows)"
+    }
+    /// In the order of the only B-tree there is, that of the numbers; the reader checks that it is that of the revisions.
+    static let receiveAll = "SELECT receive(\(columns)) FROM history"
 
     /// Bytes of a page.
     ///

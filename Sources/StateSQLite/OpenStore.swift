@@ -39,29 +39,34 @@ final class OpenStore {
         end = try connection.prepare("COMMIT")
     }
 
-    func commit(_ source: ((borrowing StoredChange) throws -> Void) throws -> Void) throws {
+    func commit(
+        rowCount appendedCount: Int,
+        _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
+    ) throws {
         if let fault { throw fault }
         try log.requireRoom()
-        var appended: Int64 = 0
         var last = revision
+        var isFirst = true
+        writer.begin(rowCount: appendedCount)
         do {
             try begin.run()
             if hasRowCount { try StoreMetadata(connection).remove(.rowCount) }
             try source { change in
                 precondition(
-                    change.revision > last || (change.revision == last && appended > 0),
+                    change.revision > last || (change.revision == last && !isFirst),
                     "revision \(change.revision) is committed after \(last)"
                 )
                 last = change.revision
+                isFirst = false
                 try writer.append(change)
-                appended += 1
             }
         } catch {
             try abandon(error)
         }
+        precondition(writer.isComplete, "a commit has fewer changes than it was said to have")
         try finishCommit()
         hasRowCount = false
-        rowCount += appended
+        rowCount += Int64(appendedCount)
         revision = last
     }
 

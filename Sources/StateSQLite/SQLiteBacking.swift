@@ -50,17 +50,23 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 else { return }
-        try commit { try batch.forEachChange($0) }
+        try commit(changeCount: batch.changeCount) { try batch.forEachChange($0) }
     }
 
-    /// Appends all changes that `source` hands out, in one transaction.
+    /// Appends the changes that `source` hands out, in one transaction.
+    ///
+    /// - Parameters:
+    ///   - changeCount: How many there are.
+    ///   - source: Hands them out; the bytes in them live until it returns.
+    /// - Throws: What ``commit(_:)`` throws, and what `source` throws.
     package func commit(
+        changeCount: Int,
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         guard let open else {
             throw StateError(.readOnly, "\(location.database) is not open: nothing was committed")
         }
-        try open.commit(source)
+        try open.commit(rowCount: changeCount, source)
     }
 
     /// Moves the log into the database once it is long enough, and remembers what came of it.

@@ -97,7 +97,7 @@ struct CheckpointTests {
         _ = try backing.load { _ in }
         try commit(1...3, to: backing)
         #expect(throws: TestFailure.self) {
-            try backing.commit { append in
+            try backing.commit(changeCount: 2) { append in
                 try [UInt8(107)].withUnsafeBytes { key in
                     try append(
                         StoredChange(

@@ -15,7 +15,7 @@ struct HistoryTests {
         let key = Array("ключ/é".utf8)
         let value: [UInt8] = [0, 0xFF, 0x80, 10]
         let cause = Array("1000:100:4242:vi%3Am:some client".utf8)
-        try backing.commit { append in
+        try backing.commit(changeCount: 3) { append in
             try key.withUnsafeBytes { key in
                 try value.withUnsafeBytes { value in
                     try cause.withUnsafeBytes { cause in
