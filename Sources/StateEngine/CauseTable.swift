@@ -5,7 +5,7 @@ package final class InternedCause {
     /// ``Cause/description`` in UTF-8.
     let bytes: [UInt8]
     /// How many records and sessions name it.
-    fileprivate(set) var referenceCount = 0
+    @exclusivity(unchecked) fileprivate(set) var referenceCount = 0
 
     fileprivate init(_ cause: Cause, number: UInt32, bytes: [UInt8]) {
         self.cause = cause

@@ -65,7 +65,7 @@ public final class CommitBatch: @unchecked Sendable {
         }
     }
 
-    private var contents = Contents()
+    @exclusivity(unchecked) private var contents = Contents()
 
     init() {}
 

@@ -30,6 +30,8 @@ final class CommitQueue: Sendable {
     private let parking = Semaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
     private let hasQueued = Atomic(false)
+    /// Whether the commit thread waits for something to commit.
+    private let waits = Atomic(false)
     private let thread: WorkerThread
 
     init(backing: any Backing) {
@@ -40,6 +42,9 @@ final class CommitQueue: Sendable {
     func start() { thread.start { self.run() } }
 
     // MARK: The keyspace's side
+
+    /// Whether the commit thread has nothing to do.
+    var isIdle: Bool { waits.load(ordering: .relaxed) }
 
     /// What is called on the commit thread after each answer of the storage.
     func setNotify(_ notify: @escaping @Sendable () -> Void) {
@@ -185,7 +190,10 @@ final class CommitQueue: Sendable {
             switch state.withLock({ take(pace, &$0) }) {
             case .batch(let batch): return batch
             case .end: return nil
-            case .wait(let nanoseconds): parking.wait(nanoseconds: nanoseconds)
+            case .wait(let nanoseconds):
+                waits.store(nanoseconds == nil, ordering: .relaxed)
+                parking.wait(nanoseconds: nanoseconds)
+                waits.store(false, ordering: .relaxed)
             }
         }
     }

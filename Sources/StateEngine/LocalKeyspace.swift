@@ -88,6 +88,13 @@ public final class LocalKeyspace: Keyspace {
         }
     }
 
+    package func publishEarly() {
+        guard isPersistent, queue.isIdle else { return }
+        withCore { core in
+            if core.filling.transactionCount >= 64 { core.filling = queue.submit(core.filling) }
+        }
+    }
+
     /// Takes over what storage has answered: watchers are told first, then `report` hears of it, then callers that wait.
     ///
     /// - Parameter report: Called under the keyspace's lock.

@@ -8,10 +8,10 @@ final class HistoryWriter {
     /// The largest first; the last is of one row.
     private let statements: [InsertStatement]
     /// The one whose rows are being bound.
-    private var current: InsertStatement
-    private var boundCount = 0
+    @exclusivity(unchecked) private var current: InsertStatement
+    @exclusivity(unchecked) private var boundCount = 0
     /// Rows of this commit that are not appended yet.
-    private var restCount = 0
+    @exclusivity(unchecked) private var restCount = 0
 
     init(_ connection: SQLiteConnection) throws(SQLiteFailure) {
         let single = try InsertStatement(rowCount: 1, connection)
@@ -59,7 +59,7 @@ private final class InsertStatement {
     let rowCount: Int
     private let statement: SQLiteStatement
     /// What the parameters of each row are bound to, where it is worth remembering.
-    private var bound: [Bound]
+    @exclusivity(unchecked) private var bound: [Bound]
 
     private struct Bound {
         var owner: Int64 = .min

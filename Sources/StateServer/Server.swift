@@ -146,7 +146,10 @@ package final class Server {
         dispatcher.now = Clock.wallMilliseconds()
         if needsSettling { settle() }
         resumePaused()
-        for event in ready { handle(event) }
+        for event in ready {
+            handle(event)
+            keyspace.publishEarly()
+        }
         ready.removeAll(keepingCapacity: true)
         if keyspace.publish() { settle() }
         advanceWatchers()
