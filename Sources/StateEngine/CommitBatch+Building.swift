@@ -72,7 +72,12 @@ package final class BuiltBatch: @unchecked Sendable {
         let cause = first.cause.withUnsafeBytes { causes.intern(bytes: $0) }
         let made = transaction.map { make($0, cause: cause.number) }
         let byteCount = made.reduce(0) { $0 + $1.byteCount }
-        batch.append(made, revision: first.revision, cause: cause, byteCount: byteCount)
+        for change in made { batch.append(change) }
+        batch.endTransaction(
+            revision: first.revision,
+            cause: .passUnretained(cause),
+            byteCount: byteCount
+        )
     }
 
     private func make(_ change: Change, cause: UInt32) -> Record {

@@ -34,17 +34,6 @@ public final class CommitBatch: @unchecked Sendable {
             changes.append(change)
         }
 
-        mutating func add(
-            _ transaction: [Record?],
-            _ revision: Int64,
-            _ cause: Unmanaged<InternedCause>,
-            _ byteCount: Int
-        ) {
-            for case let change? in transaction { append(change) }
-            self.byteCount += byteCount
-            items.append(Item(revision: revision, changeEnd: changes.count, cause: cause))
-        }
-
         mutating func add(_ other: Contents) {
             let offset = changes.count
             changes.append(contentsOf: other.changes)
@@ -113,14 +102,24 @@ public final class CommitBatch: @unchecked Sendable {
         }
     }
 
-    func append(_ changes: [Record?], revision: Int64, cause: InternedCause, byteCount: Int) {
-        contents.add(changes, revision, .passUnretained(cause), byteCount)
+    /// Adds a change to the transaction that the next call of ``endTransaction(revision:cause:byteCount:)`` ends.
+    func append(_ change: Record) { contents.append(change) }
+
+    func endTransaction(revision: Int64, cause: Unmanaged<InternedCause>, byteCount: Int) {
+        contents.byteCount += byteCount
+        contents.items.append(
+            Item(revision: revision, changeEnd: contents.changes.count, cause: cause)
+        )
     }
 
     /// Moves all of `other` behind what is here.
-    func append(_ other: CommitBatch) {
-        contents.add(other.contents)
-        other.removeAll()
+    func take(_ other: CommitBatch) {
+        if contents.items.isEmpty {
+            swap(&contents, &other.contents)
+        } else {
+            contents.add(other.contents)
+            other.removeAll()
+        }
     }
 
     /// Empties the batch and keeps its memory for the next, up to a bound.

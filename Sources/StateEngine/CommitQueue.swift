@@ -51,25 +51,19 @@ final class CommitQueue: Sendable {
         state.withLock { $0.notify = notify }
     }
 
-    /// Hands finished transactions over.
-    ///
-    /// - Returns: An empty batch for the next ones.
-    func submit(_ batch: CommitBatch) -> CommitBatch {
-        let (next, wakes) = state.withLock { state in
-            if let queued = state.queued {
-                queued.append(batch)
-                state.spare.append(batch)
-            } else {
-                state.queued = batch
-            }
-            let isEnough = state.queued?.transactionCount ?? 0 >= state.wakingCount
+    /// Hands finished transactions over, and leaves `batch` empty.
+    func submit(_ batch: CommitBatch) {
+        let wakes = state.withLock { state in
+            let queued = state.queued ?? state.spare.popLast() ?? CommitBatch()
+            queued.take(batch)
+            state.queued = queued
+            let isEnough = queued.transactionCount >= state.wakingCount
             let wakes = state.isParked && !state.isHalted && isEnough
             if wakes { state.isParked = false }
-            return (state.spare.popLast() ?? CommitBatch(), wakes)
+            return wakes
         }
         hasQueued.store(true, ordering: .releasing)
         if wakes { parking.signal() }
-        return next
     }
 
     /// What storage has answered since the last call, in order.

@@ -2,13 +2,13 @@ extension KeyspaceCore {
     /// Opens a transaction; every one is finished or rolled back before the lock is given up.
     ///
     /// - Parameters:
-    ///   - cause: Who writes.
+    ///   - cause: Who writes; retained until the transaction has ended.
     ///   - time: Wall time in milliseconds since 1970.
     package func begin(_ cause: InternedCause, at time: Int64) {
         precondition(openRevision == 0, "a transaction is open")
         openRevision = newestRevision + 1
         openTime = time
-        openCause = cause
+        openCause = .passUnretained(cause)
     }
 
     /// Sets `key` to `value`, followed by `suffix` where there is one.
@@ -88,7 +88,10 @@ extension KeyspaceCore {
         newestRevision = openRevision
         provisionalRevision = openRevision
         uncommittedByteCount += openByteCount
-        filling.append(openChanges, revision: openRevision, cause: cause, byteCount: openByteCount)
+        for index in openChanges.indices {
+            if let change = openChanges[index] { filling.append(change) }
+        }
+        filling.endTransaction(revision: openRevision, cause: cause, byteCount: openByteCount)
         return openRevision
     }
 
@@ -123,15 +126,18 @@ extension KeyspaceCore {
     /// What the next version of an entry says, as the next change of the open transaction.
     private func fields(of current: Record?, version: Int64) -> Record.Fields {
         guard let cause = openCause else { preconditionFailure("no transaction is open") }
-        causes.retain(cause)
+        let (number, uid) = cause._withUnsafeGuaranteedRef { cause in
+            causes.retain(cause)
+            return (cause.number, cause.cause.uid)
+        }
         return Record.Fields(
             revision: openRevision,
             created: current?.created ?? openRevision,
             version: version,
             time: openTime,
             ordinal: Int32(openChanges.count),
-            owner: current?.owner ?? cause.cause.uid,
-            cause: cause.number
+            owner: current?.owner ?? uid,
+            cause: number
         )
     }
 

@@ -32,7 +32,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     // The open transaction; a revision of 0 where none is.
     @exclusivity(unchecked) package internal(set) var openRevision: Int64 = 0
     @exclusivity(unchecked) var openTime: Int64 = 0
-    @exclusivity(unchecked) var openCause: InternedCause?
+    /// Its session holds it, which outlives the transaction.
+    @exclusivity(unchecked) var openCause: Unmanaged<InternedCause>?
     /// Nil where a change was taken back by a later one of the same transaction.
     @exclusivity(unchecked) var openChanges: [Record?] = []
     @exclusivity(unchecked) var openByteCount = 0
@@ -42,7 +43,7 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     // Finished transactions.
     /// What is not handed to the commit thread yet.
-    @exclusivity(unchecked) var filling = CommitBatch()
+    let filling = CommitBatch()
     /// Bytes of all that is finished and not durable.
     @exclusivity(unchecked) package internal(set) var uncommittedByteCount = 0
 

@@ -81,17 +81,18 @@ public final class LocalKeyspace: Keyspace {
         withCore { core in
             guard !core.filling.isEmpty else { return false }
             if isPersistent {
-                core.filling = queue.submit(core.filling)
+                queue.submit(core.filling)
                 return false
             }
             return true
         }
     }
 
+    /// The same before all that is at hand was read, where the commit thread has nothing to do and it is worth a sync.
     package func publishEarly() {
         guard isPersistent, queue.isIdle else { return }
         withCore { core in
-            if core.filling.transactionCount >= 64 { core.filling = queue.submit(core.filling) }
+            if core.filling.transactionCount >= 64 { queue.submit(core.filling) }
         }
     }
 

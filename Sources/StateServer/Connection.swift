@@ -31,7 +31,7 @@ final class Connection {
     /// Stands in the server's list of those that hold replies.
     var isListedAsHolding = false
     /// What epoll watches for.
-    var interest = Poller.readable
+    var interest = Poller.readableOnce
 
     // The session.
     var version = ProtocolVersion.resp2

@@ -194,7 +194,7 @@ extension Dispatcher {
     private func document(_ verb: Verb, _ connection: Connection) {
         connection.output.writeBulk(verb.name.rawValue)
         connection.output.writeMap(2, connection.version)
-        connection.output.writeField("summary", verb.summary)
+        connection.output.writeField("summary", "\(verb.summary)")
         connection.output.writeField(
             "group",
             verb.name.rawValue.hasPrefix("state.") ? "state" : "generic"

@@ -1,7 +1,10 @@
 import CLinux
 import Glibc
 
-/// epoll(7), level-triggered but for the wake-up, with a registration number beside each descriptor.
+/// epoll(7), with a registration number beside each descriptor.
+///
+/// Connections are edge-triggered: told once when bytes come, not looked at again at the next wait, which is what
+/// level-triggered descriptors are each time. Who leaves something unread asks again with ``modify(_:_:token:)``.
 ///
 /// The number tells an event of a descriptor that was closed and given out again in the same turn from one of the new owner.
 struct Poller: ~Copyable {
@@ -10,6 +13,8 @@ struct Poller: ~Copyable {
         var isReadable: Bool
         var isWritable: Bool
         var isHungUp: Bool
+        /// The peer sends no more: behind the bytes that are there stands the end.
+        var hasEnded: Bool
     }
 
     private let descriptor: Int32
@@ -26,10 +31,13 @@ struct Poller: ~Copyable {
         buffer.deallocate()
     }
 
+    /// Something to accept or to read, told as long as it is there.
     static let readable = UInt32(CLINUX_EPOLLIN)
-    static let writable = UInt32(CLINUX_EPOLLOUT)
-    /// Readable, told once each time that it becomes so.
-    static let readableOnce = readable | 1 << 31
+    private static let once: UInt32 = 1 << 31
+    /// Something to read, told each time that something comes.
+    static let readableOnce = readable | UInt32(CLINUX_EPOLLRDHUP) | once
+    /// Room to write, told each time that some comes.
+    static let writableOnce = UInt32(CLINUX_EPOLLOUT) | once
 
     /// Adds a descriptor; false where the kernel has no room for more (ENOSPC, ENOMEM).
     func add(_ watched: Int32, _ interest: UInt32, token: UInt64) -> Bool {
@@ -38,6 +46,7 @@ struct Poller: ~Copyable {
         return false
     }
 
+    /// Changes what a descriptor is watched for; what is so already is told again.
     func modify(_ watched: Int32, _ interest: UInt32, token: UInt64) {
         let code = clinux_epoll_modify(descriptor, watched, interest, token)
         precondition(code == 0, "epoll_ctl: descriptor \(watched)")
@@ -58,8 +67,9 @@ struct Poller: ~Copyable {
                 Event(
                     token: event.data,
                     isReadable: event.events & Poller.readable != 0,
-                    isWritable: event.events & Poller.writable != 0,
-                    isHungUp: event.events & failure != 0
+                    isWritable: event.events & UInt32(CLINUX_EPOLLOUT) != 0,
+                    isHungUp: event.events & failure != 0,
+                    hasEnded: event.events & (failure | UInt32(CLINUX_EPOLLRDHUP)) != 0
                 )
             )
         }

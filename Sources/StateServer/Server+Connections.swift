@@ -61,24 +61,45 @@ extension Server {
 
     // MARK: Sending commands
 
-    func receive(_ connection: Connection) {
+    /// Reads once and carries out what came.
+    ///
+    /// - Parameters:
+    ///   - connection: A connection of which an event says that there is something to read.
+    ///   - hasEnded: Whether behind it stands the end of the stream.
+    func receive(_ connection: Connection, hasEnded: Bool) {
         guard connection.pause == nil, !connection.isEnding else { return }
-        if connection.input.isEmpty {
-            scratch.removeAll()
-            let received = connection.receive(into: &scratch, Server.receiveByteCount)
-            guard checkReceived(received, connection) else { return }
-            let before = connection.unfinishedByteCount
-            let taken = process(scratch.bytes, of: connection)
-            connection.input.append(scratch.bytes.slice(taken, scratch.count))
-            countInput(connection.unfinishedByteCount - before)
-        } else {
-            let missing = connection.parser.expectedByteCount - connection.input.count
-            let wanted = min(max(missing, Server.receiveByteCount), 1 << 20)
-            let received = connection.receive(into: &connection.input, wanted)
-            guard checkReceived(received, connection) else { return }
-            if case .bytes(let count) = received { countInput(count) }
-            processInput(of: connection)
+        let isDrained = connection.input.isEmpty ? receiveFresh(connection) : receiveMore(connection)
+        guard hasEnded || !isDrained else { return }
+        guard connection.pause == nil, !connection.isEnding, !connection.isClosed else { return }
+        // There is more, of which no event will tell by itself: epoll looks again.
+        let token = Token.make(Token.connection, connection.number)
+        poller.modify(connection.descriptor, connection.interest, token: token)
+    }
+
+    /// Reads where no command is unfinished; returns whether all that was there was read.
+    private func receiveFresh(_ connection: Connection) -> Bool {
+        scratch.removeAll()
+        let received = connection.receive(into: &scratch, Server.receiveByteCount)
+        guard checkReceived(received, connection) else { return true }
+        let before = connection.unfinishedByteCount
+        let taken = process(scratch.bytes, of: connection)
+        let isDrained = scratch.count < Server.receiveByteCount
+        connection.input.append(scratch.bytes.slice(taken, scratch.count))
+        countInput(connection.unfinishedByteCount - before)
+        return isDrained
+    }
+
+    /// The same behind what there is of a command.
+    private func receiveMore(_ connection: Connection) -> Bool {
+        let missing = connection.parser.expectedByteCount - connection.input.count
+        let wanted = min(max(missing, Server.receiveByteCount), 1 << 20)
+        let received = connection.receive(into: &connection.input, wanted)
+        guard checkReceived(received, connection), case .bytes(let count) = received else {
+            return true
         }
+        countInput(count)
+        processInput(of: connection)
+        return count < wanted
     }
 
     /// Whether bytes came; the end of the stream lets what was accepted be answered first.
@@ -207,8 +228,8 @@ extension Server {
 
     func updateInterest(_ connection: Connection) {
         var interest: UInt32 = 0
-        if connection.pause == nil, !connection.isEnding { interest |= Poller.readable }
-        if !connection.output.isEmpty { interest |= Poller.writable }
+        if connection.pause == nil, !connection.isEnding { interest |= Poller.readableOnce }
+        if !connection.output.isEmpty { interest |= Poller.writableOnce }
         guard interest != connection.interest else { return }
         connection.interest = interest
         let token = Token.make(Token.connection, connection.number)

@@ -137,6 +137,24 @@ package struct FrameParser: ~Copyable {
     ) throws(WireError)
         -> (Int, Int)?
     {
+        // Most lengths have one digit.
+        if start + 3 <= input.count, input[start + 1] == UInt8(ascii: "\r"),
+            input[start + 2] == UInt8(ascii: "\n")
+        {
+            let digit = input[start] &- UInt8(ascii: "0")
+            guard digit <= 9 else { throw error }
+            return (Int(digit), start + 3)
+        }
+        return try longNumber(input, start, or: error)
+    }
+
+    private func longNumber(
+        _ input: Bytes,
+        _ start: Int,
+        or error: WireError
+    ) throws(WireError)
+        -> (Int, Int)?
+    {
         var index = start
         var number = 0
         var isNegative = false

@@ -1,7 +1,9 @@
 package import StateEngine
 
 /// A command's name and what holds for every call of it.
-package final class Verb: Sendable {
+///
+/// Four words without references: each command looks one up, and would count references to it.
+package struct Verb: Sendable {
     package enum Name: String, CaseIterable, Sendable {
         case hello, auth, ping, echo, quit, reset, select, client, info, command, config, dbsize
         case type, time, exists, get, set, getdel, mget, mset, msetnx, del, unlink, strlen, append
@@ -17,27 +19,33 @@ package final class Verb: Sendable {
     }
 
     package let name: Name
-    /// How many arguments, the name among them; negative: at least so many (as Redis counts).
-    package let arity: Int
+    private let signedArity: Int8
     /// Whether it may change entries.
     package let isWrite: Bool
-    /// First and last key among the arguments and the step between them, as COMMAND INFO tells; 0 where there are none.
-    package let keys: (first: Int, last: Int, step: Int)
+    private let signedKeys: (first: Int8, last: Int8, step: Int8)
     /// One line for COMMAND DOCS.
-    package let summary: String
+    package let summary: StaticString
 
     private init(
         _ name: Name,
-        _ arity: Int,
+        _ arity: Int8,
         writes isWrite: Bool = false,
-        keys: (Int, Int, Int) = (0, 0, 0),
-        _ summary: String
+        keys: (Int8, Int8, Int8) = (0, 0, 0),
+        _ summary: StaticString
     ) {
         self.name = name
-        self.arity = arity
+        self.signedArity = arity
         self.isWrite = isWrite
-        self.keys = keys
+        self.signedKeys = keys
         self.summary = summary
+    }
+
+    /// How many arguments, the name among them; negative: at least so many (as Redis counts).
+    package var arity: Int { Int(signedArity) }
+
+    /// First and last key among the arguments and the step between them, as COMMAND INFO tells; 0 where there are none.
+    package var keys: (first: Int, last: Int, step: Int) {
+        (Int(signedKeys.first), Int(signedKeys.last), Int(signedKeys.step))
     }
 
     package func accepts(argumentCount: Int) -> Bool {
@@ -102,23 +110,41 @@ package final class Verb: Sendable {
         return table.find(packed)
     }
 
-    /// A name of at most 16 bytes in lower case, as two words; none of them is zero, which fills the rest.
+    /// A name of at most 16 bytes in lower case, as two words that zeros fill up.
     private struct Packed: Equatable {
-        var low: UInt64 = 0
+        var low: UInt64
         var high: UInt64 = 0
+        /// Tells a zero in the name from those that fill up.
+        var byteCount: Int
 
         init?(_ name: Bytes) {
-            guard name.count <= 16 else { return nil }
-            for (index, byte) in name.enumerated() {
-                guard byte != 0 else { return nil }
-                let isUpper = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
-                let lower = UInt64(isUpper ? byte + 32 : byte)
-                if index < 8 {
-                    low |= lower << (index * 8)
-                } else {
-                    high |= lower << (index * 8 - 64)
-                }
+            guard let base = name.baseAddress, name.count > 0, name.count <= 16 else { return nil }
+            byteCount = name.count
+            low = Packed.lowerCase(Packed.word(base, min(byteCount, 8)))
+            if byteCount > 8 { high = Packed.lowerCase(Packed.word(base + 8, byteCount - 8)) }
+        }
+
+        /// The first `count` bytes, 1 to 8, read in two pieces that may overlap.
+        private static func word(_ base: UnsafeRawPointer, _ count: Int) -> UInt64 {
+            let rest = UInt64(count * 8)
+            if count >= 4 {
+                let start = base.loadUnaligned(as: UInt32.self)
+                let end = (base + (count - 4)).loadUnaligned(as: UInt32.self)
+                return UInt64(start) | UInt64(end) << (rest - 32)
             }
+            let end = UInt64((base + (count - 1)).load(as: UInt8.self)) << (rest - 8)
+            return count == 1 ? end : UInt64(base.loadUnaligned(as: UInt16.self)) | end
+        }
+
+        /// Adds 0x20 to each byte from A to Z, all eight at a time.
+        private static func lowerCase(_ word: UInt64) -> UInt64 {
+            let ones: UInt64 = 0x0101_0101_0101_0101
+            let highest = 0x80 * ones
+            let low = word & ~highest
+            // The highest bit of a byte tells: from A on, beyond Z.
+            let isFromA = low + (0x80 - UInt64(UInt8(ascii: "A"))) * ones
+            let isBeyondZ = low + (0x7F - UInt64(UInt8(ascii: "Z"))) * ones
+            return word | (isFromA & ~isBeyondZ & ~word & highest) >> 2
         }
 
         var place: Int {
