@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -84,6 +85,11 @@ void clinux_wait(sem_t *semaphore, int64_t nanoseconds) {
     int64_t end = clinux_monotonic_nanoseconds() + nanoseconds;
     struct timespec time = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
     while (sem_clockwait(semaphore, CLOCK_MONOTONIC, &time) != 0 && errno == EINTR) {}
+}
+
+void clinux_schedule_as_batch(void) {
+    struct sched_param none = {0};
+    sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
 void clinux_name_thread(const char *name) { prctl(PR_SET_NAME, name); }

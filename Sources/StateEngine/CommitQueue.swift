@@ -117,6 +117,9 @@ final class CommitQueue: Sendable {
     // MARK: The commit thread
 
     private func run() {
+        // When a sync ends, who answers readers goes on first: with 20 % SETs from 50 clients on 2 cores, the reads' p99
+        // was 220 µs where this thread interrupted it, 130 µs where it does not, and a sixth more requests were served.
+        clinux_schedule_as_batch()
         var pace = Pace()
         while let batch = take(pace) {
             let start = clinux_monotonic_nanoseconds()

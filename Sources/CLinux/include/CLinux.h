@@ -51,6 +51,9 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer);
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);
 
+/// The calling thread no longer interrupts others when it wakes up (SCHED_BATCH, sched(7)); it needs no privilege.
+void clinux_schedule_as_batch(void);
+
 /// sem_clockwait on CLOCK_MONOTONIC, for at most so long.
 void clinux_wait(sem_t *semaphore, int64_t nanoseconds);
 
