@@ -68,7 +68,8 @@ extension Server {
     ///   - hasEnded: Whether behind it stands the end of the stream.
     func receive(_ connection: Connection, hasEnded: Bool) {
         guard connection.pause == nil, !connection.isEnding else { return }
-        let isDrained = connection.input.isEmpty ? receiveFresh(connection) : receiveMore(connection)
+        let isDrained =
+            connection.input.isEmpty ? receiveFresh(connection) : receiveMore(connection)
         guard hasEnded || !isDrained else { return }
         guard connection.pause == nil, !connection.isEnding, !connection.isClosed else { return }
         // There is more, of which no event will tell by itself: epoll looks again.
