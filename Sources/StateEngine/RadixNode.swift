@@ -12,6 +12,9 @@ struct RadixReference: Equatable {
 
     var isNone: Bool { bits == 0 }
 
+    /// Where the record or the node lies.
+    var address: UnsafeRawPointer? { UnsafeRawPointer(bitPattern: bits & ~1) }
+
     /// The record, where this is a leaf.
     var leaf: Record? {
         guard bits & 1 == 1, let address = UnsafeMutableRawPointer(bitPattern: bits ^ 1) else {
