@@ -82,6 +82,11 @@ let package = Package(
             path: "Tests/StateTestSupport",
             swiftSettings: strict
         ),
+        .target(
+            name: "StateLinearizability",
+            path: "Tests/StateLinearizability",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "StateEngineTests",
             dependencies: ["StateEngine", "StateTestSupport"],
@@ -105,6 +110,13 @@ let package = Package(
         .testTarget(
             name: "StateClientTests",
             dependencies: ["StateClient", "StateWire", "StateTestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "StateConsistencyTests",
+            dependencies: [
+                "StateEngine", "StateWire", "StateLinearizability", "StateTestSupport",
+            ],
             swiftSettings: strict
         ),
         .testTarget(
