@@ -88,12 +88,6 @@ struct ConcurrentRun {
         progress.update { $0.generation += 1 }
     }
 
-    /// So that the kill cuts a commit anywhere, and not always where an answer has just gone.
-    private func spin(microseconds: Int64) {
-        let end = now() + microseconds * 1_000
-        while now() < end { sched_yield() }
-    }
-
     /// Reads every key when everybody has stopped.
     private func lastLook() throws -> [Operation] {
         let session = try Session(socketPath)
@@ -213,4 +207,10 @@ func now() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+}
+
+/// Passes a moment that no answer marks, so that a kill cuts a commit anywhere and not always where one has ended.
+func spin(microseconds: Int64) {
+    let end = now() + microseconds * 1_000
+    while now() < end { sched_yield() }
 }
