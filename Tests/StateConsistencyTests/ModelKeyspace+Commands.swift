@@ -89,7 +89,9 @@ extension ModelKeyspace {
     }
 
     private mutating func add(_ key: String, _ number: Int64) throws(StateError) -> Reply {
-        guard let old = Int64(entries[key]?.value ?? "0") else {
+        let text = entries[key]?.value ?? "0"
+        // As in Redis, "07" is no number.
+        guard let old = Int64(text), String(old) == text else {
             throw StateError(.err, "value is not an integer or out of range")
         }
         let (sum, overflows) = old.addingReportingOverflow(number)
