@@ -98,6 +98,13 @@ struct CheckerTests {
                 at(0, 9, .delete, .deleted(true)), at(0, 9, .get, .value(nil)),
             ]
         ),
+        Case(
+            "a lost delete behind a write of the same client, before a read that would rule it out",
+            [
+                at(1, 6, client: 1, .set("a"), .done), at(3, 4, client: 1, .delete, .unknown),
+                at(6, 9, client: 2, .get, .value(nil)), at(7, 11, client: 2, .get, .value(nil)),
+            ]
+        ),
     ]
 
     @Test(arguments: good)

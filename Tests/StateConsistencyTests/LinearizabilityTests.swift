@@ -79,7 +79,13 @@ import Testing
         plan.requestCount = Int.random(in: 20...100, using: &random)
         plan.killCount = Int.random(in: 0...2, using: &random)
         plan.killsAtEnd = random.chance(50)
-        return try ConcurrentRun(plan, seed: seed, keyPrefix: "h\(index)", daemon).run(daemon)
+        do {
+            return try ConcurrentRun(plan, seed: seed, keyPrefix: "h\(index)", daemon).run(daemon)
+        } catch {
+            throw SystemFailure(
+                "STATED_TEST_SEED=\(seed): \(error); the daemon wrote: \(daemon.log)"
+            )
+        }
     }
 
     private func faults(in history: [Operation], _ totals: inout Totals) -> [String] {

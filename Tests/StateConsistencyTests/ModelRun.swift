@@ -43,7 +43,18 @@ final class ModelRun {
     }
 
     /// One command, one scan, or one end of the daemon.
+    ///
+    /// - Throws: ``SystemFailure``, naming the seed and how many commands it took.
     func step() throws {
+        do {
+            try nextStep()
+        } catch {
+            let place = "STATED_TEST_SEED=\(seed), command \(totals.commands)"
+            throw SystemFailure("\(place): \(error)")
+        }
+    }
+
+    private func nextStep() throws {
         let session = sessions[Int.random(in: 0..<sessions.count, using: &traffic.random)]
         switch Int.random(in: 0..<100, using: &traffic.random) {
         case ..<93: try perform(traffic.next(model), session)
@@ -53,18 +64,16 @@ final class ModelRun {
         }
     }
 
-    private func failure(_ what: String) -> SystemFailure {
-        SystemFailure("STATED_TEST_SEED=\(seed), command \(totals.commands): \(what)")
-    }
-
     // MARK: Commands
 
     private func perform(_ command: ModelCommand, _ session: Session) throws {
         totals.commands += 1
-        guard session.send(command.requests) else { throw failure("'\(command)' was not taken") }
+        guard session.send(command.requests) else {
+            throw SystemFailure("'\(command)' was not taken")
+        }
         for expected in model.answers(to: command) {
             guard let reply = try session.next() else {
-                throw failure("the connection was lost at '\(command)'")
+                throw SystemFailure("the connection was lost at '\(command)'")
             }
             try compare(reply, expected, command)
         }
@@ -74,7 +83,7 @@ final class ModelRun {
         var told = reply.flattened
         if case .stateGet(let key) = command { told = try withoutOrigin(reply, key) }
         guard told == expected else {
-            throw failure("'\(command)': told \(told.shown), expected \(expected.shown)")
+            throw SystemFailure("'\(command)': told \(told.shown), expected \(expected.shown)")
         }
     }
 
@@ -89,7 +98,7 @@ final class ModelRun {
             writer: reply["by"]?.textValue
         )
         if let before = origins[key], before.revision == revision, before != origin {
-            throw failure("'\(key)' was by \(before) and is by \(origin)")
+            throw SystemFailure("'\(key)' was by \(before) and is by \(origin)")
         }
         origins[key] = origin
         let kept = pairs.filter { $0.key.textValue != "time" && $0.key.textValue != "by" }
@@ -109,14 +118,14 @@ final class ModelRun {
             let reply = try session.ask(words.map { Array($0.utf8) })
             guard let parts = reply.elements, parts.count == 2, let next = parts[0].textValue,
                 let keys = parts[1].elements
-            else { throw failure("\(words) was answered with \(reply.shown)") }
+            else { throw SystemFailure("\(words) was answered with \(reply.shown)") }
             found += keys
             cursor = next
             session = sessions[Int.random(in: 0..<sessions.count, using: &traffic.random)]
         } while cursor != "0"
         let expected = model.keys(redisGlob: glob ?? "*").map(Reply.text)
         guard found == expected else {
-            throw failure("SCAN of \(glob ?? "everything") told \(Reply.array(found).shown)")
+            throw SystemFailure("SCAN of \(glob ?? "everything") told \(Reply.array(found).shown)")
         }
     }
 
@@ -142,7 +151,9 @@ final class ModelRun {
         // One write each: what the daemon reads at once it also commits at once.
         let isSent = commands.allSatisfy { session.send($0.requests) }
         var replies = try (0..<awaited).compactMap { _ in try session.next() }
-        guard isSent, replies.count == awaited else { throw failure("a living daemon hung up") }
+        guard isSent, replies.count == awaited else {
+            throw SystemFailure("a living daemon hung up")
+        }
         spin(microseconds: microseconds)
         if kills { daemon.kill() } else { try stop() }
         replies += try session.rest()
@@ -154,7 +165,7 @@ final class ModelRun {
 
     private func stop() throws {
         let code = try daemon.stop()
-        guard code == 0 else { throw failure("the daemon ended with exit code \(code)") }
+        guard code == 0 else { throw SystemFailure("the daemon ended with exit code \(code)") }
     }
 
     /// How many commands were wholly answered; all answers must be the expected ones, one for each.
@@ -170,7 +181,7 @@ final class ModelRun {
                 try compare(reply, expected, command)
             }
         }
-        guard rest.isEmpty else { throw failure("\(rest.count) answers too many") }
+        guard rest.isEmpty else { throw SystemFailure("\(rest.count) answers too many") }
         return commands.count
     }
 
@@ -183,10 +194,13 @@ final class ModelRun {
                 && revision <= states[states.count - 1].revision
         }
         guard let possible else {
-            throw failure(
-                "\(mayHaveMore ? "killed" : "stopped") after \(answered) of \(states.count - 1) "
-                    + "commands were answered; told revision \(revision) and \(entries), "
-                    + "expected \(states[answered...last].map { "\($0.revision) \($0.entries)" })"
+            let end = mayHaveMore ? "killed" : "stopped"
+            let differences = states[answered...last].map {
+                "expected revision \($0.revision): " + $0.differences(from: entries)
+            }
+            throw SystemFailure(
+                "\(end) after \(answered) of \(states.count - 1) commands were answered, "
+                    + "came back at revision \(revision)\n" + differences.joined(separator: "\n")
             )
         }
         if mayHaveMore { totals.kills += 1 } else { totals.stops += 1 }
@@ -203,7 +217,7 @@ final class ModelRun {
         let rows = try sessions[0].ask("STATE.LIST", "/").elements ?? []
         for row in rows {
             guard let key = row.elements?.first?.textValue else {
-                throw failure("STATE.LIST has \(row.shown)")
+                throw SystemFailure("STATE.LIST has \(row.shown)")
             }
             let reply = try sessions[0].ask("STATE.GET", key)
             guard let value = reply["value"], let text = value.textValue,
@@ -212,7 +226,7 @@ final class ModelRun {
                 let version = reply["version"]?.integerValue,
                 let owner = reply["owner"]?.integerValue,
                 row.elements == [.text(key), value, revision]
-            else { throw failure("STATE.LIST has \(row.shown), STATE.GET \(reply.shown)") }
+            else { throw SystemFailure("STATE.LIST has \(row.shown), STATE.GET \(reply.shown)") }
             _ = try withoutOrigin(reply, key)
             entries[key] = ModelKeyspace.Entry(
                 value: text,
@@ -224,21 +238,7 @@ final class ModelRun {
         }
         guard let revision = try sessions[0].ask("STATE.STATUS")["revision"]?.integerValue,
             try sessions[0].ask("DBSIZE") == .integer(Int64(entries.count))
-        else { throw failure("DBSIZE is not \(entries.count)") }
+        else { throw SystemFailure("DBSIZE is not \(entries.count)") }
         return (entries, revision)
-    }
-}
-
-extension Reply {
-    /// The answer as a line.
-    fileprivate var shown: String {
-        switch self {
-        case .null: "null"
-        case .integer(let number): String(number)
-        case .error(let error): error.description
-        case .array(let elements): "[\(elements.map(\.shown).joined(separator: ", "))]"
-        case .bulk, .simple: "'\(textValue ?? "")'"
-        default: String(describing: self)
-        }
     }
 }

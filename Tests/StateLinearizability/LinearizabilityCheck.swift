@@ -125,10 +125,11 @@ private struct LinearizationSearch {
                 let isRuledOut =
                     operation.ended < latestInvocation
                     || lastOfClient[operation.client].map { $0 > index } ?? false
-                guard !isRuledOut, !clientsThatWait.contains(operation.client) else { continue }
+                guard !isRuledOut else { continue }
+                // Also one that still waits for its client could be ruled out.
                 earliestOptionalEnd = min(earliestOptionalEnd, operation.ended)
                 clientsWithOptional.insert(operation.client)
-                found.append(index)
+                if !clientsThatWait.contains(operation.client) { found.append(index) }
                 continue
             }
             earliestEnd = min(earliestEnd, operation.ended)
