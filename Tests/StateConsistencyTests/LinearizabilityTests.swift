@@ -14,7 +14,7 @@ import Testing
             // A history of its own for each daemon's start would only measure that.
             if index % 50 == 49 { daemon = try Daemon() }
             let seed = Seed.base &+ UInt64(index)
-            let history = try record(seed, index, daemon)
+            let history = try record(seed, index, daemon, &totals)
             let faults = faults(in: history, &totals)
             guard faults.isEmpty else {
                 Issue.record("\(report(faults, seed))")
@@ -32,7 +32,7 @@ import Testing
         var refutedCount = 0
         for index in 0..<6 {
             let seed = Seed.base &+ UInt64(index)
-            let history = try record(seed, index, daemon)
+            let history = try record(seed, index, daemon, &totals)
             let faults = faults(in: history, &totals)
             try #require(faults.isEmpty, "\(report(faults, seed))")
             var random = SplitMix(seed: seed)
@@ -56,13 +56,14 @@ import Testing
 
     /// What was looked at.
     private struct Totals: CustomStringConvertible {
+        var kills = 0
         var operations = 0
         var lost = 0
         var configurations = 0
         var slowest = Duration.zero
 
         var description: String {
-            "\(operations) operations, \(lost) of them lost, \(configurations) configurations, "
+            "\(kills) kills, \(operations) operations, \(lost) of them lost, \(configurations) configurations, "
                 + "slowest check \(slowest)"
         }
     }
@@ -72,13 +73,19 @@ import Testing
             .joined(separator: "\n")
     }
 
-    private func record(_ seed: UInt64, _ index: Int, _ daemon: Daemon) throws -> [Operation] {
+    private func record(
+        _ seed: UInt64,
+        _ index: Int,
+        _ daemon: Daemon,
+        _ totals: inout Totals
+    ) throws -> [Operation] {
         var random = SplitMix(seed: seed)
         var plan = ConcurrentRun.Plan()
         plan.keyCount = Int.random(in: 3...5, using: &random)
         plan.requestCount = Int.random(in: 20...100, using: &random)
-        plan.killCount = Int.random(in: 0...2, using: &random)
+        plan.killCount = Int.random(in: 1...2, using: &random)
         plan.killsAtEnd = random.chance(50)
+        totals.kills += plan.killCount + (plan.killsAtEnd ? 1 : 0)
         do {
             return try ConcurrentRun(plan, seed: seed, keyPrefix: "h\(index)", daemon).run(daemon)
         } catch {
