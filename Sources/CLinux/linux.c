@@ -133,6 +133,11 @@ int64_t clinux_birth_time(int descriptor) {
     return status.stx_btime.tv_sec * 1000000000 + status.stx_btime.tv_nsec;
 }
 
+void clinux_unlock(int descriptor) {
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
 int clinux_lock(int descriptor) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(descriptor, F_OFD_SETLK, &lock);

@@ -31,6 +31,8 @@ final class OwnerLock {
     deinit {
         // The file stays: unlinking it would let a third process lock a file that a second one waits for.
         ftruncate(descriptor, 0)
+        // Closing is not enough: where another thread starts a process, the child has the open file until its exec.
+        clinux_unlock(descriptor)
         Glibc.close(descriptor)
     }
 

@@ -60,6 +60,28 @@ struct RefusalTests {
         backing.close()
     }
 
+    @Test func `a store that was closed has no owner, whoever is being started meanwhile`() throws {
+        let backing = store.backing()
+        _ = try backing.load { _ in }
+        // Between fork and exec a child has every descriptor of its parent, as a copy of it has.
+        let copies = names(in: "/proc/self/fd").compactMap(Int32.init)
+            .filter { path(of: $0) == store.directory + "/lock" }.map { dup($0) }
+        defer { for copy in copies { close(copy) } }
+        #expect(copies.count == 1)
+        backing.close()
+        _ = try store.contents()
+    }
+
+    /// The file of a descriptor.
+    private func path(of descriptor: Int32) -> String {
+        var path = [CChar](repeating: 0, count: 4_096)
+        let count = readlink("/proc/self/fd/\(descriptor)", &path, path.count)
+        return String(
+            decoding: path.prefix(max(0, count)).map { UInt8(bitPattern: $0) },
+            as: UTF8.self
+        )
+    }
+
     @Test func `one authority: a second owner is refused with the pid of the first`() throws {
         let first = store.backing()
         _ = try first.load { _ in }

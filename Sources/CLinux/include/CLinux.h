@@ -98,6 +98,9 @@ int clinux_open_place(const char *path);
 /// The magic number of the file system (statfs(2)) that a descriptor is on; -1 with errno.
 int64_t clinux_file_system_type(int descriptor);
 
+/// Gives up a lock that `clinux_lock` took, also where other descriptors of the same open file are left.
+void clinux_unlock(int descriptor);
+
 /// Takes an open-file-description lock on the whole file. 0 where it was taken, else -1 with errno.
 int clinux_lock(int descriptor);
 
