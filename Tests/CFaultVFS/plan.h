@@ -90,7 +90,7 @@ int64_t file_size(const struct file *file);
 int file_remember(struct file *file, int64_t start, int64_t end, bool rewrites);
 /// Everything is on disk, but for the doomed sectors.
 void file_was_synced(struct file *file);
-/// A sync failed: what it was for is doomed, and where `reverts` is set, partly gone.
+/// A sync failed: what it was for is doomed; where `reverts` is set, it is decided at once what of it is left.
 void file_was_not_synced(struct file *file, bool reverts, uint64_t *random);
 void file_forget(struct file *file);
 /// Writes what would be left of it to `directory`. Returns whether that worked.

@@ -91,17 +91,27 @@ void file_was_synced(struct file *file) {
     }
 }
 
+/// Decides of a sector whether it reached the disk; what is read from now on is what is there.
+static void decide(struct file *file, int64_t number, int64_t size, uint64_t *random) {
+    struct sector *sector = file->sectors[number];
+    int64_t rest = size - number * SECTOR;
+    if (next_random(random) % 2 && rest > 0 && file->handles != NULL) {
+        sqlite3_file *open = below(file->handles);
+        open->pMethods->xWrite(open, sector->bytes, rest < SECTOR ? (int)rest : SECTOR, number * SECTOR);
+    }
+    free(sector);
+    file->sectors[number] = NULL;
+}
+
 void file_was_not_synced(struct file *file, bool reverts, uint64_t *random) {
     int64_t size = file_size(file);
     for (int64_t number = 0; number < file->sector_count; number++) {
-        struct sector *sector = file->sectors[number];
-        if (sector == NULL) continue;
-        sector->is_doomed = true;
-        if (!reverts || file->handles == NULL || next_random(random) % 2) continue;
-        int64_t rest = size - number * SECTOR;
-        if (rest <= 0) continue;
-        sqlite3_file *open = below(file->handles);
-        open->pMethods->xWrite(open, sector->bytes, rest < SECTOR ? (int)rest : SECTOR, number * SECTOR);
+        if (file->sectors[number] == NULL) continue;
+        if (reverts) {
+            decide(file, number, size, random);
+        } else {
+            file->sectors[number]->is_doomed = true;
+        }
     }
 }
 

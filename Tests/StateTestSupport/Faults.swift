@@ -42,7 +42,7 @@ package final class Faults: @unchecked Sendable {
         package static let lasting = Manner(rawValue: Int(FAULTS_LASTS))
         /// Half of the write is done.
         package static let short = Manner(rawValue: Int(FAULTS_IS_SHORT))
-        /// Some of what was to be synced is gone at once, as after the kernel dropped it.
+        /// Some of what was to be synced is gone, at once, and the rest is on disk.
         package static let reverting = Manner(rawValue: Int(FAULTS_REVERTS))
     }
 
@@ -70,7 +70,12 @@ package final class Faults: @unchecked Sendable {
 
     /// Makes the `number`th such operation from now fail, the next one being 1.
     ///
-    /// - Parameter error: EIO or ENOSPC.
+    /// - Parameters:
+    ///   - operation: What fails; there is one fault for each, and the last one that was asked for counts.
+    ///   - number: Counts those on `files` only.
+    ///   - files: Where it fails.
+    ///   - error: EIO or ENOSPC.
+    ///   - manner: What else there is to it.
     package func fail(
         _ operation: Operation,
         number: Int64 = 1,

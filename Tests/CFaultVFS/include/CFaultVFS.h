@@ -40,7 +40,8 @@ enum {
     FAULTS_LASTS = 1,
     /// Half of the write is done.
     FAULTS_IS_SHORT = 2,
-    /// Any of the sectors that were to be synced are at once as they were before: the kernel dropped them.
+    /// Any of the sectors that were to be synced are as they were before, at once, and the others are on disk: the kernel
+    /// dropped them, and nobody reads its cache any more.
     FAULTS_REVERTS = 4,
 };
 
