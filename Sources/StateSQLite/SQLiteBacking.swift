@@ -16,8 +16,13 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     let location: StoreLocation
     let logLimits: LogLimits
 
-    /// The commit thread's.
+    /// The commit thread's; nil before the load, after the close, and where the store could not be opened again.
     var open: OpenStore?
+    /// Held from load to close, also while the store is opened anew.
+    var lock: OwnerLock?
+
+    /// The rows that were told when the store was last open.
+    var toldRowCount: Int64 = 0
 
     let storageStatus = Mutex(StorageStatus())
 
@@ -46,7 +51,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ///
     /// - Throws: ``StateError`` with ``StateError/Code/noSpace`` where the disk or the log is full, or
     ///   ``StateError/Code/readOnly``. Nothing was committed, unless the message begins with `outcome unknown`: then every
-    ///   later commit is refused.
+    ///   later commit is refused until ``reopen(after:_:)``.
     /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 else { return }
@@ -82,6 +87,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.
     public func close() {
+        lock = nil
         guard let closing = open else { return }
         open = nil
         let status = closing.finish()
