@@ -5,7 +5,8 @@ import Synchronization
 /// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
 ///
 /// ``load(_:)`` is first and once, everything after it is the commit thread's, one call at a time; only ``status`` may be
-/// asked for from anywhere. That, and the lock around the status, is the proof of `@unchecked Sendable`.
+/// asked for from anywhere. That, the lock around the status, and that ``onCheckpoint`` is not changed after the load are the
+/// proof of `@unchecked Sendable`.
 ///
 /// A store that is dropped without ``close()`` is as it would be after a crash: everything committed is there.
 public final class SQLiteBacking: Backing, @unchecked Sendable {
@@ -23,6 +24,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// The rows that were told when the store was last open.
     var toldRowCount: Int64 = 0
+
+    /// Called on the commit thread when a checkpoint fails where the one before did not, and with nil when one succeeds again;
+    /// set before the load.
+    package var onCheckpoint: @Sendable (_ failure: String?) -> Void = { _ in }
 
     let storageStatus = Mutex(StorageStatus())
 
@@ -82,7 +87,13 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         guard let open else { return }
         if open.log.isCheckpointDue { open.log.checkpoint() }
         let status = open.log.status
-        storageStatus.withLock { $0 = status }
+        let known = storageStatus.withLock { known in
+            defer { known = status }
+            return known.checkpointFailure
+        }
+        if (status.checkpointFailure == nil) != (known == nil) {
+            onCheckpoint(status.checkpointFailure)
+        }
     }
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.

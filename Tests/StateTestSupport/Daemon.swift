@@ -20,13 +20,15 @@ package final class Daemon {
 
     /// Starts a daemon, with arguments beside `--socket` and `--data`, and waits until it takes connections.
     ///
+    /// - Parameter directory: Where its socket, its data and its log are to be.
     /// - Throws: ``SystemFailure`` with what it wrote, where it ends or does not serve in time.
     package init(
         _ arguments: String...,
+        directory: TemporaryDirectory? = nil,
         environment: [String: String] = [:],
         within timeout: Duration = .seconds(20)
     ) throws {
-        directory = try TemporaryDirectory()
+        self.directory = try directory ?? TemporaryDirectory()
         self.arguments = arguments
         self.environment = environment
         try start(within: timeout)
