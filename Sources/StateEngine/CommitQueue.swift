@@ -42,7 +42,11 @@ final class CommitQueue: Sendable {
     private let waits = Atomic(false)
     private let thread: WorkerThread
 
-    /// - Parameter revision: What the store was loaded at.
+    /// Makes a queue whose thread is not started yet.
+    ///
+    /// - Parameters:
+    ///   - backing: Where commits go; it is loaded.
+    ///   - revision: What it was loaded at.
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
         loadedRevision = revision

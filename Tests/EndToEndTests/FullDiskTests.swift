@@ -26,6 +26,7 @@ import Testing
         let error = try kept.fill(client)
         #expect(error.code == .noSpace, "\(error)")
         #expect(error.message.contains(daemon.dataPath))
+        #expect(kept.count > 100)
         #expect(try kept.faults(client) == [])
         #expect(try kept.fill(client).code == .noSpace)
 
@@ -47,6 +48,8 @@ import Testing
 private struct Kept {
     private var values: [Key: [UInt8]] = [:]
     private var random: SplitMix
+
+    var count: Int { values.count }
 
     init(seed: UInt64) { random = SplitMix(seed: seed) }
 
