@@ -62,10 +62,12 @@ import Testing
         faults.fail(operation, number: number, with: error)
         let before = try files()
         do {
-            let keyspace = try LocalKeyspace(backing: SQLiteBacking(directory: data))
+            let keyspace = try StoredHistory.whenUnlocked {
+                try LocalKeyspace(backing: SQLiteBacking(directory: data))
+            }
             #expect(keyspace.keyCount == values.count)
             keyspace.close()
-        } catch {
+        } catch let error as StateError {
             #expect(error.code == .storage || error.code == .noSpace, "\(error)")
             #expect(error.message.contains("\(data)/stated.db"))
             let hasFailedEarly = operation == .open && !before.isEmpty

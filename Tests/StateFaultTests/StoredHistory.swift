@@ -1,3 +1,4 @@
+import Glibc
 import StateEngine
 import StateSQLite
 import StateTestSupport
@@ -19,7 +20,10 @@ struct StoredHistory {
     init(_ directory: String) throws {
         let backing = SQLiteBacking(directory: directory)
         var rows: [Row] = []
-        loaded = try backing.load { rows.append(Row($0)) }
+        loaded = try StoredHistory.whenUnlocked {
+            rows = []
+            return try backing.load { rows.append(Row($0)) }
+        }
         self.rows = rows
         backing.close()
     }
@@ -33,9 +37,26 @@ struct StoredHistory {
         return values
     }
 
+    /// Tries again while the store has an owner, for 10 seconds at most.
+    ///
+    /// A test that starts a process at the same moment hands it the descriptors of all, until it becomes another program.
+    static func whenUnlocked<R>(_ body: () throws -> R) throws -> R {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while true {
+            do {
+                return try body()
+            } catch let error as StateError {
+                guard error.code == .locked, ContinuousClock.now < deadline else { throw error }
+                sched_yield()
+            }
+        }
+    }
+
     /// The values that a keyspace serves from a data directory.
     static func served(from directory: String) throws -> [String: String] {
-        let keyspace = try LocalKeyspace(backing: SQLiteBacking(directory: directory))
+        let keyspace = try whenUnlocked {
+            try LocalKeyspace(backing: SQLiteBacking(directory: directory))
+        }
         defer { keyspace.close() }
         let faults = keyspace.withCore { $0.checkInvariants(retainedCauseCount: 0) }
         guard faults.isEmpty else { throw SystemFailure("\(directory): \(faults)") }
