@@ -11,12 +11,20 @@ final class Load: Sendable {
     private let socketPath: String
     private let told = Observed<[Told]>([])
     private let problems = Observed<[String]>([])
+    /// Whether syncs fail now and then, so that writes may be refused.
+    private let hasFailures: Bool
     private let isOver: @Sendable () -> Bool
 
     /// Prepares for clients that go on until `isOver`.
-    init(_ socketPath: String, on faults: Faults, until isOver: @escaping @Sendable () -> Bool) {
+    init(
+        _ socketPath: String,
+        on faults: Faults,
+        failing hasFailures: Bool,
+        until isOver: @escaping @Sendable () -> Bool
+    ) {
         self.socketPath = socketPath
         self.faults = faults
+        self.hasFailures = hasFailures
         self.isOver = isOver
     }
 
@@ -34,9 +42,27 @@ final class Load: Sendable {
             start("writer") { try self.write(as: number, seed: seed) }
         }
         for thread in writing { thread.join() }
-        // The watcher ends with this one.
-        _ = try Peer(socketPath).ask("SET end end")
+        faults.heal()
+        try endWatching()
         watching.join()
+    }
+
+    /// The watcher ends with the commit of this key; the store may not be open again yet.
+    private func endWatching() throws {
+        let peer = try Peer(socketPath)
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try peer.ask("SET end end") != .simple("OK") {
+            guard ContinuousClock.now < deadline else {
+                throw SystemFailure("writes are not taken again within 10 s")
+            }
+        }
+    }
+
+    /// One of the next syncs fails, if none is about to.
+    private func failSoon(after failedCount: inout Int64, _ random: inout SplitMix) {
+        guard hasFailures, faults.failedCount >= failedCount else { return }
+        failedCount = faults.failedCount + 1
+        faults.fail(.sync, number: Int64.random(in: 1...30, using: &random), .reverting)
     }
 
     private func start(
@@ -80,11 +106,14 @@ final class Load: Sendable {
     private func write(as number: Int, seed: UInt64) throws {
         var writer = Writer(number: number, random: SplitMix(seed: seed &* 31 &+ UInt64(number)))
         let peer = try Peer(socketPath)
+        var failedCount: Int64 = 0
         while !isOver() {
+            if number == 0 { failSoon(after: &failedCount, &writer.random) }
             let requests = writer.nextRequests()
             try peer.send(requests.flatMap(\.commands).map(Peer.words))
             for request in requests {
                 let replies = try peer.next(request.commands.count)
+                if hasFailures, let last = replies.last, last.isRefusal { continue }
                 guard let told = request.told(by: replies) else {
                     throw SystemFailure("\(request.commands): \(replies.map(\.shown))")
                 }
@@ -97,6 +126,17 @@ final class Load: Sendable {
         let place = faults.place
         let one = Told(place: place, revision: revision, changes: changes, isWhole: isWhole)
         told.update { $0.append(one) }
+    }
+}
+
+extension Reply {
+    /// Whether this is what a commit is answered with that failed, and what comes before the store is open again.
+    fileprivate var isRefusal: Bool {
+        if case .error(let error) = self {
+            [.readOnly, .executionAborted].contains(error.code)
+        } else {
+            false
+        }
     }
 }
 

@@ -15,11 +15,14 @@ struct PowerCutRun {
     let cuts: [Cut]
     let told: [Told]
     let problems: [String]
+    /// Syncs that failed.
+    let failedCount: Int64
     /// What the store holds in the end, which is all that ever was in it.
     let history: StoredHistory
     private let directory: TemporaryDirectory
 
-    init(seed: UInt64, cutCount: Int) throws {
+    /// Runs until so many cuts were taken; syncs fail now and then where `hasFailures` is set.
+    init(seed: UInt64, cutCount: Int, failing hasFailures: Bool) throws {
         self.seed = seed
         let directory = try TemporaryDirectory()
         self.directory = directory
@@ -42,7 +45,7 @@ struct PowerCutRun {
         for _ in 1..<cutCount { try cut(after: Int64.random(in: 1...160, using: &random)) }
 
         let deadline = ContinuousClock.now + .seconds(60)
-        let load = Load(server.socketPath, on: faults) {
+        let load = Load(server.socketPath, on: faults, failing: hasFailures) {
             faults.cutCount == Int64(cutCount - 1) || ContinuousClock.now > deadline
         }
         try load.run(writerCount: 8, seed: seed)
@@ -50,6 +53,7 @@ struct PowerCutRun {
         place = faults.place
         try cut(after: Int64.random(in: 1...8, using: &random))
         server.stop()
+        failedCount = faults.failedCount
         guard faults.cutCount == Int64(cutCount) else {
             throw SystemFailure("\(faults.cutCount) of \(cutCount) power cuts were taken")
         }
