@@ -12,12 +12,12 @@ mutants=(
     "atomic: what a failed commit did stays in memory"
     "Sources/StateEngine/KeyspaceCore+Settling.swift"
     's/for record in batch.changes.reversed() { undo(record) }//'
-    "STATED_DISK_TURNS=20" "a full disk undoes"
+    "STATED_DISK_TURNS=2" "a full disk undoes"
 
     "checkpoint-ignored"
     "never silent about storage: a checkpoint that failed is taken for done"
     "Sources/StateSQLite/WriteAheadLog.swift"
-    's/let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)/let (_, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE); let code = SQLITE_OK/'
+    's/let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)/let (failure, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE); let code = min(failure, SQLITE_OK)/'
     "STATED_DISK_TURNS=8" "a checkpoint that fails is named"
 
     "no-checksum"
@@ -39,16 +39,16 @@ mutants=(
     "STATED_LINEAR_HISTORIES=20" "[Ll]inear"
 )
 
-# run_mutants [NAME]: each in a copy of the source that is built once; the original stays as it is.
+# run_mutants [NAMES]: each in a copy of the source that is built once; the original stays as it is.
 run_mutants() {
     local index caught=0 count=0
     make_copy
     for ((index = 0; index < ${#mutants[@]}; index += 6)); do
-        [[ -z $1 || $1 == "${mutants[index]}" ]] || continue
+        [[ -z $1 || " $1 " == *" ${mutants[index]} "* ]] || continue
         ((count += 1))
         if run_mutant "${mutants[@]:index:6}"; then ((caught += 1)); fi
     done
-    ((count)) || fail "there is no mutant '$1'"
+    ((count)) || fail "there is no mutant called$1"
     printf '%d of %d mutants were caught\n' "$caught" "$count"
     ((caught == count))
 }

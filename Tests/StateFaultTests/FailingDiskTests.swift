@@ -4,7 +4,7 @@ import StateSQLite
 import StateTestSupport
 import Testing
 
-/// Each operation of a run of 200 commits in turn fails, once.
+/// Each operation of a run of 200 commits and more in turn fails, once.
 @Suite(.serialized) struct FailingDiskTests {
     /// An operation of the run, and how it fails.
     struct Turn: CustomTestStringConvertible, Sendable {
@@ -40,13 +40,14 @@ import Testing
         }
     }
 
-    private static let commitCount = 200
+    /// Each sends two transactions, which share a commit or do not.
+    private static let stepCount = 200
 
     /// What the run does where nothing fails.
     private static let operationCounts = Result { () throws -> [Faults.Operation: Int64] in
         var disk = try FailingDisk()
         let start = counts(on: disk.faults)
-        while disk.stepCount * 2 < commitCount { try disk.step() }
+        while disk.stepCount < stepCount { try disk.step() }
         let end = counts(on: disk.faults)
         try disk.finish()
         guard disk.findings.isEmpty else { throw SystemFailure("\(disk.findings)") }
@@ -63,7 +64,7 @@ import Testing
         var disk = try FailingDisk()
         disk.faults.fail(turn.operation, number: turn.number, with: turn.error, turn.manner)
         // How many commits share a sync is another number each time.
-        while disk.stepCount * 2 < Self.commitCount
+        while disk.stepCount < Self.stepCount
             || (disk.faults.failedCount == 0 && disk.stepCount < 1_000)
         {
             try disk.step()
