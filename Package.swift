@@ -76,9 +76,12 @@ let package = Package(
             swiftSettings: strict,
             linkerSettings: standalone
         ),
+        .target(name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/CFaultVFS"),
         .target(
             name: "StateTestSupport",
-            dependencies: ["StateEngine", "StateClient", "CLinux"],
+            dependencies: [
+                "StateEngine", "StateWire", "StateServer", "StateClient", "CLinux", "CFaultVFS",
+            ],
             path: "Tests/StateTestSupport",
             swiftSettings: strict
         ),
@@ -110,6 +113,14 @@ let package = Package(
         .testTarget(
             name: "StateClientTests",
             dependencies: ["StateClient", "StateWire", "StateTestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "StateFaultTests",
+            dependencies: [
+                "StateServer", "StateSQLite", "StateEngine", "StateWire", "CSQLite",
+                "StateTestSupport",
+            ],
             swiftSettings: strict
         ),
         .testTarget(

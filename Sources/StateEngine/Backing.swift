@@ -18,6 +18,18 @@ public protocol Backing: AnyObject, Sendable {
     ///   where the outcome is unknown.
     func commit(_ batch: borrowing CommitBatch) throws
 
+    /// Opens the store anew, after a commit whose outcome is unknown, from what storage really holds.
+    ///
+    /// - Parameters:
+    ///   - revision: The last one that `commit` said was durable; the store must hold everything up to it.
+    ///   - receive: Called for each change beyond it, in order of revision and ordinal; the bytes in it are borrowed. They
+    ///     are durable, and are told as the commits that they are.
+    /// - Throws: ``StateError``, where it cannot be opened or has lost what was durable; may be called again.
+    func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws
+
     /// What has to be done now and then, after the replies to a commit have gone: checkpoints.
     func maintain()
 

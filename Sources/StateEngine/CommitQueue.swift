@@ -4,12 +4,19 @@ import Synchronization
 
 /// The commit thread: takes everything that queued up while the last commit ran, and commits it as one (group commit).
 ///
-/// After a commit that failed nothing more is taken until ``resume()``: what is queued was computed on it.
+/// After a commit that failed nothing more is taken until ``resume()``: what is queued was computed on it. After one whose
+/// outcome is unknown the store is opened anew first, however often that has to be tried.
 final class CommitQueue: Sendable {
-    /// A batch that storage has answered.
-    struct Finished {
-        let batch: CommitBatch
-        let error: StateError?
+    /// What storage has answered.
+    enum Finished {
+        /// The batch is durable.
+        case committed(CommitBatch)
+        /// It is not, or nobody knows.
+        case failed(CommitBatch, StateError)
+        /// The store is open again; it holds these commits beyond what was told.
+        case reopened([AdoptedChange])
+        /// It could not be opened; it is tried again.
+        case unopened(StateError)
     }
 
     private struct State {
@@ -26,6 +33,7 @@ final class CommitQueue: Sendable {
     }
 
     private let backing: any Backing
+    private let loadedRevision: Int64
     private let state = Mutex(State())
     private let parking = Semaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
@@ -34,8 +42,14 @@ final class CommitQueue: Sendable {
     private let waits = Atomic(false)
     private let thread: WorkerThread
 
-    init(backing: any Backing) {
+    /// Makes a queue whose thread is not started yet.
+    ///
+    /// - Parameters:
+    ///   - backing: Where commits go; it is loaded.
+    ///   - revision: What it was loaded at.
+    init(backing: any Backing, revision: Int64) {
         self.backing = backing
+        loadedRevision = revision
         thread = WorkerThread(name: "commit")
     }
 
@@ -121,6 +135,7 @@ final class CommitQueue: Sendable {
         // was 220 µs where this thread interrupted it, 130 µs where it does not, and a sixth more requests were served.
         clinux_schedule_as_batch()
         var pace = Pace()
+        var told = loadedRevision
         while let batch = take(pace) {
             let start = clinux_monotonic_nanoseconds()
             var failure: StateError?
@@ -129,21 +144,69 @@ final class CommitQueue: Sendable {
             } catch let error as StateError {
                 failure = error
             } catch {
-                failure = StateError(.readOnly, "outcome unknown: \(error)")
+                failure = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
             }
             let count = batch.transactionCount
-            let finished = Finished(batch: batch, error: failure)
-            let (notify, waiting) = state.withLock { state in
-                state.finished.append(finished)
-                state.isHalted = finished.error != nil
-                return (state.notify, state.queued?.transactionCount ?? 0)
-            }
+            let last = batch.lastRevision
             // Order matters: the replies go before the checkpoint.
-            notify()
+            let waiting = answer(failure.map { .failed(batch, $0) } ?? .committed(batch))
+            if let failure {
+                if failure.isOutcomeUnknown { reopen(after: told) } else { backing.maintain() }
+                continue
+            }
+            told = last
             let end = clinux_monotonic_nanoseconds()
             pace = Pace(after: count, waiting: waiting, took: end - start, at: end)
             backing.maintain()
             if pace.expectedCount == 1 { awaitNext() }
+        }
+    }
+
+    /// Hands an answer to whoever settles.
+    ///
+    /// - Returns: How many transactions wait for the next commit.
+    private func answer(_ finished: Finished) -> Int {
+        let (notify, waiting) = state.withLock { state in
+            state.finished.append(finished)
+            if case .failed = finished { state.isHalted = true }
+            return (state.notify, state.queued?.transactionCount ?? 0)
+        }
+        notify()
+        return waiting
+    }
+
+    /// Opens the store anew, after 0.1 s, 0.2 s and so on up to 10 s where it cannot be, until it is or the end has come.
+    private func reopen(after revision: Int64) {
+        var pause: Int64 = 100_000_000
+        while true {
+            var adopted: [AdoptedChange] = []
+            do {
+                try backing.reopen(after: revision) { adopted.append(AdoptedChange($0)) }
+                _ = answer(.reopened(adopted))
+                return
+            } catch {
+                let error = error as? StateError ?? StateError(.storage, "\(error)")
+                _ = answer(.unopened(error))
+            }
+            guard sleep(nanoseconds: pause) else { return }
+            pause = min(pause * 2, 10_000_000_000)
+        }
+    }
+
+    /// Waits whatever is queued meanwhile.
+    ///
+    /// - Returns: False at the end.
+    private func sleep(nanoseconds: Int64) -> Bool {
+        let end = clinux_monotonic_nanoseconds() + nanoseconds
+        while true {
+            let rest = end - clinux_monotonic_nanoseconds()
+            let isStopping = state.withLock { state in
+                state.isParked = rest > 0
+                return state.isStopping
+            }
+            guard !isStopping else { return false }
+            guard rest > 0 else { return true }
+            parking.wait(nanoseconds: rest)
         }
     }
 

@@ -13,7 +13,8 @@ extension KeyspaceCore {
 
     /// Sets `key` to `value`, followed by `suffix` where there is one.
     ///
-    /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit; the transaction stays open as it was.
+    /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, or ``StateError/Code/readOnly``
+    ///   while the store is reopened; the transaction stays open as it was.
     /// - Complexity: O(*n*) in the bytes of key and value.
     package func set(
         _ key: Bytes,
@@ -45,7 +46,8 @@ extension KeyspaceCore {
     /// Deletes `key`.
     ///
     /// - Returns: Whether it was there; what was looked at counts as observed.
-    /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit.
+    /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit, or ``StateError/Code/readOnly`` while the
+    ///   store is reopened.
     /// - Complexity: O(*n*) in the bytes of the key.
     @discardableResult
     package func delete(_ key: Bytes) throws(StateError) -> Bool {
@@ -170,6 +172,7 @@ extension KeyspaceCore {
     }
 
     private func checkRoom(_ byteCount: Int) throws(StateError) {
+        if let refusal { throw refusal }
         if openByteCount + byteCount > limits.transactionByteCount {
             throw StateError(
                 .tooBig,

@@ -47,6 +47,9 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// Bytes of all that is finished and not durable.
     @exclusivity(unchecked) package internal(set) var uncommittedByteCount = 0
 
+    /// Why nothing may be written for now; nil where it may.
+    @exclusivity(unchecked) package internal(set) var refusal: StateError?
+
     package let hub = WatchHub()
 
     /// A caller's answer, once what it stands on is durable.

@@ -11,6 +11,11 @@ public final class LocalKeyspace: Keyspace {
         case durable(through: Int64)
         /// Everything from this revision on was undone.
         case failed(from: Int64, StateError)
+        /// After a commit whose outcome is unknown the store is open again; it held so many commits beyond what was told,
+        /// and they are told now.
+        case reopened(adopted: Int)
+        /// It could not be opened, and will be tried again; writes are refused until then.
+        case unopened(StateError)
     }
 
     @usableFromInline let core: Mutex<KeyspaceCore>
@@ -42,7 +47,7 @@ public final class LocalKeyspace: Keyspace {
         self.backing = backing
         isPersistent = backing.isPersistent
         core = Mutex(loaded)
-        queue = CommitQueue(backing: backing)
+        queue = CommitQueue(backing: backing, revision: loaded.durableRevision)
         // On purpose a cycle until `close`: the commit thread reads what this object owns.
         queue.setNotify { self.settle { _ in } }
         queue.start()
@@ -102,19 +107,7 @@ public final class LocalKeyspace: Keyspace {
     package func settle(_ report: (Outcome) -> Void) {
         var answers: [KeyspaceCore.Answer] = []
         withCore { core in
-            for finished in queue.takeFinished() {
-                let first = finished.batch.firstRevision
-                if let error = finished.error {
-                    undoAll(finished.batch, in: core)
-                    answers += core.takeWaiters(failedFrom: first, error)
-                    report(.failed(from: first, error))
-                } else {
-                    core.settle(finished.batch)
-                    answers += core.takeWaiters()
-                    report(.durable(through: core.durableRevision))
-                }
-                queue.recycle(finished.batch)
-            }
+            for finished in queue.takeFinished() { report(settle(finished, in: core, &answers)) }
             if !isPersistent, !core.filling.isEmpty {
                 core.settle(core.filling)
                 core.filling.removeAll()
@@ -123,6 +116,34 @@ public final class LocalKeyspace: Keyspace {
             }
         }
         for answer in answers { answer.completion(answer.result) }
+    }
+
+    private func settle(
+        _ finished: CommitQueue.Finished,
+        in core: KeyspaceCore,
+        _ answers: inout [KeyspaceCore.Answer]
+    ) -> Outcome {
+        switch finished {
+        case .committed(let batch):
+            core.settle(batch)
+            answers += core.takeWaiters()
+            queue.recycle(batch)
+            return .durable(through: core.durableRevision)
+        case .failed(let batch, let error):
+            let first = batch.firstRevision
+            if error.isOutcomeUnknown { core.refuseWrites(after: error) }
+            undoAll(batch, in: core)
+            answers += core.takeWaiters(failedFrom: first, error)
+            queue.recycle(batch)
+            return .failed(from: first, error)
+        case .reopened(let changes):
+            let count = core.adopt(changes)
+            core.allowWrites()
+            return .reopened(adopted: count)
+        case .unopened(let error):
+            core.refuseWrites(after: error)
+            return .unopened(error)
+        }
     }
 
     /// Undoes a failed batch and all that was computed on it, newest first.

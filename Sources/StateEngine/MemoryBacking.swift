@@ -14,6 +14,9 @@ public final class MemoryBacking: Backing {
     /// Does nothing.
     public func commit(_ batch: borrowing CommitBatch) {}
 
+    /// Does nothing: no commit fails.
+    public func reopen(after revision: Int64, _ receive: (borrowing StoredChange) -> Void) {}
+
     /// Does nothing.
     public func maintain() {}
 

@@ -55,6 +55,14 @@ public struct StateError: Error, Hashable, Sendable {
         self.message = message
     }
 
+    /// Whether what was asked for may have happened or not: a commit whose sync failed.
+    package var isOutcomeUnknown: Bool {
+        code == .readOnly && message.hasPrefix(StateError.unknownOutcome)
+    }
+
+    /// How the message of such an error begins.
+    package static let unknownOutcome = "outcome unknown"
+
     /// Bytes as they may stand in a message: quoted, control bytes and what is not UTF-8 as `\xNN`, 64 bytes at most.
     public static func quoted(_ bytes: Bytes) -> String {
         var shown = "'"

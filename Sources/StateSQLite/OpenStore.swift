@@ -12,7 +12,7 @@ final class OpenStore {
     private let end: SQLiteStatement
 
     /// Rows of the history.
-    private var rowCount: Int64
+    private(set) var rowCount: Int64
     /// The last revision that was committed.
     private var revision: Int64
     /// Whether `meta` still says how many rows there are.
@@ -79,12 +79,21 @@ final class OpenStore {
             if error.primaryCode == SQLITE_FULL || error.primaryCode == SQLITE_BUSY {
                 return try abandon(error)
             }
-            // The log may hold the transaction whole although its sync failed, and a start would then find it.
-            let unknown = StateError(.readOnly, "outcome unknown: \(location.database): \(error)")
-            fault = unknown
+            let unknown = unknown(error)
             rollBack()
             throw unknown
         }
+    }
+
+    /// The log may hold the transaction whole although its sync failed, and a start would then find it: nothing more may be
+    /// written before that has been looked at.
+    private func unknown(_ failure: SQLiteFailure) -> StateError {
+        let unknown = StateError(
+            .readOnly,
+            "\(StateError.unknownOutcome): \(location.database): \(failure)"
+        )
+        fault = unknown
+        return unknown
     }
 
     /// Ends a transaction before its COMMIT: nothing of it was committed.
@@ -103,11 +112,12 @@ final class OpenStore {
                 .readOnly,
                 "\(holder) holds the write lock of \(location.database): nothing was committed"
             )
-        default:
+        case SQLITE_NOMEM:
             throw StateError(
                 .readOnly,
                 "nothing was committed: \(location.database): \(failure)"
             )
+        default: throw unknown(failure)
         }
     }
 

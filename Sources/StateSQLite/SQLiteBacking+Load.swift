@@ -1,3 +1,4 @@
+import Glibc
 public import StateEngine
 import Synchronization
 
@@ -16,8 +17,18 @@ extension SQLiteBacking {
         precondition(open == nil, "\(location.database) is loaded already")
         try location.prepare()
         let lock = try OwnerLock(path: location.lock, for: location.database)
+        try createIfAbsent()
+        let loaded = try openStore(lock, receive)
+        self.lock = lock
+        return loaded
+    }
+
+    private func openStore(
+        _ lock: OwnerLock,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> LoadedStore {
         do {
-            let (store, loaded) = try openStore(lock, receive)
+            let (store, loaded) = try checkedStore(lock, receive)
             open = store
             let status = store.log.status
             storageStatus.withLock { $0 = status }
@@ -27,11 +38,60 @@ extension SQLiteBacking {
         }
     }
 
-    private func openStore(
+    /// Closes the store as it is and opens it from what the disk holds, checking everything as at a start.
+    ///
+    /// The pages that the kernel keeps of the files are dropped first: after a failed write they may hold what the disk does
+    /// not, and count as clean. https://lwn.net/Articles/752063/ (PostgreSQL's fsync surprise)
+    ///
+    /// - Parameters:
+    ///   - revision: The last one that was told.
+    ///   - receive: Called for each change beyond it; the bytes in it live for that call.
+    /// - Throws: ``StateError``, where it cannot be opened or has lost rows that were told; it is not open then.
+    /// - Complexity: O(*n*) in the bytes of the history.
+    public func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws {
+        guard let lock else {
+            throw StateError(.storage, "\(location.database) is not open")
+        }
+        if let open { toldRowCount = open.rowCount }
+        open = nil
+        for path in [location.database, location.log] { try dropCachedPages(of: path) }
+        var told: Int64 = 0
+        _ = try openStore(lock) { change in
+            if change.revision > revision { receive(change) } else { told += 1 }
+        }
+        guard told == toldRowCount, let open else {
+            open = nil
+            throw StateError.damaged(
+                location.database,
+                "it has \(told) of the \(toldRowCount) rows up to revision \(revision)"
+            )
+        }
+        // What is found is to be told, so it has to be synced: the disk may have what its own cache loses.
+        do {
+            try open.log.sync()
+        } catch {
+            self.open = nil
+            throw error
+        }
+    }
+
+    private func dropCachedPages(of path: String) throws(StateError) {
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return }
+            throw StateError(.storage, "\(path) cannot be opened: \(lastSystemError())")
+        }
+        posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+        Glibc.close(descriptor)
+    }
+
+    private func checkedStore(
         _ lock: OwnerLock,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (OpenStore, LoadedStore) {
-        try createIfAbsent()
         let connection = try connect(lock)
         let rows = try check(connection, lock, receive)
         // Order matters: everything was checked, from here on the store may be written.

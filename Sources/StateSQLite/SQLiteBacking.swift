@@ -5,7 +5,8 @@ import Synchronization
 /// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
 ///
 /// ``load(_:)`` is first and once, everything after it is the commit thread's, one call at a time; only ``status`` may be
-/// asked for from anywhere. That, and the lock around the status, is the proof of `@unchecked Sendable`.
+/// asked for from anywhere. That, the lock around the status, and that ``onCheckpoint`` is not changed after the load are the
+/// proof of `@unchecked Sendable`.
 ///
 /// A store that is dropped without ``close()`` is as it would be after a crash: everything committed is there.
 public final class SQLiteBacking: Backing, @unchecked Sendable {
@@ -16,8 +17,17 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     let location: StoreLocation
     let logLimits: LogLimits
 
-    /// The commit thread's.
+    /// The commit thread's; nil before the load, after the close, and where the store could not be opened again.
     var open: OpenStore?
+    /// Held from load to close, also while the store is opened anew.
+    var lock: OwnerLock?
+
+    /// The rows that were told when the store was last open.
+    var toldRowCount: Int64 = 0
+
+    /// Called on the commit thread when a checkpoint fails where the one before did not, and with nil when one succeeds again;
+    /// set before the load.
+    package var onCheckpoint: @Sendable (_ failure: String?) -> Void = { _ in }
 
     let storageStatus = Mutex(StorageStatus())
 
@@ -46,7 +56,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ///
     /// - Throws: ``StateError`` with ``StateError/Code/noSpace`` where the disk or the log is full, or
     ///   ``StateError/Code/readOnly``. Nothing was committed, unless the message begins with `outcome unknown`: then every
-    ///   later commit is refused.
+    ///   later commit is refused until ``reopen(after:_:)``.
     /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 else { return }
@@ -77,11 +87,18 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         guard let open else { return }
         if open.log.isCheckpointDue { open.log.checkpoint() }
         let status = open.log.status
-        storageStatus.withLock { $0 = status }
+        let known = storageStatus.withLock { known in
+            defer { known = status }
+            return known.checkpointFailure
+        }
+        if (status.checkpointFailure == nil) != (known == nil) {
+            onCheckpoint(status.checkpointFailure)
+        }
     }
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.
     public func close() {
+        lock = nil
         guard let closing = open else { return }
         open = nil
         let status = closing.finish()

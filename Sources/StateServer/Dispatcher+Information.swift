@@ -64,10 +64,11 @@ extension Dispatcher {
             ("uncommitted", Int64(core.uncommittedByteCount)),
         ]
         let storage = registry.storageReport()
-        connection.output.writeMap(3 + fields.count + storage.count, connection.version)
+        connection.output.writeMap(4 + fields.count + storage.count, connection.version)
         connection.output.writeField("version", options.version)
         connection.output.writeField("epoch", core.epoch.description)
         connection.output.writeField("backing", core.isPersistent ? "sqlite" : "memory")
+        connection.output.writeField("storage", core.refusal?.message ?? "ok")
         for (name, number) in fields { connection.output.writeField(name, number) }
         for (name, text) in storage {
             connection.output.writeBulk(name)

@@ -198,12 +198,28 @@ package final class Server {
                 case .failed(let revision, let error):
                     connection.held.fail(from: revision, error)
                     connection.held.release(durable: revision - 1, into: &connection.output)
+                case .reopened, .unopened: break
                 }
                 flushes.add(connection)
             }
-            if case .failed(let revision, let error) = outcome {
-                options.log(.error, "commits from revision \(revision) on failed: \(error)")
-            }
+            note(outcome)
+        }
+    }
+
+    /// Logs what is out of the ordinary.
+    private func note(_ outcome: LocalKeyspace.Outcome) {
+        switch outcome {
+        case .durable: break
+        case .failed(let revision, let error):
+            options.log(.error, "commits from revision \(revision) on failed: \(error)")
+        case .reopened(let count):
+            let found = count == 1 ? "1 commit" : "\(count) commits"
+            options.log(
+                .notice,
+                "the store is open again; it held \(found) beyond what was told"
+            )
+        case .unopened(let error):
+            options.log(.error, "the store cannot be opened again yet: \(error)")
         }
     }
 

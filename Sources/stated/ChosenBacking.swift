@@ -1,5 +1,6 @@
 import StateEngine
 import StateSQLite
+import StateServer
 
 /// Where the values live: the backing that the options ask for, and what is said of it.
 struct ChosenBacking {
@@ -10,7 +11,7 @@ struct ChosenBacking {
     let report: () -> [(String, String)]
 
     /// Makes the data directory where it is missing; opens nothing yet.
-    init(_ options: Options) throws(StateError) {
+    init(_ options: Options, log: Log) throws(StateError) {
         guard !options.isMemory else {
             backing = MemoryBacking()
             name = "memory"
@@ -19,6 +20,13 @@ struct ChosenBacking {
         }
         let directory = try DataDirectory.prepare(options)
         let sqlite = SQLiteBacking(directory: directory)
+        sqlite.onCheckpoint = { failure in
+            if let failure {
+                log.write(.warning, "the log cannot be moved into the database: \(failure)")
+            } else {
+                log.write(.notice, "the log is moved into the database again")
+            }
+        }
         backing = sqlite
         name = directory
         report = {

@@ -32,7 +32,7 @@ struct Daemon {
         let sockets = try claimSockets()
         defer { for socket in sockets { socket.close() } }
         let places = sockets.map(\.path).joined(separator: " and ")
-        let chosen = try ChosenBacking(options)
+        let chosen = try ChosenBacking(options, log: log)
         let start = ContinuousClock.now
         let keyspace = try LoadingNotice.during(notifier) { () throws(StateError) in
             try LocalKeyspace(backing: chosen.backing)

@@ -102,7 +102,8 @@ final class Stage {
         try succeed()
     }
 
-    private func settle() throws {
+    /// Takes over what storage answers next.
+    func settle() throws {
         let woke = wakes.take { count -> Bool? in
             guard count > 0 else { return nil }
             count -= 1

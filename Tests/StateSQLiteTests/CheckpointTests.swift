@@ -1,6 +1,7 @@
 import Glibc
 import StateEngine
 import StateSQLite
+import StateTestSupport
 import Testing
 
 /// The log is reused, and what stands in its way is told.
@@ -39,6 +40,8 @@ struct CheckpointTests {
 
     @Test func `a reader costs no commit, is told of, and its log is cut back`() throws {
         let backing = store.backing()
+        let told = Observed<[String?]>([])
+        backing.onCheckpoint = { failure in told.update { $0.append(failure) } }
         _ = try backing.load { _ in }
         try commit(1...10, to: backing)
         let reader = try Stranger(store.database)
@@ -51,6 +54,10 @@ struct CheckpointTests {
         try reader.run("COMMIT")
         try commit(501...1_000, to: backing)
         #expect(backing.status.checkpointFailure == nil)
+        // Told once when it begins and once when it ends.
+        #expect(told.current.count == 2)
+        #expect(told.current.first??.contains("cannot be reused") == true)
+        #expect(told.current.last == .some(nil))
         #expect(backing.status.logByteCount <= 512 << 10)
         #expect(try reader.run("SELECT count(*) FROM history") == [["1000"]])
         backing.close()

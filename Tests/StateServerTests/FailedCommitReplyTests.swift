@@ -39,6 +39,38 @@ struct FailedCommitReplyTests {
         )
     }
 
+    @Test func `a commit that storage has after all is told to watchers, not to its writer`() throws
+    {
+        let unknown = StateError(.readOnly, "outcome unknown: the sync failed")
+        let (writer, reader) = try (server.connect(), server.connect(3))
+        backing.release()
+        #expect(try writer.ask("SET k old") == .simple("OK"))
+        _ = try reader.ask("STATE.WATCH /")
+        backing.holdReopening()
+        try writer.send("SET k new", "GET k")
+        #expect(backing.held() != nil)
+        backing.fail(unknown, isKept: true)
+        let error = "-READONLY outcome unknown: the sync failed"
+        #expect(try writer.next(2).map(\.shown) == [error, error])
+
+        // Until the store is open again, reads are answered and writes are not taken.
+        #expect(try reader.ask("GET k") == .bulk(Array("old".utf8)))
+        #expect(try writer.ask("SET k x").shown.hasPrefix("-READONLY no writes until"))
+        #expect(try writer.ask("DEL k").shown.hasPrefix("-READONLY no writes until"))
+        #expect(try writer.ask("SET k x NX") == .null)
+        let state = try reader.ask("STATE.STATUS")["storage"]
+        #expect(state?.shown.contains("the sync failed") == true)
+
+        backing.openAgain()
+        #expect(try reader.next().shown == #"push["state.change", 1, 2, [["k", "new"]]]"#)
+        #expect(try reader.ask("GET k") == .bulk(Array("new".utf8)))
+        backing.open()
+        #expect(try writer.ask("SET k again") == .simple("OK"))
+        #expect(try reader.next().shown == #"push["state.change", 1, 3, [["k", "again"]]]"#)
+        #expect(try reader.ask("STATE.STATUS")["storage"] == .bulk(Array("ok".utf8)))
+        #expect(server.log.current.contains { $0.hasPrefix("<5> ") && $0.contains("1 commit") })
+    }
+
     @Test(arguments: Seed.each(4))
     func `each of many pipelined commands has exactly one reply, in order`(seed: UInt64) throws {
         var random = SplitMix(seed: seed)

@@ -20,13 +20,19 @@ package final class Daemon {
 
     /// Starts a daemon, with arguments beside `--socket` and `--data`, and waits until it takes connections.
     ///
+    /// - Parameters:
+    ///   - arguments: What it is started with beside these.
+    ///   - directory: Where its socket, its data and its log are to be; nil: one of its own.
+    ///   - environment: What is set beside the environment of the test.
+    ///   - timeout: How long it may take.
     /// - Throws: ``SystemFailure`` with what it wrote, where it ends or does not serve in time.
     package init(
         _ arguments: String...,
+        directory: TemporaryDirectory? = nil,
         environment: [String: String] = [:],
         within timeout: Duration = .seconds(20)
     ) throws {
-        directory = try TemporaryDirectory()
+        self.directory = try directory ?? TemporaryDirectory()
         self.arguments = arguments
         self.environment = environment
         try start(within: timeout)

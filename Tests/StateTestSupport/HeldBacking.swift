@@ -20,12 +20,23 @@ package final class HeldBacking: Backing {
         package var previousOrdinal: Int32
     }
 
+    private struct Verdict {
+        var error: StateError?
+        /// Whether what was committed is there, whatever is said of it.
+        var isKept: Bool
+    }
+
     private struct State {
         var kept: [Change]
         /// The commit that waits.
         var waiting: [Change]?
-        /// What becomes of the next commits; nil is success.
-        var verdicts: [StateError?] = []
+        /// What becomes of the next commits.
+        var verdicts: [Verdict] = []
+        /// What the next attempts to open it anew fail with.
+        var reopenErrors: [StateError] = []
+        /// How often it was opened anew, or this was tried.
+        var reopenCount = 0
+        var isReopeningHeld = false
         var isHeld: Bool
         var attemptCount = 0
         var maintainCount = 0
@@ -51,11 +62,28 @@ package final class HeldBacking: Backing {
 
     /// Lets one commit, or so many, succeed.
     package func release(_ count: Int = 1) {
-        state.update { $0.verdicts += Array(repeating: nil, count: count) }
+        state.update {
+            $0.verdicts += Array(repeating: Verdict(error: nil, isKept: true), count: count)
+        }
     }
 
-    /// Makes one commit fail; nothing of it is kept.
-    package func fail(_ error: StateError) { state.update { $0.verdicts.append(error) } }
+    /// Makes one commit fail; nothing of it is kept, unless `isKept`.
+    package func fail(_ error: StateError, isKept: Bool = false) {
+        state.update { $0.verdicts.append(Verdict(error: error, isKept: isKept)) }
+    }
+
+    /// Makes the next attempt to open the store anew fail.
+    package func failReopening(_ error: StateError) {
+        state.update { $0.reopenErrors.append(error) }
+    }
+
+    /// From now on it waits to be opened anew, until ``openAgain()``.
+    package func holdReopening() { state.update { $0.isReopeningHeld = true } }
+
+    package func openAgain() { state.update { $0.isReopeningHeld = false } }
+
+    /// How often it was opened anew, or this was tried.
+    package var reopenCount: Int { state.current.reopenCount }
 
     /// From now on commits wait.
     package func hold() { state.update { $0.isHeld = true } }
@@ -99,15 +127,32 @@ package final class HeldBacking: Backing {
             state.attemptCount += 1
             state.waiting = changes
         }
-        let verdict = state.take(seconds: 60) { state -> StateError?? in
+        let verdict = state.take(seconds: 60) { state -> Verdict? in
             guard !state.verdicts.isEmpty || !state.isHeld else { return nil }
-            let error = state.verdicts.isEmpty ? nil : state.verdicts.removeFirst()
-            if error == nil { state.kept += changes }
+            let verdict =
+                state.verdicts.isEmpty
+                ? Verdict(error: nil, isKept: true) : state.verdicts.removeFirst()
+            if verdict.isKept { state.kept += changes }
             state.waiting = nil
-            return .some(error)
+            return verdict
         }
-        let error = verdict ?? StateError(.readOnly, "outcome unknown: held for a minute")
-        if let error { throw error }
+        guard let verdict else {
+            throw StateError(.readOnly, "outcome unknown: held for a minute")
+        }
+        if let error = verdict.error { throw error }
+    }
+
+    package func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws {
+        state.update { $0.reopenCount += 1 }
+        let error = state.take(seconds: 60) { state -> StateError?? in
+            guard !state.isReopeningHeld else { return nil }
+            return .some(state.reopenErrors.isEmpty ? nil : state.reopenErrors.removeFirst())
+        }
+        if let error = error ?? StateError(.storage, "held for a minute") { throw error }
+        for change in kept where change.revision > revision { change.withStored { receive($0) } }
     }
 
     package func maintain() { state.update { $0.maintainCount += 1 } }

@@ -1,16 +1,14 @@
 import Glibc
-import StateEngine
-import StateServer
-import StateTestSupport
+package import StateEngine
+package import StateServer
 import StateWire
-import Testing
 
 /// A keyspace served by a loop thread of its own, on a socket in a directory of its own, until the last reference goes.
-final class ServedKeyspace {
-    let keyspace: LocalKeyspace
+package final class ServedKeyspace {
+    package let keyspace: LocalKeyspace
     /// What the server has logged.
-    let log = Observed<[String]>([])
-    var socketPath: String { directory.path(of: "s") }
+    package let log = Observed<[String]>([])
+    package var socketPath: String { directory.path(of: "s") }
 
     private let directory: TemporaryDirectory
     private let backing: any Backing
@@ -22,7 +20,7 @@ final class ServedKeyspace {
     private var probe: Peer?
 
     /// Serves a backing, with the default options but for what `adjust` changes; its limits are the keyspace's too.
-    init(
+    package init(
         _ backing: any Backing = MemoryBacking(),
         _ adjust: (inout ServerOptions) -> Void = { _ in }
     ) throws {
@@ -35,7 +33,9 @@ final class ServedKeyspace {
         keyspace = try LocalKeyspace(backing: backing, limits: options.limits)
         listener = try ListeningSocket(path: directory.path(of: "s"), mode: 0o600)
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        try #require(socketpair(AF_UNIX, type, 0, &signals) == 0)
+        guard socketpair(AF_UNIX, type, 0, &signals) == 0 else {
+            throw SystemFailure(call: "socketpair", errno)
+        }
         let (descriptor, reader) = (listener.descriptor, signals[0])
         thread.start { [keyspace, options] in
             let server = Server(keyspace: keyspace, options: options)
@@ -47,7 +47,7 @@ final class ServedKeyspace {
     deinit { stop() }
 
     /// Stops as SIGTERM does, and waits until it has; a held backing lets its commits go.
-    func stop() {
+    package func stop() {
         guard !isStopped else { return }
         isStopped = true
         requestStop()
@@ -59,7 +59,7 @@ final class ServedKeyspace {
     }
 
     /// Delivers SIGTERM, as a signalfd tells of it.
-    func requestStop() {
+    package func requestStop() {
         var info = [UInt8](repeating: 0, count: 128)
         info[0] = UInt8(SIGTERM)
         _ = write(signals[1], info, info.count)
@@ -68,7 +68,7 @@ final class ServedKeyspace {
     // MARK: Clients
 
     /// A new connection.
-    func connect(_ version: Int = 2) throws -> Peer {
+    package func connect(_ version: Int = 2) throws -> Peer {
         let peer = try Peer(socketPath)
         if version == 3 { _ = try peer.ask("HELLO 3") }
         return peer
@@ -77,39 +77,42 @@ final class ServedKeyspace {
     /// Waits until everything that was sent before has been read, carried out and, as far as it may be, answered.
     ///
     /// What is ready first is handled first, so it suffices that two requests in succession were answered.
-    func catchUp() throws {
+    package func catchUp() throws {
         let probe = try probe ?? connect()
         self.probe = probe
-        for _ in 0..<2 { try #require(try probe.ask("PING") == .simple("PONG")) }
+        for _ in 0..<2 {
+            let reply = try probe.ask("PING")
+            guard reply == .simple("PONG") else { throw SystemFailure("PING: \(reply.shown)") }
+        }
     }
 
     /// Waits until so many clients are left, the probe not counted.
-    func waitForClients(_ count: Int) throws {
+    package func waitForClients(_ count: Int) throws {
         try waitUntil("\(count) clients") {
             try probe?.ask("STATE.STATUS")["clients"] == .integer(Int64(count + 1))
         }
     }
 
     /// Asks again and again, for 20 seconds at most; each time the loop has had a turn.
-    func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
+    package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
         let deadline = ContinuousClock.now + .seconds(20)
         repeat {
             try catchUp()
             if try condition() { return }
         } while ContinuousClock.now < deadline
-        Issue.record("waited in vain for \(what)")
+        throw SystemFailure("waited in vain for \(what)")
     }
 
     // MARK: The keyspace
 
     /// What is wrong with the keyspace, once all clients have gone; empty where nothing is.
-    func faultsAfterLeaving() throws -> [String] {
+    package func faultsAfterLeaving() throws -> [String] {
         try waitForClients(0)
         return keyspace.withCore { $0.checkInvariants(retainedCauseCount: 0) }
     }
 
     /// The values on stable storage.
-    func durable() -> [String: String] {
+    package func durable() -> [String: String] {
         var values: [String: String] = [:]
         keyspace.withCore { core in
             core.forEachDurable(PatternSet([.everything]), after: nil) { record in

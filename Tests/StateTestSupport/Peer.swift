@@ -1,40 +1,38 @@
 import StateEngine
-import StateTestSupport
-import StateWire
-import Testing
+package import StateWire
 
 /// A client of a test: sends commands, one or many at once, and reads what comes back in its order.
-final class Peer {
-    let socket: ByteSocket
+package final class Peer {
+    package let socket: ByteSocket
     private var parser = ReplyParser()
 
-    init(_ path: String) throws { socket = try ByteSocket(path: path) }
+    package init(_ path: String) throws { socket = try ByteSocket(path: path) }
 
     // MARK: Commands
 
     /// Sends commands in one write, each a line of words; `"` encloses a word with blanks or none at all.
-    func send(_ commands: String...) throws { try send(commands.map(Peer.words)) }
+    package func send(_ commands: String...) throws { try send(commands.map(Peer.words)) }
 
     /// Sends commands in one write.
-    func send(_ commands: [[[UInt8]]]) throws {
+    package func send(_ commands: [[[UInt8]]]) throws {
         var writer = RequestWriter()
         for command in commands { writer.append(command) }
         try socket.send(writer.bytes)
     }
 
     /// Sends one command and waits for what comes next.
-    func ask(_ command: String) throws -> Reply {
+    package func ask(_ command: String) throws -> Reply {
         try send(command)
         return try next()
     }
 
     /// Sends one command of these arguments and waits for what comes next.
-    func ask(_ command: [[UInt8]]) throws -> Reply {
+    package func ask(_ command: [[UInt8]]) throws -> Reply {
         try send([command])
         return try next()
     }
 
-    static func words(_ line: String) -> [[UInt8]] {
+    package static func words(_ line: String) -> [[UInt8]] {
         var words: [[UInt8]] = []
         var word: [UInt8]?
         var isQuoted = false
@@ -56,7 +54,7 @@ final class Peer {
     // MARK: Replies
 
     /// Waits for the next reply or push.
-    func next() throws -> Reply {
+    package func next() throws -> Reply {
         while true {
             if let reply = try parser.next() { return reply }
             guard let bytes = try socket.receive() else { throw SystemFailure("the stream ended") }
@@ -65,10 +63,10 @@ final class Peer {
     }
 
     /// Waits for the next so many.
-    func next(_ count: Int) throws -> [Reply] { try (0..<count).map { _ in try next() } }
+    package func next(_ count: Int) throws -> [Reply] { try (0..<count).map { _ in try next() } }
 
     /// What has arrived whole by now.
-    func arrived() throws -> [Reply] {
+    package func arrived() throws -> [Reply] {
         while let bytes = try socket.receiveAtOnce(), !bytes.isEmpty {
             bytes.withUnsafeBytes { parser.append($0) }
         }
@@ -78,7 +76,7 @@ final class Peer {
     }
 
     /// The replies up to the end of the stream.
-    func rest() throws -> [Reply] {
+    package func rest() throws -> [Reply] {
         let bytes = try socket.receiveAll()
         bytes.withUnsafeBytes { parser.append($0) }
         return try arrived()
@@ -90,7 +88,7 @@ final class Peer {
     /// as many replies and pushes as lines stand behind them; `(end)` is the end of the stream.
     ///
     /// - Returns: The transcript as it was.
-    func replay(_ transcript: String) throws -> String {
+    package func replay(_ transcript: String) throws -> String {
         var commands: [String] = []
         var lines: [String] = []
         for line in transcript.split(separator: "\n") {
@@ -109,19 +107,13 @@ final class Peer {
         }
         return lines.joined(separator: "\n")
     }
-
-    /// Expects that a transcript is what happens.
-    func expect(_ transcript: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let replayed = try replay(transcript)
-        #expect(replayed == transcript, sourceLocation: sourceLocation)
-    }
 }
 
 extension Reply {
     /// One line: `+OK`, `"bulk"`, `5`, `-ERR sentence`, `(nil)`, `[elements]`, `{"name": value}`, `push[elements]`.
     ///
     /// `…` stands for what is another in each run: an epoch, a time, a process.
-    var shown: String {
+    package var shown: String {
         switch self {
         case .null: "(nil)"
         case .integer(let number): String(number)
@@ -137,7 +129,7 @@ extension Reply {
     }
 
     /// The error that this is, as text.
-    var errorText: String? { if case .error(let error) = self { "\(error)" } else { nil } }
+    package var errorText: String? { if case .error(let error) = self { "\(error)" } else { nil } }
 }
 
 extension Reply.Pair {

@@ -1,0 +1,81 @@
+/// A change that storage holds though nobody was told, with bytes of its own.
+struct AdoptedChange: Sendable {
+    fileprivate var fields: Record.Fields
+    fileprivate var key: [UInt8]
+    fileprivate var value: [UInt8]?
+    fileprivate var cause: [UInt8]
+
+    init(_ change: borrowing StoredChange) {
+        fields = Record.Fields(
+            revision: change.revision,
+            created: change.created,
+            version: change.version,
+            time: change.time,
+            ordinal: change.ordinal,
+            owner: change.owner,
+            cause: 0
+        )
+        key = Array(change.key)
+        value = change.value.map { Array($0) }
+        cause = Array(change.cause)
+    }
+}
+
+/// After a commit whose sync failed: storage may hold it all the same.
+extension KeyspaceCore {
+    /// From here on a write is refused; what is read stays.
+    func refuseWrites(after error: StateError) {
+        refusal = StateError(
+            .readOnly,
+            "no writes until the store is open again (see its log), after: \(error.message)"
+        )
+    }
+
+    func allowWrites() { refusal = nil }
+
+    /// Takes over commits that storage holds beyond what was told, and tells them.
+    ///
+    /// Nothing may be provisional.
+    ///
+    /// - Returns: How many commits.
+    func adopt(_ changes: [AdoptedChange]) -> Int {
+        let batch = CommitBatch()
+        for (index, change) in changes.enumerated() {
+            let cause = change.cause.withUnsafeBytes { causes.intern(bytes: $0) }
+            let record = makeRecord(change, cause)
+            batch.append(record)
+            put(record)
+            let next = index + 1 < changes.count ? changes[index + 1].fields.revision : 0
+            guard next != change.fields.revision else { continue }
+            batch.endTransaction(
+                revision: change.fields.revision,
+                cause: .passUnretained(cause),
+                byteCount: 0
+            )
+        }
+        settle(batch)
+        provisionalRevision = durableRevision
+        newestRevision = max(newestRevision, durableRevision)
+        return batch.transactionCount
+    }
+
+    private func makeRecord(_ change: AdoptedChange, _ cause: InternedCause) -> Record {
+        var fields = change.fields
+        fields.cause = cause.number
+        return change.key.withUnsafeBytes { key in
+            guard let value = change.value else {
+                return Record.make(fields, key: key, value: nil, in: &pool)
+            }
+            return value.withUnsafeBytes { Record.make(fields, key: key, value: $0, in: &pool) }
+        }
+    }
+
+    private func put(_ record: Record) {
+        guard let chain = table.chain(record.key), let head = chain.pointee.leaf else {
+            table.begin(record)
+            return
+        }
+        record.older = head
+        chain.pointee = RadixReference(record)
+    }
+}

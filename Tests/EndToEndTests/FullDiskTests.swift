@@ -1,0 +1,103 @@
+import Glibc
+import StateClient
+import StateEngine
+import StateTestSupport
+import Testing
+
+/// A disk that fills up, on a file system of 32 MiB of its own.
+///
+/// `STATED_DISK_ROUNDS=10 scripts/test --filter FullDiskTests` does it as often as the promise says; twice without. Where
+/// nothing may be mounted (it takes root), it is not run.
+@Suite(.enabled(if: SmallFileSystem.isPossible)) struct FullDiskTests {
+    private static let rounds =
+        getenv("STATED_DISK_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 2
+
+    @Test(arguments: 1...rounds)
+    func `a full disk refuses writes, loses nothing, and heals without a restart`(
+        round: Int
+    ) throws {
+        let directory = try TemporaryDirectory()
+        let disk = try SmallFileSystem(at: directory.path(of: "data"))
+        try directory.write(Array(repeating: 7, count: 8 << 20), to: "data/ballast")
+        let daemon = try Daemon(directory: directory)
+        let client = try daemon.connect()
+        var kept = Kept(seed: UInt64(round))
+
+        let error = try kept.fill(client)
+        #expect(error.code == .noSpace, "\(error)")
+        #expect(error.message.contains(daemon.dataPath))
+        #expect(kept.count > 100)
+        #expect(try kept.faults(client) == [])
+        #expect(try kept.fill(client).code == .noSpace)
+
+        unlink(directory.path(of: "data/ballast"))
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try kept.write(client) != nil, ContinuousClock.now < deadline {}
+        for _ in 0..<200 { #expect(try kept.write(client) == nil) }
+        #expect(try kept.faults(client) == [])
+
+        daemon.kill()
+        try daemon.start()
+        #expect(try kept.faults(daemon.connect()) == [])
+        try daemon.stop()
+        withExtendedLifetime(disk) {}
+    }
+}
+
+/// What was acknowledged, and what writes it.
+private struct Kept {
+    private var values: [Key: [UInt8]] = [:]
+    private var random: SplitMix
+
+    var count: Int { values.count }
+
+    init(seed: UInt64) { random = SplitMix(seed: seed) }
+
+    /// Writes one value.
+    ///
+    /// - Returns: Why it was refused; nil where it was not.
+    mutating func write(_ client: Client) throws -> StateError? {
+        let key = try Key("disk/\(Int.random(in: 0..<300, using: &random))")
+        let value = random.bytes(Int.random(in: 1...8_192, using: &random))
+        do throws(StateError) {
+            _ = try client.set(value, for: key)
+        } catch {
+            return error
+        }
+        values[key] = value
+        return nil
+    }
+
+    /// Writes until it is refused, and says why.
+    mutating func fill(_ client: Client) throws -> StateError {
+        while true {
+            if let error = try write(client) { return error }
+        }
+    }
+
+    /// The keys whose values are not those that were acknowledged.
+    func faults(_ client: Client) throws -> [Key] {
+        try values.filter { try client.value(for: $0.key) != $0.value }.map(\.key)
+    }
+}
+
+/// A file system of 32 MiB in memory, as long as this object lives.
+private final class SmallFileSystem {
+    private let path: String
+
+    init(at path: String) throws {
+        self.path = path
+        guard mkdir(path, 0o700) == 0 else { throw SystemFailure(call: "mkdir", errno) }
+        guard mount("tmpfs", path, "tmpfs", 0, "size=32m,mode=0700") == 0 else {
+            throw SystemFailure(call: "mount", errno)
+        }
+    }
+
+    deinit { umount2(path, Int32(MNT_DETACH)) }
+
+    /// Whether this process may mount one.
+    static let isPossible: Bool = {
+        guard geteuid() == 0, let directory = try? TemporaryDirectory() else { return false }
+        return (try? SmallFileSystem(at: directory.path(of: "try"))) != nil
+    }()
+}

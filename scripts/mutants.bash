@@ -1,0 +1,84 @@
+# The mutants of scripts/faults: each breaks one law with one small change, and a check has to find it. Sourced, not run.
+
+# Name, law, files, what sed does to them, environment and filter of the check.
+mutants=(
+    "no-sync"
+    "durable before told: the sync before the reply is gone"
+    "Sources/StateSQLite/SQLiteBacking+Load.swift"
+    's/PRAGMA synchronous=FULL/PRAGMA synchronous=OFF/'
+    "STATED_POWER_CUTS=50" "PowerCutTests"
+
+    "no-undo"
+    "atomic: what a failed commit did stays in memory"
+    "Sources/StateEngine/KeyspaceCore+Settling.swift"
+    's/for record in batch.changes.reversed() { undo(record) }//'
+    "STATED_DISK_TURNS=2" "a full disk undoes"
+
+    "checkpoint-ignored"
+    "never silent about storage: a checkpoint that failed is taken for done"
+    "Sources/StateSQLite/WriteAheadLog.swift"
+    's/let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)/let (failure, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE); let code = min(failure, SQLITE_OK)/'
+    "STATED_DISK_TURNS=8" "a checkpoint that fails is named"
+
+    "no-checksum"
+    "never silent about storage: the checksum of a row is not looked at"
+    "Sources/StateSQLite/HistoryReader.swift"
+    's/guard sqlite3_value_int64(columns\[12\]) == Int64(RowChecksum.of(change)) else/guard RowChecksum.of(change) >= 0 else/'
+    "STATED_FLIPS=2000" "[Ff]lip"
+
+    "early-read"
+    "durable before told: a read of what is not on disk yet is answered at once"
+    "Sources/StateEngine/KeyspaceCore.swift"
+    '/package func read(_ key: Bytes)/,/^    }/s/observedRevision = max(observedRevision, head.revision)//'
+    "STATED_POWER_CUTS=100" "PowerCutTests"
+
+    "stale-read"
+    "ordered: a read is answered with the version before the last"
+    "Sources/StateEngine/KeyspaceCore.swift Sources/StateEngine/KeyspaceCore+Settling.swift"
+    's/return head.isDeleted ? nil : head$/return head.isDeleted ? nil : head.older ?? head/; /if let older {/,/}/{s/record.older = nil//; s/free(older)/_ = older/}'
+    "STATED_LINEAR_HISTORIES=20" "[Ll]inear"
+)
+
+# run_mutants [NAMES]: each in a copy of the source that is built once; the original stays as it is.
+run_mutants() {
+    local index caught=0 count=0
+    make_copy
+    for ((index = 0; index < ${#mutants[@]}; index += 6)); do
+        [[ -z $1 || " $1 " == *" ${mutants[index]} "* ]] || continue
+        ((count += 1))
+        if run_mutant "${mutants[@]:index:6}"; then ((caught += 1)); fi
+    done
+    ((count)) || fail "there is no mutant called$1"
+    printf '%d of %d mutants were caught\n' "$caught" "$count"
+    ((caught == count))
+}
+
+make_copy() {
+    copy=$(mktemp -d)
+    local path
+    (cd "$root" && git ls-files -z --cached --others --exclude-standard) |
+        while IFS= read -r -d '' path; do
+            [[ ! -f $root/$path ]] || (cd "$root" && cp --parents "$path" "$copy")
+        done
+    build_tests "$copy"
+}
+
+# run_mutant NAME LAW FILES SED ENVIRONMENT FILTER: says whether the check failed as it has to.
+run_mutant() {
+    local file test
+    for file in $3; do
+        sed -i "$4" "$copy/$file"
+        ! cmp -s "$copy/$file" "$root/$file" || fail "$1 changes nothing in $file"
+    done
+    build_tests "$copy"
+    local status=0
+    run_check "$copy" "STATED_TEST_SEED=$((RANDOM << 15 | RANDOM))" "$5" "$6" || status=$?
+    for file in $3; do cp "$root/$file" "$copy/$file"; done
+    if ((status == 0)); then
+        printf '%-18s %s\n                   NOT caught by %s\n' "$1" "$2" "$6"
+        return 1
+    fi
+    test=$(sed -nE 's/.*✘ Test "([^"]*)".* recorded an issue.*/\1/p' "$report" | head -n 1)
+    [[ -n $test ]] || test="the end of the process: $(failures | head -n 1 | cut -c 1-160)"
+    printf '%-18s %s\n                   caught by: %s\n' "$1" "$2" "$test"
+}
