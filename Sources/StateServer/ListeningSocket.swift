@@ -84,6 +84,8 @@ package final class ListeningSocket {
         guard let claim else { return }
         // Order matters: the lock goes last, so that nobody replaces the file between the look and the unlink.
         if FileIdentity(of: path) == claim.file { unlink(path) }
+        // Closing alone would leave it to a process that another thread is starting, until its exec.
+        clinux_unlock(claim.lock)
         Glibc.close(claim.lock)
     }
 }
