@@ -85,6 +85,11 @@ let package = Package(
             path: "Tests/StateTestSupport",
             swiftSettings: strict
         ),
+        .target(
+            name: "StateLinearizability",
+            path: "Tests/StateLinearizability",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "StateEngineTests",
             dependencies: ["StateEngine", "StateTestSupport"],
@@ -115,6 +120,13 @@ let package = Package(
             dependencies: [
                 "StateServer", "StateSQLite", "StateEngine", "StateWire", "CSQLite",
                 "StateTestSupport",
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "StateConsistencyTests",
+            dependencies: [
+                "StateEngine", "StateWire", "StateLinearizability", "StateTestSupport",
             ],
             swiftSettings: strict
         ),
