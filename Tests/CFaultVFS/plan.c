@@ -158,21 +158,47 @@ struct fault plan_begin(struct faults *plan, faults_operation operation, int kin
     return now;
 }
 
-struct file *plan_file(struct faults *plan, const char *path) {
+/// Finds a file by its path; where that is new, it may have been moved there.
+static struct file *find_file(const struct faults *plan, const char *path, const struct stat *status) {
     for (struct file *file = plan->files; file != NULL; file = file->next)
         if (strcmp(file->path, path) == 0) return file;
-    struct file *file = calloc(1, sizeof *file);
-    if (file == NULL) return NULL;
-    file->path = strdup(path);
-    if (file->path == NULL) {
-        free(file);
-        return NULL;
+    struct stat former;
+    for (struct file *file = plan->files; file != NULL; file = file->next)
+        if (file->device == status->st_dev && file->inode == status->st_ino && stat(file->path, &former) != 0)
+            return file;
+    return NULL;
+}
+
+struct file *plan_file(struct faults *plan, const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0) return NULL;
+    struct file *file = find_file(plan, path, &status);
+    if (file == NULL) {
+        file = calloc(1, sizeof *file);
+        if (file == NULL || (file->path = strdup(path)) == NULL) {
+            free(file);
+            return NULL;
+        }
+        file->former_size = -1;
+        file->next = plan->files;
+        plan->files = file;
     }
+    // Removed and made anew behind our back: what is remembered is of another file.
+    bool is_new = file->inode != status.st_ino || file->device != status.st_dev || status.st_size == 0;
+    if (is_new && file->handles == NULL) file_forget(file);
+    char *name = strdup(path);
+    if (name == NULL) return NULL;
+    free(file->path);
+    file->path = name;
     file->kind = file_kind(path);
-    file->former_size = -1;
-    file->next = plan->files;
-    plan->files = file;
+    file->device = status.st_dev;
+    file->inode = status.st_ino;
     return file;
+}
+
+void plan_forget(struct faults *plan, const char *path) {
+    for (struct file *file = plan->files; file != NULL; file = file->next)
+        if (strcmp(file->path, path) == 0) file_forget(file);
 }
 
 /// https://prng.di.unimi.it/splitmix64.c

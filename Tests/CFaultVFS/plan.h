@@ -23,6 +23,8 @@ struct sector {
 struct file {
     struct file *next;
     char *path;
+    /// Which file it is, under whichever path.
+    uint64_t device, inode;
     int kind;
     /// Those that are open.
     struct handle *handles;
@@ -82,8 +84,9 @@ void plan_release(struct faults *plan);
 /// Begins an operation: counts it, takes the cuts that are due. Says how it is to fail; nothing where `error` is 0.
 struct fault plan_begin(struct faults *plan, faults_operation operation, int kind);
 
-/// The file at `path`, known from now on; NULL without memory.
+/// The file at `path`, which is there, known from now on, also by another path before; NULL without memory.
 struct file *plan_file(struct faults *plan, const char *path);
+void plan_forget(struct faults *plan, const char *path);
 int file_kind(const char *path);
 int64_t file_size(const struct file *file);
 /// Keeps what a range holds, before it is changed. Returns a result code.

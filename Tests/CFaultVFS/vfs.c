@@ -131,10 +131,13 @@ static int open_in(struct faults *plan, const char *path, struct handle *handle,
         errno = fault.error;
         return SQLITE_CANTOPEN;
     }
-    struct file *file = plan_file(plan, path);
-    if (file == NULL) return SQLITE_NOMEM;
     int code = unix_vfs->xOpen(unix_vfs, path, below(handle), flags, given);
     if (code != SQLITE_OK) return code;
+    struct file *file = plan_file(plan, path);
+    if (file == NULL) {
+        below(handle)->pMethods->xClose(below(handle));
+        return SQLITE_NOMEM;
+    }
     handle->base.pMethods = &methods;
     handle->plan = plan;
     handle->file = file;
@@ -166,8 +169,7 @@ static int delete_in(struct faults *plan, const char *path, int syncs) {
         return SQLITE_IOERR_DELETE;
     }
     int code = unix_vfs->xDelete(unix_vfs, path, syncs);
-    struct file *file = plan_file(plan, path);
-    if (code == SQLITE_OK && file != NULL) file_forget(file);
+    if (code == SQLITE_OK) plan_forget(plan, path);
     return code;
 }
 
