@@ -55,6 +55,10 @@ enum HistorySchema {
     }
     /// In the order of the only B-tree there is, that of the numbers; the reader checks that it is that of the revisions.
     static let receiveAll = "SELECT receive(\(columns)) FROM history"
+    /// The same with the numbers, from one of them on.
+    static func receive(after number: Int64) -> String {
+        "SELECT receive(number, \(columns)) FROM history WHERE number > \(number)"
+    }
 
     /// Bytes of a page.
     ///
@@ -118,17 +122,19 @@ enum HistorySchema {
     /// SQLite itself has not looked yet: opening somebody else's database could roll back its journal.
     static func checkHeader(of connection: SQLiteConnection) throws(StateError) {
         let path = connection.path
+        // A flipped bit looks the same.
+        let advice = StateError.salvageAdvice(path)
         guard let header = connection.readHeader(byteCount: 100),
             header.starts(with: Array("SQLite format 3\0".utf8))
         else {
-            throw StateError(.corrupt, "\(path) is not an SQLite database; it is left as it is")
+            throw StateError(.corrupt, "\(path) is not an SQLite database\(advice)")
         }
         let application = header.bigEndian(at: 68)
         guard application == applicationID else {
             throw StateError(
                 .corrupt,
                 "\(path) is a database of another program (application id \(application)"
-                    + ", ours is \(applicationID)); it is left as it is"
+                    + ", ours is \(applicationID))\(advice)"
             )
         }
         try checkFormat(header.bigEndian(at: 60), of: path)
