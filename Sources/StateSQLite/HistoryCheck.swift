@@ -31,9 +31,7 @@ struct HistoryCheck {
     /// Rows that do not match their checksum: what names one of them says nothing new.
     private var damaged: Set<Place> = []
 
-    /// Checks one row after all before it.
-    ///
-    /// - Parameter report: Called for each thing that is wrong.
+    /// Checks one row after all before it, and reports each thing that is wrong.
     mutating func take(
         _ rowNumber: Int64,
         _ change: borrowing StoredChange,

@@ -18,7 +18,7 @@ final class HistoryWalk {
     private var deadline = ContinuousClock.now
     private var isInterrupted = false
 
-    /// - Parameter receive: Called for each row; the bytes in it live for that call.
+    /// Begins before the first row; `receive` is called for each, and the bytes in it live for that call.
     init(
         _ connection: SQLiteConnection,
         _ receive: @escaping (Int64, borrowing StoredChange, Int64) -> Void
@@ -27,10 +27,9 @@ final class HistoryWalk {
         self.receive = receive
     }
 
-    /// Reads on until the end, or until the time is over.
+    /// Reads on until the end, or until the time is over, and says whether that was the end.
     ///
-    /// - Parameter begun: Called in the transaction before its first row.
-    /// - Returns: Whether that was the end of the history.
+    /// In the same transaction, `begun` is called before the first row, and `ended` after the last of all.
     func readSlice(_ begun: () throws -> Void, _ ended: () throws -> Void) throws -> Bool {
         try connection.execute("BEGIN")
         defer { try? connection.execute("ROLLBACK") }

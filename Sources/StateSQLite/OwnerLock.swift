@@ -61,7 +61,9 @@ final class OwnerLock {
             ?? "another process"
     }
 
-    /// Who owns the store whose lock is at `path`, in words; nil where nobody does. Takes and changes nothing.
+    /// Who owns the store whose lock is at `path`, in words; nil where nobody does.
+    ///
+    /// Takes and changes nothing.
     static func owner(path: String) throws(StateError) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else {

@@ -19,9 +19,8 @@ final class SQLiteConnection {
 
     /// Opens the file at `path`, which must be there, for reading only.
     ///
-    /// - Parameters:
-    ///   - name: The same file, as SQLite is told: a URI may stand here.
-    ///   - system: The name of one of SQLite's interfaces to the system; nil for the usual one.
+    /// `name` is the same file as SQLite is told, where a URI may stand, and `system` the name of one of SQLite's
+    /// interfaces to the system; nil for the usual one.
     convenience init(
         reading path: String,
         as name: String,

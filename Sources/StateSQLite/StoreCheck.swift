@@ -27,15 +27,15 @@ package final class StoreCheck {
     private var summary = Summary()
 
     /// - Parameters:
-    ///   - directory: The data directory.
+    ///   - store: The data directory, or the file of a store of its own.
     ///   - report: Called for each thing that is wrong, 100 at most, with a sentence.
     ///   - progress: Called now and then with the number of rows so far.
     package init(
-        directory: String,
+        store: String,
         report: @escaping (String) -> Void,
         progress: @escaping (Int64) -> Void = { _ in }
     ) {
-        location = StoreLocation(directory: directory)
+        location = StoreLocation(existing: store)
         self.report = report
         self.progress = progress
     }

@@ -81,12 +81,24 @@ final class SalvagedStore {
 
     /// Puts the store in its place.
     ///
-    /// - Parameters:
-    ///   - compacted: Below this revision, history is not offered.
-    ///   - leastRevision: What the next revision is above.
-    ///   - check: Called when everything is written, before it counts.
+    /// Below the revision `compacted` history is not offered, the next revision is above `leastRevision`, and `check` is
+    /// called when everything is written, before it counts.
     func finish(compacted: Int64, leastRevision: Int64, _ check: () throws -> Void) throws {
         try write()
+        try writeMeta(compacted: compacted, leastRevision: leastRevision)
+        try check()
+        connection?.checkpointsOnClose()
+        // Closes it, which takes the log away.
+        connection = nil
+        do {
+            try place()
+        } catch {
+            SalvagedStore.remove(draft)
+            throw error
+        }
+    }
+
+    private func writeMeta(compacted: Int64, leastRevision: Int64) throws {
         guard let connection else { return }
         try attempt {
             try connection.execute("PRAGMA synchronous=FULL")
@@ -97,15 +109,6 @@ final class SalvagedStore {
             try metadata.set(.rowCount, "\(rowCount)")
             try connection.execute("COMMIT")
             _ = try connection.text("PRAGMA wal_checkpoint(TRUNCATE)")
-        }
-        try check()
-        connection.checkpointsOnClose()
-        self.connection = nil
-        do {
-            try place()
-        } catch {
-            SalvagedStore.remove(draft)
-            throw error
         }
     }
 

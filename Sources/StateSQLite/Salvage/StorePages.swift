@@ -17,14 +17,14 @@ final class StorePages {
 
     /// Opens the files of a store.
     ///
-    /// - Throws: ``StateError/Code/storage``, where the database cannot be opened.
+    /// - Throws: ``StateError/Code/storage``, where there is neither a database that can be opened nor a log.
     init(_ location: StoreLocation) throws(StateError) {
         let descriptor = open(location.database, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw try ObservedStore.absence(of: location) }
+        let reason = lastSystemError()
         database = descriptor
         log = LogPages(path: location.log)
         var status = stat()
-        fstat(descriptor, &status)
+        if descriptor >= 0 { fstat(descriptor, &status) }
         let header = readBytes(descriptor, count: 18, at: 0) ?? []
         let stated = header.count == 18 ? Int(header[16]) << 8 | Int(header[17]) : 0
         // Of the sizes that there are none becomes another when one bit is turned over.
@@ -33,9 +33,12 @@ final class StorePages {
             ?? (StorePages.isPageSize(stated) ? stated : HistorySchema.pageByteCount)
         let written = (Int(status.st_size) + pageByteCount - 1) / pageByteCount
         pageCount = min(log?.pageCount ?? written, Int(UInt32.max))
+        guard descriptor >= 0 || log != nil else {
+            throw StateError(.storage, "\(location.database) cannot be read: \(reason)")
+        }
     }
 
-    deinit { close(database) }
+    deinit { if database >= 0 { close(database) } }
 
     /// The bytes of a page; nil where they cannot be read.
     func page(_ number: Int) -> [UInt8]? {

@@ -29,17 +29,17 @@ package struct StoreSalvage {
     private let progress: (Int64) -> Void
 
     /// - Parameters:
-    ///   - directory: The data directory of the damaged store.
+    ///   - store: The data directory of the damaged store, or the file of a store of its own.
     ///   - target: The directory of the new store, which is made where it is absent.
     ///   - report: Called for each thing that is lost, with a sentence.
     ///   - progress: Called now and then with the number of rows copied so far.
     package init(
-        directory: String,
+        store: String,
         target: String,
         report: @escaping (String) -> Void,
         progress: @escaping (Int64) -> Void = { _ in }
     ) {
-        source = StoreLocation(directory: directory)
+        source = StoreLocation(existing: store)
         self.target = target
         self.report = report
         self.progress = progress
