@@ -4,7 +4,8 @@ import StateEngine
 /// Checks a store without owning it and without changing a byte, also beside the process that owns it.
 ///
 /// Looked at are: the header, format and tables; SQLite's quick_check; `meta`; each row's checksum; the order of the rows;
-/// the chain of each key's changes; and the number of rows at a clean stop.
+/// the chain of each key's changes; and the number of rows at a clean stop. The rows are read in short transactions;
+/// quick_check is one, 0.2 s for a million rows, for which the owner's log cannot be begun anew.
 package final class StoreCheck {
     /// What a check found.
     package struct Summary: Hashable, Sendable {

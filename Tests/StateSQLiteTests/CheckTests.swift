@@ -118,6 +118,36 @@ struct CheckTests {
         #expect(summary.rowCount == 300)
     }
 
+    @Test func `a long history is read in short transactions`() throws {
+        let backing = store.backing()
+        _ = try backing.load { _ in }
+        for part in 0..<30 as Range<Int64> {
+            try BuiltBatch(
+                (1...10_000 as ClosedRange<Int64>).map { index in
+                    let revision = part * 10_000 + index
+                    return BuiltBatch.Change(
+                        revision: revision,
+                        key: Array("key/\(revision)".utf8),
+                        value: Array("value \(revision)".utf8),
+                        created: revision
+                    )
+                }
+            ).commit(to: backing)
+        }
+        backing.close()
+        var findings: [String] = []
+        var counts: [Int64] = []
+        let check = StoreCheck(store: store.directory) {
+            findings.append($0)
+        } progress: {
+            counts.append($0)
+        }
+        let summary = try check.run()
+        #expect(findings == [])
+        #expect(summary.rowCount == 300_000 && summary.entryCount == 300_000)
+        #expect(counts.count > 1 && counts.last == 300_000 && counts == counts.sorted())
+    }
+
     @Test func `a page that is damaged is found, and what cannot be read is said`() throws {
         try store.fillWithHistory(commitCount: 300, seed: 3)
         var bytes = try readFile(store.database)

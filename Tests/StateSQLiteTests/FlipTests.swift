@@ -76,6 +76,7 @@ struct FlipTests {
         do {
             let found = try store.contents()
             #expect(found == expected, "\(flip.name)")
+            try checkWrites(flip, expected)
         } catch let error as StateError {
             #expect(error.message.contains(store.database), "\(flip.name)")
             #expect(
@@ -90,6 +91,22 @@ struct FlipTests {
             try checkSalvage(flip, expected)
             #expect(try readFile(store.database) == bytes, "\(flip.name)")
         }
+    }
+
+    /// A store that serves takes writes too, and they damage nothing.
+    private func checkWrites(_ flip: Flip, _ expected: Contents) throws {
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        for number in 0..<3 {
+            let value = [UInt8](repeating: UInt8(number), count: 30_000)
+            #expect(throws: Never.self, "\(flip.name)") {
+                try keyspace.apply([.set("flip/large", value), .set("flip/small", [1])])
+            }
+        }
+        keyspace.close()
+        let found = try store.contents()
+        #expect(found.changes.starts(with: expected.changes), "\(flip.name)")
+        #expect(found.changes.count == expected.changes.count + 6, "\(flip.name)")
+        #expect(try store.check().findings == [], "\(flip.name)")
     }
 
     private func checkSalvage(_ flip: Flip, _ expected: Contents) throws {

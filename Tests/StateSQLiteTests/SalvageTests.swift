@@ -144,18 +144,41 @@ struct SalvageTests {
         #expect(try target.check().findings == [])
     }
 
-    @Test func `what compaction took away does not come back`() throws {
-        try store.fill(sampleChanges(600))
-        try store.compact(through: 400)
+    /// What leads to the leaves, and what leads to the pages that are free.
+    @Test(arguments: [true, false])
+    func `what compaction took away does not come back, what it left is there`(
+        damagesTree: Bool
+    ) throws {
+        try store.fill(sampleChanges(900))
+        try store.compact(200..<600)
         let expected = try store.contents().changes
-        try #require(expected.count == 200)
+        try #require(expected.count == 500)
         let pages = try PageTable(store.database, pageCount: 1_000)
-        // The way to the leaves is gone.
-        let root = try #require(pages.interiors.first ?? pages.leaves.first)
-        try overwrite((root - 1) * 8_192..<(root - 1) * 8_192 + 1, with: 0xFF)
+        let root = try #require(pages.interiors.first)
+        let trunk = try readFile(store.database)[35]
+        try #require(trunk > 0)
+        if damagesTree {
+            try overwrite((root - 1) * 8_192..<(root - 1) * 8_192 + 1, with: 0xFF)
+        } else {
+            // A leaf of the history is taken for the list.
+            try overwrite(35..<36, with: UInt8(pages.leaves[0]))
+        }
         #expect(throws: StateError.self) { try store.contents() }
         #expect(try store.salvage(to: target).summary.isWhole)
         #expect(try target.contents().changes == expected)
+    }
+
+    @Test func `a killed store whose rows nothing counts says that more may be lost`() throws {
+        try store.crashAfterHistory(commitCount: 300, seed: 7)
+        // Moves the log into the database.
+        try Stranger(store.database).run("PRAGMA journal_mode=DELETE")
+        let before = try readFile(store.database)
+        try write(Array(before.prefix(before.count * 2 / 3)), to: store.database)
+        let (lines, summary) = try store.salvage(to: target)
+        #expect(!summary.isWhole && !summary.isCounted)
+        #expect(lines.contains { $0.contains("may be lost") }, "\(lines)")
+        #expect(summary.rowCount > 100)
+        #expect(try target.check().findings == [])
     }
 
     @Test func `a directory with a store in it is refused and left as it is`() throws {
@@ -189,14 +212,17 @@ struct SalvageTests {
 }
 
 extension TemporaryStore {
-    /// Takes the rows up to a revision away, as compaction does with those that are superseded.
-    fileprivate func compact(through revision: Int64) throws {
+    /// Takes rows away, as compaction does with those that are superseded.
+    fileprivate func compact(_ revisions: Range<Int>) throws {
         let stranger = try Stranger(database)
         try stranger.run("PRAGMA secure_delete=OFF")
-        try stranger.run("DELETE FROM history WHERE revision <= \(revision)")
+        try stranger.run(
+            "DELETE FROM history WHERE revision >= \(revisions.lowerBound) "
+                + "AND revision < \(revisions.upperBound)"
+        )
         let count = try stranger.run("SELECT count(*) FROM history")[0][0] ?? ""
         for (name, value) in [
-            ("compacted revision", "\(revision)"), ("rows at a clean stop", count),
+            ("compacted revision", "\(revisions.upperBound)"), ("rows at a clean stop", count),
         ] {
             let sum = castagnoli(Array("\(name)\0\(value)".utf8))
             try stranger.run(

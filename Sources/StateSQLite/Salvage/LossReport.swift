@@ -54,11 +54,14 @@ struct LossReport {
 
     private var gapRowCount: Int64 { gaps.reduce(0) { $0 + Int64($1.numbers.count) } }
 
+    /// Whether it is known how many rows there were.
+    var isCounted: Bool { found.map.number(.rowCount) != nil }
+
     /// Rows that are lost for certain.
     var lostRowCount: Int64 {
         if isEmpty { return 0 }
         let missing = (found.map.number(.rowCount) ?? 0) - Int64(found.rows.count)
-        return max(missing, gapRowCount, Int64(superseded.count))
+        return max(missing, gapRowCount, Int64(max(superseded.count, found.damagedRows.count)))
     }
 
     /// The revision that the new store goes on above: no client remembers one that it will give to another change.
@@ -95,6 +98,12 @@ struct LossReport {
         }
         if let count = found.map.number(.rowCount), count > found.rows.count {
             lines.append("the last clean stop left \(count) rows, \(found.rows.count) are whole")
+        }
+        if !isCounted, !found.map.isWhole {
+            let revision = found.rows.last?.place.revision ?? 0
+            lines.append(
+                "pages that lead to rows are damaged: rows after revision \(revision) may be lost"
+            )
         }
         return lines
     }

@@ -10,6 +10,8 @@ struct StoreMap {
     private(set) var isWhole = true
     /// Pages in use for nothing; they may hold old rows.
     private(set) var free: Set<Int> = []
+    /// Whether the list of these has as many as the header says.
+    private var isFreeListWhole = false
     /// The pages of `meta`.
     private(set) var metaPages: Set<Int> = []
     /// What `meta` says, as far as it matches its checksums.
@@ -75,7 +77,9 @@ struct StoreMap {
                 isWhole = false
             }
         }
-        if !leaves.isDisjoint(with: free) { isWhole = false }
+        guard !leaves.isDisjoint(with: free) else { return }
+        // One of the two is damaged: the list where its length does not fit, else the way to the leaves.
+        if isFreeListWhole { isWhole = false } else { free.subtract(leaves) }
     }
 
     /// Follows the trunk pages of the list. https://www.sqlite.org/fileformat2.html#the_freelist
@@ -90,6 +94,7 @@ struct StoreMap {
             for index in 0..<count { free.insert(bytes.number(at: 8 + 4 * index, bytes: 4)) }
             trunk = bytes.number(at: 0, bytes: 4)
         }
+        isFreeListWhole = free.count == header.number(at: 36, bytes: 4)
     }
 
     private mutating func readMeta(_ page: TreePage, _ number: Int) {

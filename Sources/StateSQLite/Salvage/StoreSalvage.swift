@@ -19,8 +19,10 @@ package struct StoreSalvage {
         package var revision: Int64
         /// Whether every row of the damaged store was whole.
         package var isWhole: Bool
-        /// Rows that are lost; there may be more at the end, where nothing says how many there were.
+        /// Rows that are lost.
         package var lostRowCount: Int64
+        /// Whether the damaged store says how many rows it had; else more may be lost.
+        package var isCounted: Bool
     }
 
     private let source: StoreLocation
@@ -84,7 +86,8 @@ package struct StoreSalvage {
             entryCount: losses.entryCount,
             revision: losses.leastRevision,
             isWhole: losses.isEmpty,
-            lostRowCount: losses.lostRowCount
+            lostRowCount: losses.lostRowCount,
+            isCounted: losses.isCounted
         )
     }
 
