@@ -140,6 +140,14 @@ enum HistorySchema {
                     + ", ours is \(applicationID))\(advice)"
             )
         }
+        // Above 2 SQLite takes the file for one that may only be read, and says so at the first write.
+        // https://www.sqlite.org/fileformat2.html#file_format_version_numbers
+        guard max(header[18], header[19]) <= 2 else {
+            throw StateError.damaged(
+                path,
+                "its header says write version \(header[18]), read version \(header[19])"
+            )
+        }
         try checkFormat(header.bigEndian(at: 60), of: path)
     }
 

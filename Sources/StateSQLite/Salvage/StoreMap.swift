@@ -25,8 +25,8 @@ struct StoreMap {
             let page = TreePage(bytes, isFirst: false)
             switch page.kind {
             case .indexLeaf: readMeta(page, number)
-            // A leaf that nothing leads to.
-            case .leaf where !leaves.contains(number): isWhole = false
+            // A leaf that nothing leads to; where the free list is damaged it may be one of those.
+            case .leaf where !leaves.contains(number) && isFreeListWhole: isWhole = false
             default: break
             }
         }
