@@ -63,8 +63,9 @@ public struct StateError: Error, Hashable, Sendable {
     /// How the message of such an error begins.
     package static let unknownOutcome = "outcome unknown"
 
-    /// Bytes as they may stand in a message: quoted, control bytes and what is not UTF-8 as `\xNN`, 64 bytes at most.
-    public static func quoted(_ bytes: Bytes) -> String {
+    /// Bytes as they may stand in a message: quoted, control bytes and what is not UTF-8 as `\xNN`, and no more of them
+    /// than `limit`.
+    public static func quoted(_ bytes: Bytes, upTo limit: Int = 64) -> String {
         var shown = "'"
         var parser = Unicode.UTF8.ForwardParser()
         var source = bytes.makeIterator()
@@ -79,7 +80,7 @@ public struct StateError: Error, Hashable, Sendable {
                 byteCount = encoded.count
                 scalar = Unicode.UTF8.decode(encoded)
             }
-            guard end + byteCount <= 64 else { return shown + "…'" }
+            guard end + byteCount <= limit else { return shown + "…'" }
             if let scalar, scalar.properties.generalCategory != .control {
                 shown.unicodeScalars.append(scalar)
             } else {

@@ -86,7 +86,8 @@ final class HistoryReader {
         return false
     }
 
-    private static func change(in columns: UnsafeMutablePointer<OpaquePointer?>) -> StoredChange {
+    /// The change in the columns of ``HistorySchema/columns``, without the checksum; its bytes live as long as they.
+    static func change(in columns: UnsafeMutablePointer<OpaquePointer?>) -> StoredChange {
         let previousRevision = sqlite3_value_int64(columns[10])
         return StoredChange(
             revision: sqlite3_value_int64(columns[0]),

@@ -55,6 +55,10 @@ enum HistorySchema {
     }
     /// In the order of the only B-tree there is, that of the numbers; the reader checks that it is that of the revisions.
     static let receiveAll = "SELECT receive(\(columns)) FROM history"
+    /// The same with the numbers, from one of them on.
+    static func receive(after number: Int64) -> String {
+        "SELECT receive(number, \(columns)) FROM history WHERE number > \(number)"
+    }
 
     /// Bytes of a page.
     ///
@@ -93,7 +97,10 @@ enum HistorySchema {
         try connection.execute("BEGIN IMMEDIATE")
         try connection.execute("PRAGMA application_id=\(applicationID)")
         try connection.execute("PRAGMA user_version=\(formatVersion)")
-        for table in [history, meta, entries] { try connection.execute(table) }
+        // Order matters: where a view comes last, quick_check of SQLite 3.40 takes its root, 0, for the wish to check one
+        // table only, and leaves out the free pages: https://www.sqlite.org/src/file/src/btree.c ("bPartial"). A commit
+        // would then write over pages that are in use.
+        for definition in [entries, history, meta] { try connection.execute(definition) }
         let metadata = StoreMetadata(connection)
         try metadata.set(.format, "\(formatVersion)")
         try metadata.set(.epoch, Epoch.random().description)
@@ -118,17 +125,27 @@ enum HistorySchema {
     /// SQLite itself has not looked yet: opening somebody else's database could roll back its journal.
     static func checkHeader(of connection: SQLiteConnection) throws(StateError) {
         let path = connection.path
+        // A flipped bit looks the same.
+        let advice = StateError.salvageAdvice(path)
         guard let header = connection.readHeader(byteCount: 100),
             header.starts(with: Array("SQLite format 3\0".utf8))
         else {
-            throw StateError(.corrupt, "\(path) is not an SQLite database; it is left as it is")
+            throw StateError(.corrupt, "\(path) is not an SQLite database\(advice)")
         }
         let application = header.bigEndian(at: 68)
         guard application == applicationID else {
             throw StateError(
                 .corrupt,
                 "\(path) is a database of another program (application id \(application)"
-                    + ", ours is \(applicationID)); it is left as it is"
+                    + ", ours is \(applicationID))\(advice)"
+            )
+        }
+        // Above 2 SQLite takes the file for one that may only be read, and says so at the first write.
+        // https://www.sqlite.org/fileformat2.html#file_format_version_numbers
+        guard max(header[18], header[19]) <= 2 else {
+            throw StateError.damaged(
+                path,
+                "its header says write version \(header[18]), read version \(header[19])"
             )
         }
         try checkFormat(header.bigEndian(at: 60), of: path)

@@ -52,13 +52,28 @@ final class OwnerLock {
             let reason = String(cString: strerror(code))
             return StateError(.storage, "\(store) cannot be owned: \(path): \(reason)")
         }
+        return StateError(.locked, "\(store) is owned by \(owner(in: descriptor))")
+    }
+
+    private static func owner(in descriptor: Int32) -> String {
         var bytes = [UInt8](repeating: 0, count: 32)
         let count = pread(descriptor, &bytes, bytes.count, 0)
         let digits = bytes.prefix(Swift.max(count, 0)).prefix { $0 != UInt8(ascii: "\n") }
-        guard let pid = Int32(String(decoding: digits, as: UTF8.self)) else {
-            return StateError(.locked, "\(store) is owned by another process")
+        return Int32(String(decoding: digits, as: UTF8.self)).map { "process \($0)" }
+            ?? "another process"
+    }
+
+    /// Who owns the store whose lock is at `path`, in words; nil where nobody does.
+    ///
+    /// Takes and changes nothing.
+    static func owner(path: String) throws(StateError) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw StateError(.storage, "\(path) cannot be read: \(lastSystemError())")
         }
-        return StateError(.locked, "\(store) is owned by process \(pid)")
+        defer { Glibc.close(descriptor) }
+        return clinux_is_locked(descriptor) == 1 ? owner(in: descriptor) : nil
     }
 }
 

@@ -13,12 +13,34 @@ final class SQLiteConnection {
     /// Opens the file at `path`, which must be there.
     ///
     /// Nothing is read yet, and nothing locked. The owner's lock on the store outlives the connection.
-    init(path: String, under lock: OwnerLock?) throws(SQLiteFailure) {
+    convenience init(path: String, under lock: OwnerLock?) throws(SQLiteFailure) {
+        try self.init(path, as: path, SQLITE_OPEN_READWRITE, system: nil, under: lock)
+    }
+
+    /// Opens the file at `path`, which must be there, for reading only.
+    ///
+    /// `name` is the same file as SQLite is told, where a URI may stand, and `system` the name of one of SQLite's
+    /// interfaces to the system; nil for the usual one.
+    convenience init(
+        reading path: String,
+        as name: String,
+        system: String? = nil
+    ) throws(SQLiteFailure) {
+        let flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
+        try self.init(path, as: name, flags, system: system, under: nil)
+    }
+
+    private init(
+        _ path: String,
+        as name: String,
+        _ access: Int32,
+        system: String?,
+        under lock: OwnerLock?
+    ) throws(SQLiteFailure) {
         var opened: OpaquePointer?
         // NOMUTEX: SQLite takes no lock of its own, for one thread at a time is what we promise.
         // https://www.sqlite.org/threadsafe.html
-        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX
-        let code = sqlite3_open_v2(path, &opened, flags, nil)
+        let code = sqlite3_open_v2(name, &opened, access | SQLITE_OPEN_NOMUTEX, system)
         guard code == SQLITE_OK, let opened else {
             let failure = SQLiteFailure(code, of: opened, during: "open")
             sqlite3_close(opened)

@@ -50,10 +50,20 @@ extension StateError {
 
     /// The store at `path` holds bytes that are not what was written.
     static func damaged(_ path: String, _ finding: String) -> StateError {
-        StateError(
-            .corrupt,
-            "\(path) is damaged: \(finding); it is left as it is, "
-                + "and `stated --salvage` copies what is whole into a new store"
-        )
+        StateError(.corrupt, "\(path) is damaged: \(finding)\(salvageAdvice(path))")
+    }
+
+    /// What follows a refusal: the command that makes a new store of what is whole.
+    static func salvageAdvice(_ path: String) -> String {
+        let store = path.hasSuffix("/stated.db") ? String(path.dropLast("/stated.db".count)) : path
+        return "; it is left as it is, and `stated --salvage --data \(store) --to NEWDIRECTORY` "
+            + "copies what is whole into a new store"
+    }
+
+    /// The finding that ``damaged(_:_:)`` was given for the store at `path`; the whole message of any other error.
+    func finding(in path: String) -> String {
+        let (before, after) = ("\(path) is damaged: ", StateError.salvageAdvice(path))
+        guard message.hasPrefix(before), message.hasSuffix(after) else { return message }
+        return String(message.dropFirst(before.count).dropLast(after.count))
     }
 }

@@ -30,6 +30,13 @@ struct StoreLocation: Sendable {
         ownsDirectory = false
     }
 
+    /// The store that is there: that of a data directory, or one in a file of its own.
+    init(existing path: String) {
+        var status = stat()
+        let isFile = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        self = isFile ? StoreLocation(path: path) : StoreLocation(directory: path)
+    }
+
     /// The write-ahead log.
     var log: String { database + "-wal" }
     /// The index of the log, which processes share.

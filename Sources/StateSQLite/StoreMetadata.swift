@@ -87,7 +87,7 @@ struct StoreMetadata {
         try set(.birthTime, "\(identity.birthTime)")
     }
 
-    private static func checksum(_ name: Name, _ value: String) -> UInt32 {
+    static func checksum(_ name: Name, _ value: String) -> UInt32 {
         Array("\(name.rawValue)\0\(value)".utf8)
             .withUnsafeBytes { clinux_crc32c(0, $0.baseAddress, $0.count) }
     }

@@ -24,6 +24,7 @@ enum Help {
         case .import: "statectl import FILE|- [--prefix P/] [--dots]"
         case .export: "statectl export [PATTERN]"
         case .status: "statectl status [--json]"
+        case .check: "statectl check [--data DIRECTORY]"
         }
     }
 
@@ -37,6 +38,7 @@ enum Help {
         case .import: `import`
         case .export: export
         case .status: status
+        case .check: check
         }
     }
 
@@ -53,6 +55,7 @@ enum Help {
           import FILE|-        set what the lines of a file say
           export [PATTERN]     print JSON lines that import reads back
           status               print what the daemon says of itself
+          check                check the store on disk, without changing it
 
         A PATTERN is a key, a prefix that ends in / (/ alone is everything), or a glob with *, ? or [.
 
@@ -200,6 +203,21 @@ enum Help {
         examples:
           statectl status
           statectl status --json
+
+        """
+
+    private static let check = """
+        Checks the store on disk and changes nothing, also while the daemon runs: SQLite's own check, the
+        checksum and the order of each row, and the chain of each key's changes. Prints what is wrong, 100 lines
+        at most, and a summary; exits 5 where anything is. It runs 'stated --check', the one beside this program
+        or else the one in PATH.
+
+          --data DIRECTORY  the data directory; else that of this user's daemon
+
+        examples:
+          statectl check
+          statectl check --data "$STATE_DIRECTORY"
+          statectl check || echo "see 'stated --salvage' in 'stated --help'"
 
         """
 }

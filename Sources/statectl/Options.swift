@@ -8,6 +8,7 @@ enum Verb: String, CaseIterable {
     case `import`
     case export
     case status
+    case check
 
     /// The options that this verb takes beside those of every verb.
     var options: [Option] {
@@ -26,6 +27,7 @@ enum Verb: String, CaseIterable {
                 Option("--timeout", "T"),
             ]
         case .import: [Option("--prefix", "P/"), Option("--dots")]
+        case .check: [Option("--data", "DIRECTORY")]
         case .export, .status: []
         }
     }
@@ -38,7 +40,7 @@ enum Verb: String, CaseIterable {
         case .delete: 0...Int.max
         case .list, .export: 0...1
         case .watch: 1...Int.max
-        case .status: 0...0
+        case .status, .check: 0...0
         }
     }
 }

@@ -8,14 +8,15 @@ enum DataDirectory {
     ///
     /// - Throws: ``StateError/Code/err`` where nothing says where, ``StateError/Code/storage`` where it cannot be made.
     static func prepare(_ options: Options) throws(StateError) -> String {
-        let directory: String
-        if let given = options.dataDirectory {
-            directory = given
-        } else {
-            directory = try standard()
-        }
+        let directory = try path(options)
         try Directory.make(directory, failingWith: .storage)
         return directory
+    }
+
+    /// The same directory, left as it is.
+    static func path(_ options: Options) throws(StateError) -> String {
+        if let given = options.dataDirectory { return given }
+        return try standard()
     }
 
     private static func standard() throws(StateError) -> String {

@@ -3,6 +3,8 @@ let helpText = """
     stated keeps values that outlive the programs that set them, and serves them on a Unix socket.
 
     Usage: stated [--socket PATH] [--data DIRECTORY | --memory] [--socket-mode MODE]
+           stated --check [--data DIRECTORY]
+           stated --salvage [--data DIRECTORY] --to NEWDIRECTORY
 
       stated
           Serve this user's values on this user's socket, until Ctrl-C or SIGTERM.
@@ -12,6 +14,14 @@ let helpText = """
 
       stated --socket /srv/app/state.sock --socket-mode 0660 --data /srv/app/state
           One instance for one application; its group may connect too.
+
+      stated --check
+          Check this user's values: structure, checksums, order, and the chain of each key's
+          changes. Nothing is changed, and a daemon that serves them goes on.
+
+      stated --salvage --data /srv/app/state --to /srv/app/salvaged
+          Copy what is whole of a store that is refused into a new one, and print what is lost;
+          then start with --data /srv/app/salvaged, or move the directories.
 
     Talk to it, from another terminal:
 
@@ -28,9 +38,20 @@ let helpText = """
                           $XDG_STATE_HOME/stated (~/.local/state); for root /var/lib/stated.
       --memory            Keep the values in memory only.
       --socket-mode MODE  Permission bits of the socket, in octal; 0600 without it.
+      --check             Print what is wrong with the store, 100 lines at most, and a summary;
+                          5 where anything is. It takes no ownership.
+      --salvage           Copy every row that matches its checksum, with its revision. Of a key
+                          whose newest row is lost the newest whole row is what is served, or
+                          none: the list says which rows are lost, and their keys as far as they
+                          are known. Clients see another store (a new epoch, revisions 2^32
+                          higher), for what was lost may have been told. Exits 0 where every row
+                          was whole, 5 where one is lost.
+      --to NEWDIRECTORY   Where --salvage puts the new store. It is always another directory and
+                          never one with a store in it: the damaged one stays as it is, for
+                          another try and as evidence.
       --help, --version   Print this, or the version.
 
     Exit codes: 0 stopped by a signal, 2 the configuration makes no sense, 3 another process
-    owns the socket or the data, 5 the storage cannot be used.
+    owns the socket or the data, 5 the storage cannot be used, or is not whole.
 
     """

@@ -4,12 +4,16 @@ import StateEngine
 /// What the command line asks for.
 enum Request: Equatable {
     case serve(Options)
+    case check(Options)
+    case salvage(Options, to: String)
     case help
     case version
 
     /// - Throws: ``StateError/Code/err``, naming the argument that makes no sense.
     init(arguments: [String]) throws(StateError) {
         var options = Options()
+        var mode = Mode.serve
+        var target: String?
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             let (name, attached) = Request.split(argument)
@@ -20,9 +24,11 @@ enum Request: Equatable {
             case "--version", "-V":
                 self = .version
                 return
-            case "--memory":
-                guard attached == nil else { throw Request.error("--memory takes no value") }
-                options.isMemory = true
+            case "--memory", "--check", "--salvage":
+                guard attached == nil else { throw Request.error("\(name) takes no value") }
+                options.isMemory = options.isMemory || name == "--memory"
+                mode = Mode(rawValue: name) ?? mode
+            case "--to": target = try Request.value(of: name, attached, &rest)
             case "--socket": options.socket = try Request.value(of: name, attached, &rest)
             case "--data": options.dataDirectory = try Request.value(of: name, attached, &rest)
             case "--socket-mode":
@@ -34,7 +40,31 @@ enum Request: Equatable {
         if options.isMemory, options.dataDirectory != nil {
             throw Request.error("--memory and --data exclude each other")
         }
-        self = .serve(options)
+        self = try Request.request(mode, options, target)
+    }
+
+    /// What is to be done, by the option that says so.
+    private enum Mode: String {
+        case serve
+        case check = "--check"
+        case salvage = "--salvage"
+    }
+
+    private static func request(
+        _ mode: Mode,
+        _ options: Options,
+        _ target: String?
+    ) throws(StateError) -> Request {
+        if options.isMemory, mode != .serve {
+            throw error("\(mode.rawValue) and --memory exclude each other")
+        }
+        switch (mode, target) {
+        case (.serve, nil): return .serve(options)
+        case (.check, nil): return .check(options)
+        case (.salvage, let target?): return .salvage(options, to: target)
+        case (.salvage, nil): throw error("--salvage needs --to DIRECTORY, for the new store")
+        case (_, .some): throw error("--to goes with --salvage")
+        }
     }
 
     /// `--name=value` as its two halves.

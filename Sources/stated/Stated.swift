@@ -6,7 +6,7 @@ import StateServer
 /// The daemon: parses its command line, serves until a signal, and ends with a code that says why.
 ///
 /// 0 stopped by a signal, 2 the configuration makes no sense, 3 somebody else owns the socket or the data, 5 the
-/// storage cannot be used. Only this file prints to standard output and exits.
+/// storage cannot be used, or is not whole. Only this file prints to standard output and exits.
 @main
 enum Stated {
     static func main() {
@@ -20,11 +20,19 @@ enum Stated {
             case .help: print(helpText, terminator: "")
             case .version: print("stated \(Version.current)")
             case .serve(let options): try Daemon(options: options, log: log).run()
+            case .check(let options): try end(StoreCommands.check(options) { print($0) })
+            case .salvage(let options, let target):
+                try end(StoreCommands.salvage(options, to: target) { print($0) })
             }
         } catch {
             log.write(.error, error.message)
             exit(exitStatus(of: error.code))
         }
+    }
+
+    /// Ends with 5 where something is not whole.
+    private static func end(_ isWhole: Bool) {
+        if !isWhole { exit(exitStatus(of: .corrupt)) }
     }
 
     private static func exitStatus(of code: StateError.Code) -> Int32 {

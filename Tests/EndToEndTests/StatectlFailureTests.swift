@@ -137,7 +137,9 @@ struct StatectlFailureTests {
 }
 
 struct StatectlHelpTests {
-    static let verbs = ["get", "set", "delete", "list", "watch", "import", "export", "status"]
+    static let verbs = [
+        "get", "set", "delete", "list", "watch", "import", "export", "status", "check",
+    ]
 
     @Test(arguments: [["--help"], ["-h"], ["--help", "--json"]])
     func `help names every verb`(arguments: [String]) throws {
@@ -170,6 +172,7 @@ struct StatectlHelpTests {
         let path = getenv("PATH").map { String(cString: $0) } ?? ""
         let environment = [
             "PATH": "\(directory.path):\(path):/usr/sbin:/sbin", "STATED_SOCKET": daemon.socketPath,
+            "STATE_DIRECTORY": daemon.dataPath,
         ]
         var exampleCount = 0
         for verb in Self.verbs {

@@ -46,6 +46,28 @@ struct RefusalTests {
         #expect(error.message.contains("not an SQLite database"))
     }
 
+    @Test func `a header with which SQLite would refuse the first write is refused at the start`()
+        throws
+    {
+        try store.fill(sampleChanges(3))
+        var bytes = try readFile(store.database)
+        bytes[18] ^= 0x40
+        try write(bytes, to: store.database)
+        let error = try refusal()
+        #expect(error.code == .corrupt)
+        #expect(error.message.contains("write version 66"))
+    }
+
+    @Test func `a list of free pages that names pages in use is refused`() throws {
+        try store.fill(sampleChanges(300))
+        var bytes = try readFile(store.database)
+        bytes.replaceSubrange(32..<40, with: [0, 0, 0, 2, 0, 0, 0, 1])
+        try write(bytes, to: store.database)
+        let error = try refusal()
+        #expect(error.code == .corrupt)
+        #expect(error.message.contains("freelist"))
+    }
+
     @Test func `a log without its database is refused and kept`() throws {
         let backing = store.backing()
         _ = try backing.load { _ in }

@@ -103,6 +103,8 @@ void clinux_unlock(int descriptor);
 
 /// Takes an open-file-description lock on the whole file. 0 where it was taken, else -1 with errno.
 int clinux_lock(int descriptor);
+/// Whether somebody else holds such a lock on the file: 1, 0, or -1 with errno. Takes nothing.
+int clinux_is_locked(int descriptor);
 
 /// CRC-32C (Castagnoli, reflected 0x82F63B78) of `count` bytes, continuing from `crc` (0 to begin).
 uint32_t clinux_crc32c(uint32_t crc, const void *bytes, size_t count);

@@ -1,0 +1,76 @@
+import CSQLite
+import StateEngine
+
+/// Reads the history piece by piece, each in a transaction that ends soon, and judges nothing.
+///
+/// Rows are only ever appended, so that it can go on by their numbers; a transaction that lasts keeps the owner from
+/// reusing its log.
+final class HistoryWalk {
+    /// How long a transaction may last.
+    static let sliceTime: Duration = .milliseconds(50)
+
+    /// The number of the last row that was handed out.
+    private(set) var number: Int64 = 0
+
+    private let connection: SQLiteConnection
+    private let receive: (_ number: Int64, borrowing StoredChange, _ checksum: Int64) -> Void
+    private var rowCount = 0
+    private var deadline = ContinuousClock.now
+    private var isInterrupted = false
+
+    /// Begins before the first row; `receive` is called for each, and the bytes in it live for that call.
+    init(
+        _ connection: SQLiteConnection,
+        _ receive: @escaping (Int64, borrowing StoredChange, Int64) -> Void
+    ) {
+        self.connection = connection
+        self.receive = receive
+    }
+
+    /// Reads on until the end, or until the time is over, and says whether that was the end.
+    ///
+    /// In the same transaction, `begun` is called before the first row, and `ended` after the last of all.
+    func readSlice(_ begun: () throws -> Void, _ ended: () throws -> Void) throws -> Bool {
+        try connection.execute("BEGIN")
+        defer { try? connection.execute("ROLLBACK") }
+        try begun()
+        let isAtEnd = try readRows()
+        if isAtEnd { try ended() }
+        return isAtEnd
+    }
+
+    private func readRows() throws(SQLiteFailure) -> Bool {
+        deadline = ContinuousClock.now + HistoryWalk.sliceTime
+        isInterrupted = false
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        try connection.define("receive", argumentCount: 14, context, step: HistoryWalk.step)
+        do {
+            _ = try connection.number(HistorySchema.receive(after: number))
+        } catch {
+            guard isInterrupted else { throw error }
+        }
+        try connection.define("receive", argumentCount: 14, nil, step: nil)
+        return !isInterrupted
+    }
+
+    private static let step:
+        @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
+            context,
+            _,
+            columns in
+            guard let address = sqlite3_user_data(context), let columns else { return }
+            let walk = Unmanaged<HistoryWalk>.fromOpaque(address)
+            let goesOn = walk._withUnsafeGuaranteedRef { $0.take(columns) }
+            if !goesOn { sqlite3_result_error_code(context, SQLITE_ABORT) }
+        }
+
+    private func take(_ columns: UnsafeMutablePointer<OpaquePointer?>) -> Bool {
+        number = sqlite3_value_int64(columns[0])
+        let checksum = sqlite3_value_int64(columns[HistorySchema.columnCount])
+        receive(number, HistoryReader.change(in: columns + 1), checksum)
+        rowCount += 1
+        // To ask for the time costs as much as a row.
+        if rowCount % 16 == 0, ContinuousClock.now >= deadline { isInterrupted = true }
+        return !isInterrupted
+    }
+}

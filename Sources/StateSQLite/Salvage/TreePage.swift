@@ -1,0 +1,120 @@
+/// One page of a B-tree. https://www.sqlite.org/fileformat2.html#b_tree_pages
+struct TreePage {
+    /// What the first byte says.
+    enum Kind: UInt8 {
+        case interior = 0x05
+        case leaf = 0x0D
+        /// Of a table without rowids: `meta`.
+        case indexLeaf = 0x0A
+    }
+
+    /// A row as it begins in a cell.
+    struct Cell {
+        /// The key of the B-tree; 0 in an index.
+        var number: Int64
+        /// Bytes of the record.
+        var byteCount: Int
+        /// Where the part of it is that this page has.
+        var local: Range<Int>
+        /// The page with the next part; 0 where there is none.
+        var overflow: Int
+    }
+
+    let bytes: [UInt8]
+    /// Where the page begins, behind the header of the file on the first one.
+    private let start: Int
+
+    init(_ bytes: [UInt8], isFirst: Bool) {
+        self.bytes = bytes
+        start = isFirst ? 100 : 0
+    }
+
+    /// Nil for a page of another kind, or a damaged one.
+    var kind: Kind? { Kind(rawValue: bytes[start]) }
+
+    /// How many cells the page says that it has.
+    var cellCount: Int { bytes.number(at: start + 3, bytes: 2) }
+
+    /// How many pointers there is room for before the byte at `end`.
+    func pointerCount(before end: Int) -> Int { max(0, (end - start - 8) / 2) }
+
+    /// Where the `index`-th cell of a leaf begins.
+    func pointer(_ index: Int) -> Int { bytes.number(at: start + 8 + 2 * index, bytes: 2) }
+
+    /// The pages below an interior page; nil where they cannot be read.
+    var children: [Int]? {
+        guard kind == .interior, cellCount <= pointerCount(before: bytes.count) else { return nil }
+        var children: [Int] = []
+        for index in 0..<cellCount {
+            // Before the pointers stands the last page.
+            let place = pointer(index + 2)
+            guard place >= start + 12, place + 5 <= bytes.count else { return nil }
+            children.append(bytes.number(at: place, bytes: 4))
+        }
+        return children + [bytes.number(at: start + 8, bytes: 4)]
+    }
+
+    /// The cell that the `index`-th pointer points at, read as one of a leaf; nil where none begins there.
+    func cell(_ index: Int, inIndex isIndex: Bool = false) -> Cell? {
+        var place = pointer(index)
+        guard place >= start + 8, place < bytes.count,
+            let size = Varint(bytes, at: place), size.value >= 0
+        else { return nil }
+        place += size.byteCount
+        var number: Int64 = 0
+        if !isIndex {
+            guard let read = Varint(bytes, at: place) else { return nil }
+            number = read.value
+            place += read.byteCount
+        }
+        let byteCount = Int(size.value)
+        let local = localByteCount(byteCount, inIndex: isIndex)
+        let end = place + local
+        let isWhole = local == byteCount
+        guard end + (isWhole ? 0 : 4) <= bytes.count else { return nil }
+        return Cell(
+            number: number,
+            byteCount: byteCount,
+            local: place..<end,
+            overflow: isWhole ? 0 : bytes.number(at: end, bytes: 4)
+        )
+    }
+
+    /// How much of a record of `byteCount` bytes lies in the cell.
+    private func localByteCount(_ byteCount: Int, inIndex isIndex: Bool) -> Int {
+        let usable = bytes.count
+        let most = isIndex ? (usable - 12) * 64 / 255 - 23 : usable - 35
+        if byteCount <= most { return byteCount }
+        let least = (usable - 12) * 32 / 255 - 23
+        let fitting = least + (byteCount - least) % (usable - 4)
+        return fitting <= most ? fitting : least
+    }
+}
+
+/// A number of one to nine bytes. https://www.sqlite.org/fileformat2.html#varint
+struct Varint {
+    var value: Int64
+    var byteCount: Int
+
+    /// Reads the number at `offset`; nil where the bytes end before it does.
+    init?(_ bytes: some RandomAccessCollection<UInt8>, at offset: Int) {
+        var bits: UInt64 = 0
+        var index = bytes.index(bytes.startIndex, offsetBy: min(offset, bytes.count))
+        for count in 1...9 {
+            guard index < bytes.endIndex else { return nil }
+            let byte = bytes[index]
+            index = bytes.index(after: index)
+            if count == 9 {
+                bits = bits << 8 | UInt64(byte)
+            } else {
+                bits = bits << 7 | UInt64(byte & 0x7F)
+            }
+            if byte & 0x80 == 0 || count == 9 {
+                value = Int64(bitPattern: bits)
+                byteCount = count
+                return
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,110 @@
+import Glibc
+import StateEngine
+import StateSQLite
+
+/// What is done to a store without serving it.
+enum StoreCommands {
+    /// `--check`: prints what is wrong, then a summary.
+    ///
+    /// - Returns: Whether nothing is wrong.
+    /// - Throws: why nothing could be checked.
+    static func check(
+        _ options: Options,
+        _ print: @escaping (String) -> Void
+    ) throws(StateError) -> Bool {
+        let store = try DataDirectory.path(options)
+        let progress = Progress("checked")
+        let check = StoreCheck(store: store, report: print, progress: progress.show)
+        defer { progress.clear() }
+        let summary = try attempt { try check.run() }
+        progress.clear()
+        let count = summary.findingCount
+        if count > StoreCheck.findingLimit { print("and \(count - StoreCheck.findingLimit) more") }
+        let found =
+            "rows \(summary.rowCount), entries \(summary.entryCount), "
+            + "revision \(summary.revision)"
+        guard count > 0 else {
+            print("\(found): nothing is wrong")
+            return true
+        }
+        let wrong = count == 1 ? "1 thing is wrong" : "\(count) things are wrong"
+        print(
+            "\(found): \(wrong); `stated --salvage --data \(store) --to NEWDIRECTORY` copies what "
+                + "is whole"
+        )
+        return false
+    }
+
+    /// `--salvage`: prints what is lost, then a summary.
+    ///
+    /// - Returns: Whether every row was whole.
+    /// - Throws: why there is no new store.
+    static func salvage(
+        _ options: Options,
+        to target: String,
+        _ print: @escaping (String) -> Void
+    ) throws(StateError) -> Bool {
+        let store = try DataDirectory.path(options)
+        let progress = Progress("copied")
+        let salvage = StoreSalvage(
+            store: store,
+            target: target,
+            report: print,
+            progress: progress.show
+        )
+        defer { progress.clear() }
+        let summary = try attempt { try salvage.run() }
+        progress.clear()
+        let found =
+            "rows \(summary.rowCount), entries \(summary.entryCount), "
+            + "revision \(summary.revision)"
+        let verdict =
+            switch (summary.isWhole, summary.isCounted, summary.lostRowCount) {
+            case (true, _, _): "every row was whole"
+            case (false, true, 1): "1 row is lost"
+            case (false, true, let count): "\(count) rows are lost"
+            case (false, false, 0): "rows may be lost"
+            case (false, false, let count): "rows are lost, at least \(count)"
+            }
+        print("\(found): \(verdict); the new store is in \(target)")
+        return summary.isWhole
+    }
+
+    private static func attempt<R>(_ body: () throws -> R) throws(StateError) -> R {
+        do {
+            return try body()
+        } catch let error as StateError {
+            throw error
+        } catch {
+            throw StateError(.storage, "\(error)")
+        }
+    }
+}
+
+/// A line on a terminal that says how far something is, once it takes more than a second.
+final class Progress {
+    private let verb: String
+    private let isTerminal = isatty(STDERR_FILENO) == 1
+    private let start = ContinuousClock.now
+    private var next = Duration.seconds(1)
+
+    init(_ verb: String) { self.verb = verb }
+
+    /// Tells of so many rows, a few times a second.
+    func show(_ rowCount: Int64) {
+        let time = ContinuousClock.now - start
+        guard isTerminal, time >= next else { return }
+        next = time + .milliseconds(200)
+        write("\r\(verb) \(rowCount) rows")
+    }
+
+    /// Takes the line away.
+    func clear() {
+        if next > .seconds(1) { write("\r\u{1B}[K") }
+        next = .seconds(1)
+    }
+
+    private func write(_ text: String) {
+        _ = Glibc.write(STDERR_FILENO, text, text.utf8.count)
+    }
+}

@@ -1,0 +1,141 @@
+import Glibc
+import StateEngine
+import StateSQLite
+import StateTestSupport
+import Testing
+
+/// Single bits that a disk turned over in a database that was closed; `STATED_FLIPS` says how many, 200 without it.
+struct FlipTests {
+    static let flipCount = getenv("STATED_FLIPS").flatMap { Int(String(cString: $0)) } ?? 200
+    static let parts: UInt64 = 4
+
+    let store: TemporaryStore
+
+    init() throws { store = try TemporaryStore() }
+
+    @Test(arguments: Seed.each(Int(parts)))
+    func
+        `never silent about storage: a store with a flipped bit is refused and can be salvaged, or serves what it had`(
+            seed: UInt64
+        ) throws
+    {
+        try store.fillWithHistory(commitCount: 600, seed: seed)
+        try store.addFreePages()
+        let expected = try store.contents()
+        let whole = try readFile(store.database)
+        let pages = try PageTable(store.database, pageCount: whole.count / 8_192)
+        try #require(expected.changes.count > 2_000 && !pages.interiors.isEmpty)
+        var numbers = StateTestSupport.SplitMix(seed: seed)
+        for _ in 0..<(FlipTests.flipCount + 3) / Int(FlipTests.parts) {
+            let place = FlipTests.place(in: whole.count, pages, &numbers)
+            let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
+            var bytes = whole
+            bytes[place] ^= bit
+            let flip = Flip(
+                name:
+                    "seed \(seed): byte \(place % 8_192) of page \(place / 8_192 + 1), mask \(bit)",
+                mayLoseRow: !pages.others.contains(place / 8_192 + 1)
+            )
+            try check(bytes, flip, expected)
+        }
+    }
+
+    private struct Flip {
+        let name: String
+        /// Whether the byte may be part of a row.
+        let mayLoseRow: Bool
+    }
+
+    /// Anywhere; and as often in the header, at the beginning of pages, and on pages that lead to others.
+    private static func place(
+        in byteCount: Int,
+        _ pages: PageTable,
+        _ numbers: inout StateTestSupport.SplitMix
+    ) -> Int {
+        let page: Int
+        switch Int.random(in: 0..<5, using: &numbers) {
+        case 0: return Int.random(in: 0..<108, using: &numbers)
+        case 1:
+            page = Int.random(in: 0..<byteCount / 8_192, using: &numbers)
+            return page * 8_192 + Int.random(in: 0..<40, using: &numbers)
+        case 2: page = (pages.others.randomElement(using: &numbers) ?? 1) - 1
+        case 3: page = (pages.leaves.randomElement(using: &numbers) ?? 1) - 1
+        default: return Int.random(in: 0..<byteCount, using: &numbers)
+        }
+        let isUnused = Bool.random(using: &numbers)
+        return page * 8_192 + Int.random(in: 0..<(isUnused ? 400 : 8_192), using: &numbers)
+    }
+
+    private func check(_ bytes: [UInt8], _ flip: Flip, _ expected: Contents) throws {
+        unlink(store.log)
+        unlink(store.database + "-shm")
+        try write(bytes, to: store.database)
+        let finding = try? store.check().findings.first ?? ""
+        #expect(try readFile(store.database) == bytes, "the check wrote: \(flip.name)")
+        #expect(names(in: store.directory).sorted() == ["lock", "stated.db"], "\(flip.name)")
+        do {
+            // Not in the expectation, which would print all of both.
+            let isSame = try store.contents() == expected
+            #expect(isSame, "\(flip.name)")
+            try checkWrites(flip, expected)
+        } catch let error as StateError {
+            #expect(error.message.contains(store.database), "\(flip.name)")
+            #expect(
+                [.corrupt, .newerFormat, .storage].contains(error.code),
+                "\(flip.name): \(error)"
+            )
+            if error.code == .corrupt {
+                let command = "`stated --salvage --data \(store.directory) --to "
+                #expect(error.message.contains(command), "\(flip.name): \(error)")
+            }
+            #expect(finding != "", "\(flip.name): the check found nothing, the start \(error)")
+            try checkSalvage(flip, expected)
+            #expect(try readFile(store.database) == bytes, "\(flip.name)")
+        }
+    }
+
+    /// A store that serves takes writes too, and they damage nothing.
+    private func checkWrites(_ flip: Flip, _ expected: Contents) throws {
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        for number in 0..<3 {
+            let value = [UInt8](repeating: UInt8(number), count: 30_000)
+            #expect(throws: Never.self, "\(flip.name)") {
+                try keyspace.apply([.set("flip/large", value), .set("flip/small", [1])])
+            }
+        }
+        keyspace.close()
+        let found = try store.contents()
+        let isKept = found.changes.starts(with: expected.changes)
+        #expect(isKept, "\(flip.name)")
+        #expect(found.changes.count == expected.changes.count + 6, "\(flip.name)")
+        #expect(try store.check().findings == [], "\(flip.name)")
+    }
+
+    private func checkSalvage(_ flip: Flip, _ expected: Contents) throws {
+        let target = try TemporaryStore()
+        let (lines, summary) = try store.salvage(to: target)
+        let check = try target.check()
+        #expect(check.findings.isEmpty, "\(flip.name)")
+        let found = try target.contents()
+        let lost = Set(expected.changes).subtracting(found.changes)
+        // One bit is in one row at most.
+        #expect(lost.count <= (flip.mayLoseRow ? 1 : 0), "\(flip.name): \(lost.count) rows")
+        let hasRest = found.changes == expected.changes.filter { !lost.contains($0) }
+        #expect(hasRest, "\(flip.name)")
+        #expect(found.loaded.epoch != expected.loaded.epoch)
+        #expect(found.loaded.revision >= expected.loaded.revision + 1 << 32 - 1, "\(flip.name)")
+        #expect(summary.isWhole == lost.isEmpty, "\(flip.name): \(lines)")
+        #expect(summary.lostRowCount == Int64(lost.count), "\(flip.name): \(lines)")
+        #expect(lines.isEmpty == lost.isEmpty, "\(flip.name): \(lines)")
+        #expect(summary.entryCount == check.summary.entryCount)
+        for change in lost {
+            let revision = "revision \(change.plain.revision)"
+            let isNamed =
+                lines.contains { $0.contains(revision) }
+                || lines.contains {
+                    $0.hasPrefix("lost: ") || $0.hasPrefix("damaged: ")
+                }
+            #expect(isNamed, "\(flip.name): \(lines)")
+        }
+    }
+}
