@@ -135,15 +135,17 @@ final class OpenStore {
     /// Ends cleanly, as far as the disk allows; what it did not allow is in the status.
     func finish() -> StorageStatus {
         guard fault == nil else { return log.status }
+        var unrecorded: SQLiteFailure?
         do {
             try connection.execute("BEGIN IMMEDIATE")
             try StoreMetadata(connection).set(.rowCount, "\(rowCount)")
             try connection.execute("COMMIT")
         } catch {
             rollBack()
-            log.note("a clean stop could not be recorded: \(error)")
+            unrecorded = error
         }
         log.empty()
+        if let unrecorded { log.note("a clean stop could not be recorded: \(unrecorded)") }
         connection.checkpointsOnClose()
         return log.status
     }

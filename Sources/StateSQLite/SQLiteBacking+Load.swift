@@ -139,6 +139,7 @@ extension SQLiteBacking {
     ) throws -> (rowCount: Int64, revision: Int64) {
         try HistorySchema.check(connection)
         let metadata = StoreMetadata(connection)
+        try metadata.check()
         let expected = try metadata.number(of: .rowCount)
         // On the other core while the rows are read here.
         let quickCheck = try QuickCheck(path: location.database, under: lock)

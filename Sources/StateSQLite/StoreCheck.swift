@@ -96,10 +96,7 @@ package final class StoreCheck {
                 if number < 0 { add("'\(name.rawValue)' in meta is \(number)") }
             }
         }
-        try note {
-            let format = try metadata.required(.format)
-            if format != HistorySchema.formatVersion { add("meta has format \(format)") }
-        }
+        try note { try metadata.check() }
     }
 
     private func checkRows(_ connection: SQLiteConnection) throws {

@@ -5,7 +5,7 @@ import StateEngine
 /// The rows of `meta`: text, each with a CRC-32C of `name`, a zero byte and `value`.
 struct StoreMetadata {
     /// The names.
-    enum Name: String {
+    enum Name: String, CaseIterable {
         case format = "format version"
         case epoch
         /// Up to here, history may be gone.
@@ -59,6 +59,25 @@ struct StoreMetadata {
             throw missing(.epoch)
         }
         return epoch
+    }
+
+    /// Checks what nothing else asks for: the format, and that every row has a name that is known.
+    ///
+    /// A row whose name is damaged would else be taken for one that is not there.
+    ///
+    /// - Throws: ``StateError/Code/corrupt``, or what SQLite answered.
+    func check() throws {
+        let format = try required(.format)
+        guard format == HistorySchema.formatVersion else {
+            throw StateError.damaged(connection.path, "meta has format \(format)")
+        }
+        let names = Name.allCases.map { "'\($0.rawValue)'" }.joined(separator: ",")
+        let unknown = try connection.number(
+            "SELECT count(*) FROM meta WHERE name IS NULL OR name NOT IN (\(names))"
+        )
+        guard unknown == 0 else {
+            throw StateError.damaged(connection.path, "meta has a row of no known name")
+        }
     }
 
     private func missing(_ name: Name) -> StateError {

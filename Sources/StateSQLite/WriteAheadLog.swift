@@ -159,7 +159,8 @@ final class WriteAheadLog {
     /// Moves everything into the database and empties the log: at a clean stop.
     func empty() {
         let (code, _) = checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
-        if code != SQLITE_OK { note("\(connection.failure(code, during: "checkpoint"))") }
+        status.checkpointFailure =
+            code == SQLITE_OK ? nil : "\(connection.failure(code, during: "checkpoint"))"
         noteSizes()
     }
 
