@@ -28,7 +28,11 @@ let package = Package(
     name: "stated",
     products: [
         .library(name: "StateEngine", targets: ["StateEngine"]),
+        .library(name: "StateContainers", targets: ["StateContainers"]),
         .library(name: "StateSQLite", targets: ["StateSQLite"]),
+        .library(name: "StateStore", targets: ["StateStore"]),
+        .library(name: "StateTesting", targets: ["StateTesting"]),
+        .library(name: "StateDefaults", targets: ["StateDefaults"]),
         .library(name: "StateClient", targets: ["StateClient"]),
         .executable(name: "stated", targets: ["stated"]),
         .executable(name: "statectl", targets: ["statectl"]),
@@ -43,8 +47,28 @@ let package = Package(
         ),
         .target(name: "StateEngine", dependencies: ["CLinux"], swiftSettings: strict),
         .target(
+            name: "StateContainers",
+            dependencies: ["StateEngine", "CLinux"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "StateStore",
+            dependencies: ["StateContainers", "StateEngine"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "StateTesting",
+            dependencies: ["StateStore", "StateContainers", "StateEngine"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "StateDefaults",
+            dependencies: ["StateContainers", "StateEngine"],
+            swiftSettings: strict
+        ),
+        .target(
             name: "StateSQLite",
-            dependencies: ["StateEngine", "CLinux", "CSQLite"],
+            dependencies: ["StateContainers", "StateEngine", "CLinux", "CSQLite"],
             swiftSettings: strict
         ),
         .target(name: "StateWire", dependencies: ["StateEngine"], swiftSettings: strict),
@@ -55,7 +79,7 @@ let package = Package(
         ),
         .target(
             name: "StateClient",
-            dependencies: ["StateEngine", "StateWire", "CLinux"],
+            dependencies: ["StateContainers", "StateEngine", "StateWire", "CLinux"],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -93,6 +117,18 @@ let package = Package(
         .testTarget(
             name: "StateEngineTests",
             dependencies: ["StateEngine", "StateTestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "StateContainersTests",
+            dependencies: ["StateContainers", "StateEngine", "CLinux", "StateTestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "StateStoreTests",
+            dependencies: [
+                "StateStore", "StateTesting", "StateContainers", "StateEngine", "StateTestSupport",
+            ],
             swiftSettings: strict
         ),
         .testTarget(

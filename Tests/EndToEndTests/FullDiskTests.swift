@@ -21,7 +21,9 @@ import Testing
         try directory.write(Array(repeating: 7, count: 8 << 20), to: "data/ballast")
         let daemon = try Daemon(directory: directory)
         let client = try daemon.connect()
+        let inMemory = try Daemon("--memory", directory: TemporaryDirectory(in: disk.path))
         var kept = Kept(seed: UInt64(round))
+        var keptInMemory = Kept(seed: UInt64(round) + 1_000)
 
         let error = try kept.fill(client)
         #expect(error.code == .noSpace, "\(error)")
@@ -29,6 +31,9 @@ import Testing
         #expect(kept.count > 100)
         #expect(try kept.faults(client) == [])
         #expect(try kept.fill(client).code == .noSpace)
+        let memoryClient = try inMemory.connect()
+        for _ in 0..<200 { #expect(try keptInMemory.write(memoryClient) == nil) }
+        #expect(try keptInMemory.faults(memoryClient) == [])
 
         unlink(directory.path(of: "data/ballast"))
         let deadline = ContinuousClock.now + .seconds(20)
@@ -40,6 +45,7 @@ import Testing
         try daemon.start()
         #expect(try kept.faults(daemon.connect()) == [])
         try daemon.stop()
+        try inMemory.stop()
         withExtendedLifetime(disk) {}
     }
 }
@@ -83,7 +89,7 @@ private struct Kept {
 
 /// A file system of 32 MiB in memory, as long as this object lives.
 private final class SmallFileSystem {
-    private let path: String
+    let path: String
 
     init(at path: String) throws {
         self.path = path

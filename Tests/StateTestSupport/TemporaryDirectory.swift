@@ -5,9 +5,9 @@ package final class TemporaryDirectory: Sendable {
     /// Its path, short enough for a socket's name to be added.
     package let path: String
 
-    /// Makes an empty directory, mode 0700.
-    package init() throws {
-        var template = Array("/tmp/stated.XXXXXX".utf8CString)
+    /// Makes an empty directory, mode 0700, below `parent`.
+    package init(in parent: String = "/tmp") throws {
+        var template = Array("\(parent)/stated.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw SystemFailure(call: "mkdtemp", errno) }
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }

@@ -1,0 +1,2 @@
+// Who imports StateContainers needs the words that its declarations are made of.
+@_exported public import StateEngine
