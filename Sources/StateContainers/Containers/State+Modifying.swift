@@ -31,7 +31,7 @@ extension State {
     @discardableResult
     @_disfavoredOverload
     public final func modify<R>(_ body: (inout Value) throws -> R) throws -> R {
-        try commit(Change(), body).result
+        try commit(plainChange, body).result
     }
 
     /// Replaces the value if nobody changed it since `expected`.
@@ -42,12 +42,12 @@ extension State {
         _ newValue: Value,
         ifRevision expected: Revision
     ) throws(StateError) -> Revision {
-        try stateErrors { try commit(Change(expected: expected)) { $0 = newValue }.revision }
+        try stateErrors { try commit(plainChange.expecting(expected)) { $0 = newValue }.revision }
     }
 
     /// Says that a value that locks itself has changed: who is told of changes is told of it once more.
     public final func touch() {
-        do { _ = try commit(Change()) { _ in } } catch { note(error) }
+        do { _ = try commit(plainChange) { _ in } } catch { note(error) }
     }
 
     @inlinable
@@ -66,7 +66,7 @@ extension State {
         _ body: (inout Value) -> R
     ) throws(Failure) -> (result: R, revision: Revision) {
         do {
-            return try commit(Change(reason: reason), body)
+            return try commit(plainChange.because(reason), body)
         } catch let error as Failure {
             throw error
         } catch {
@@ -94,8 +94,22 @@ package struct Change: Sendable {
     var reason = ""
     /// Only where nobody changed the value since.
     var expected: Revision?
-    /// How safe the change is before its writer goes on; nil: as safe as the container says.
-    var durability: Durability?
+    /// How safe the change is before its writer goes on; in memory it does not matter.
+    var durability = Durability.synced
+    /// Whether what is stored does not matter, not even whether it can be read.
+    var replaces = false
+
+    func because(_ reason: String) -> Change {
+        var change = self
+        change.reason = reason
+        return change
+    }
+
+    func expecting(_ revision: Revision) -> Change {
+        var change = self
+        change.expected = revision
+        return change
+    }
 }
 
 /// Replaces the value: `volume ~> 0.7`, with parentheses around an operator's result.

@@ -24,7 +24,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// With what it begins in a scope; nil where it is in a keyspace, which scopes do not divide.
     private final let scopedDefault: Value?
     /// Refuses a value; nil where every one is good.
-    package final let check: (@Sendable (Value) throws(StateError) -> Void)?
+    package final let check: StateCore<Value>.Check?
 
     /// A container in memory.
     ///
@@ -59,7 +59,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// A container whose value is in a keyspace.
     package init(
         core: StateCore<Value>,
-        check: (@Sendable (Value) throws(StateError) -> Void)?
+        check: StateCore<Value>.Check?
     ) where Failure == StateError {
         key = core.key
         ownCore = core
@@ -141,6 +141,9 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
             return result
         }
     }
+
+    /// What is asked of a change of which the caller does not say more.
+    package var plainChange: Change { Change() }
 
     /// Takes an error that no caller can be given.
     package func note(_ error: any Error) {}

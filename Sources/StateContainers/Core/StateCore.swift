@@ -7,9 +7,12 @@ public import StateEngine
 /// called under it but the body of a `modify` in memory.
 @usableFromInline
 package class StateCore<Value: Sendable>: @unchecked Sendable {
+    /// Refuses a value.
+    package typealias Check = @Sendable (Value) throws(StateError) -> Void
+
     /// What everybody reads.
     @usableFromInline
-    struct Published {
+    struct Published: Sendable {
         @usableFromInline var value: Value
         @usableFromInline var number: Int64
         @usableFromInline var epoch: Epoch
@@ -102,6 +105,35 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         fatalError(
             "state '\(key)' is touched in the body of modify of state '\(name)': use withTransaction"
         )
+    }
+
+    // MARK: In transactions
+
+    /// What a transaction begins with.
+    func transactionEntry(check: Check?) -> StateTransaction.Entry<Value> {
+        let (value, revision) = versioned
+        return StateTransaction.Entry(self, value, revision, check: check)
+    }
+
+    /// Publishes a value, where there is one, if the one at `revision` is still current and `others`, called under the lock, says
+    /// yes.
+    ///
+    /// - Returns: Whether it was, and they did.
+    final func publish(
+        _ value: Value?,
+        ifRevision revision: Revision,
+        and others: () -> Bool
+    ) -> Bool {
+        var stands = false
+        published.withLock { published in
+            guard published.revision == revision else { return }
+            stands = others()
+            guard stands, let value else { return }
+            let next = Revision(epoch: revision.epoch, number: revision.number + 1)
+            let depth = clinux_depth()
+            published.publish(value, next, cause: .thisProcess, depth: depth, merges: false)
+        }
+        return stands
     }
 
     // MARK: Who takes changes
