@@ -103,7 +103,9 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
 
     private final func connect(_ seat: Seat<Value>) {
         seat.queue.connect { [weak self] change in self?.didModify(change) }
-        if type(of: self) != Self.libraryClass { seat.core.register(seat.queue) }
+        if type(of: self) != Self.libraryClass, !(self is any FinalContainer) {
+            seat.core.register(seat.queue)
+        }
     }
 
     // MARK: Where it is
@@ -146,3 +148,6 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// Takes an error that no caller can be given.
     package func note(_ error: any Error) {}
 }
+
+/// A container of the library that nobody can subclass: its `didModify` is the library's.
+package protocol FinalContainer {}
