@@ -102,7 +102,11 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     package class var libraryClass: AnyClass { State<Value, Failure>.self }
 
     private final func connect(_ core: StateCore<Value>, _ queue: ChangeQueue<Value>) {
-        queue.connect { [weak self] change in self?.didModify(change) }
+        queue.connect(key) { [weak self] change in
+            guard let self else { return }
+            StateTrace.note(.change(key, change.revision))
+            didModify(change)
+        }
         if type(of: self) != Self.libraryClass { core.register(queue) }
     }
 
