@@ -27,7 +27,6 @@ extension MonitoredState {
     /// - Parameters:
     ///   - initial: Whether it is called with the current value first, as a change whose `old` is its `new`.
     ///   - file: How a trace names it, with the line.
-    @_disfavoredOverload
     public final func observe(
         initial: Bool = true,
         file: String = #fileID,

@@ -60,7 +60,6 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
     /// Has `body` called on the main actor with changes of the part until what is returned is released.
     ///
     /// The main queue must be running. A closure says that it means this one: `{ @MainActor change in … }`.
-    @_disfavoredOverload
     public func observe(
         initial: Bool = true,
         file: String = #fileID,

@@ -32,6 +32,9 @@ extension StateCore {
         }
     }
 
+    /// Whether a change is told, rather than made in place.
+    package final var isTold: Bool { published.withLock { !$0.queues.isEmpty } }
+
     /// No longer has `queue` take changes where nobody is left whom it tells: the next is made in place again.
     ///
     /// In the body of a `modify`, where an observation may be released, it is left to the next change.

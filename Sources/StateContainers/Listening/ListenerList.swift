@@ -13,7 +13,7 @@ package final class ListenerList<Value: Sendable>: Sendable {
     /// Makes an empty list.
     package init() {}
 
-    var isEmpty: Bool { entries.withLock { $0.isEmpty } }
+    package var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 
     /// In the order in which they came.
     var receivers: [any Receiver<Value>] { entries.withLock { $0.map(\.receiver) } }
@@ -22,7 +22,7 @@ package final class ListenerList<Value: Sendable>: Sendable {
     ///
     /// - Parameter last: The number of the last change that it is not told of.
     /// - Returns: The one that is in the list.
-    func add(
+    package func add(
         _ receiver: any Receiver<Value>,
         after last: Int64,
         unless isSame: @Sendable (any Receiver<Value>) -> Bool
@@ -50,7 +50,7 @@ package final class ListenerList<Value: Sendable>: Sendable {
     /// Gives a change to each who began before it.
     ///
     /// - Returns: Whether some are gone, or nobody is left.
-    func tell(_ change: StateChange<Value>) -> Bool {
+    package func tell(_ change: StateChange<Value>) -> Bool {
         let entries = entries.withLock { $0 }
         var someAreGone = entries.isEmpty
         for entry in entries where change.number > entry.last {
