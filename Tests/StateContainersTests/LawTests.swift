@@ -1,10 +1,12 @@
 import CLinux
+import Glibc
 import StateContainers
 import StateEngine
 import StateTestSupport
 import Testing
 
 /// The laws of the containers, by name.
+@Suite(.serialized)
 struct LawTests {
     /// A container that keeps what its `didModify` took.
     final class Kept: MonitoredState<Int, Never>, @unchecked Sendable {
@@ -73,6 +75,26 @@ struct LawTests {
         #expect(state.overlapCount.withLock { $0 } == 0)
     }
 
+    @Test func `Ordered: a writer tells of 64 changes at most, then the notifier does`() {
+        let gate = Gate()
+        let tellers = Observed<[pthread_t]>([])
+        let state = Kept { _, _ in
+            gate.pass()
+            tellers.update { $0.append(pthread_self()) }
+        }
+        let writer = WorkerThread(name: "test-writer")
+        writer.start { state ~> { $0 += 1 } }
+        #expect(gate.isReached())
+        for _ in 1..<200 { state ~> { $0 += 1 } }
+        gate.open()
+        #expect(tellers.wait { $0.count == 200 })
+        let byWriter = tellers.current.prefix { $0 == tellers.current[0] }
+        #expect(byWriter.count == 64)
+        #expect(tellers.current.dropFirst(64).allSatisfy { $0 != byWriter[0] })
+        writer.join()
+        #expect(state.told.isChain)
+    }
+
     @Test func `Re-entrant: modify in didModify commits at once and is told afterwards`() {
         let read = StateLock<[Int]>([])
         let state = Kept { state, change in
@@ -130,11 +152,12 @@ struct LawTests {
         let inline = Told<Int>()
         let told = Told<Int>()
         let reading = Told<Int>()
+        let start = state.versioned.revision
         let observations = [
             state.observe(on: .inline, inline.take), state.observe(told.take),
         ]
         let reader = Task {
-            for await change in state.changes(since: nil, buffer: 2) { reading.take(change) }
+            for await change in state.changes(since: start, buffer: 2) { reading.take(change) }
         }
         defer { reader.cancel() }
         var generator = SplitMix(seed: 7)
@@ -145,7 +168,7 @@ struct LawTests {
             #expect(told.rests { $0 == last }, "round \(round)")
         }
         let last = state.modify(-1)
-        let rests = await Task.detached { reading.rests { $0 == -1 } }.value
+        let rests = await elsewhere { reading.rests { $0 == -1 } }
         #expect(rests)
         #expect(inline.changes.current.last?.revision == last)
         #expect(told.isChain)
@@ -268,7 +291,7 @@ struct LawTests {
                             await Task.yield()
                         }
                         let last = 20_000 + number
-                        let rests = await Task.detached { told.rests { $0 == last } }.value
+                        let rests = await elsewhere { told.rests { $0 == last } }
                         observation.cancel()
                         let isLatest = await values.next() == last
                         let mine = told.changes.current.dropFirst().allSatisfy {

@@ -43,7 +43,7 @@ struct ListenerTests {
         }
         state ~> 7
         // The main queue runs only while nobody blocks its thread.
-        let rests = await Task.detached { told.rests { $0 == 7 } }.value
+        let rests = await elsewhere { told.rests { $0 == 7 } }
         #expect(rests)
         observation.cancel()
     }

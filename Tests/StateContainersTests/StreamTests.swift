@@ -26,7 +26,7 @@ struct StreamTests {
             }
             return seen
         }
-        await Task.detached { gate.pass() }.value
+        await elsewhere { gate.pass() }
         task.cancel()
         #expect(await task.value == [1])
         #expect(!state.isTold)
@@ -118,7 +118,7 @@ struct StreamTests {
                 return false
             }
         }
-        await Task.detached { gate.pass() }.value
+        await elsewhere { gate.pass() }
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
     }

@@ -13,6 +13,13 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
     for thread in threads { thread.join() }
 }
 
+/// What `body` gives, which blocks its thread: one of its own, for there are few that run tasks.
+func elsewhere<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
+    await withCheckedContinuation { continuation in
+        WorkerThread(name: "test-elsewhere").start { continuation.resume(returning: body()) }
+    }
+}
+
 /// What was told, for a test to wait for.
 final class Told<Value: Sendable>: Sendable {
     let changes = Observed<[StateChange<Value>]>([])

@@ -55,7 +55,7 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
     /// Takes those out who leave; when nobody is left, changes are made in place again, unless a subclass takes them.
     private final func leave(
         _ seat: Seat<Value>,
-        where leaves: @Sendable (any Receiver<Value>) -> Bool
+        where leaves: (any Receiver<Value>) -> Bool
     ) {
         seat.queue.listeners.remove(where: leaves)
         if type(of: self) == Self.libraryClass, seat.queue.listeners.isEmpty {
@@ -74,6 +74,9 @@ extension MonitoredState {
     /// - Parameter initial: Whether it is told of the current value first, as a change whose `old` is its `new`.
     public final func attach(listener: any StateListener, initial: Bool = false) {
         let seat = seat
+        // One that is gone may have been where this one is.
+        leave(seat) { $0.isGone }
+        let identity = ObjectIdentifier(listener)
         let delivery = Delivery<Value>(
             key,
             on: listener.stateListenerQueue,
@@ -83,7 +86,7 @@ extension MonitoredState {
             if let self, let listener { listener.stateModified(self, change) }
         }
         let told = seat.core.join(delivery, to: seat.queue, from: initial ? .current : .now) {
-            $0.listener === listener
+            $0.identity == identity
         }
         if told === delivery { delivery.start() }
     }
@@ -91,7 +94,7 @@ extension MonitoredState {
     /// Tells `listener` of nothing more; a call that is under way may still be running when this returns.
     public final func detach(listener: any StateListener) {
         for delivery in deliveries(to: listener) { delivery.end() }
-        leave(seat) { $0.listener === listener }
+        leave(seat) { $0.identity == ObjectIdentifier(listener) }
     }
 
     /// Holds the changes back, for a listener that is hidden: they become one in its slot.
@@ -110,7 +113,7 @@ extension MonitoredState {
     }
 
     private final func deliveries(to listener: any StateListener) -> [Delivery<Value>] {
-        seat.queue.listeners.receivers.filter { $0.listener === listener }
+        seat.queue.listeners.receivers.filter { $0.identity == ObjectIdentifier(listener) }
             .compactMap { $0 as? Delivery<Value> }
     }
 }

@@ -35,7 +35,7 @@ final class Delivery<Value: Sendable>: Receiver, NotifierJob {
     private let queue: StateQueue
     private let scope = StateScope.current
     private weak let attached: (any StateListener)?
-    private let isAttached: Bool
+    let identity: ObjectIdentifier?
     private let call: @Sendable (StateChange<Value>) -> Void
     private let slot = StateLock(Slot())
 
@@ -53,13 +53,13 @@ final class Delivery<Value: Sendable>: Receiver, NotifierJob {
         self.who = who
         self.queue = queue
         attached = listener
-        isAttached = listener != nil
+        identity = listener.map(ObjectIdentifier.init)
         self.call = call
     }
 
     var subject: (key: Key, who: String) { (key, who) }
     var listener: (any StateListener)? { attached }
-    var isGone: Bool { isAttached && attached == nil }
+    var isGone: Bool { identity != nil && attached == nil }
 
     // MARK: What is to be told
 

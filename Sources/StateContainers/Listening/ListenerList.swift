@@ -18,7 +18,7 @@ package final class ListenerList<Value: Sendable>: Sendable {
     /// In the order in which they came.
     var receivers: [any Receiver<Value>] { entries.withLock { $0.map(\.receiver) } }
 
-    /// Adds a receiver, unless there is one that is the same.
+    /// Adds a receiver, unless there is one that is the same, which `isSame` must say without a look at a listener.
     ///
     /// - Parameter last: The number of the last change that it is not told of.
     /// - Returns: The one that is in the list.
@@ -34,16 +34,13 @@ package final class ListenerList<Value: Sendable>: Sendable {
         }
     }
 
-    /// Takes those out that leave. They are returned, for to free one may run anybody's code.
-    @discardableResult
-    func remove(
-        where leaves: @Sendable (any Receiver<Value>) -> Bool
-    ) -> [any Receiver<Value>] {
+    /// Takes those out that leave.
+    func remove(where leaves: (any Receiver<Value>) -> Bool) {
+        // Without the lock: to look for a listener that is gone, or to free a receiver, may run anybody's code.
+        let leaving = receivers.filter(leaves)
+        guard !leaving.isEmpty else { return }
         entries.withLock { entries in
-            let left = entries.lazy.map(\.receiver).filter(leaves)
-            let receivers = Array(left)
-            if !receivers.isEmpty { entries.removeAll { leaves($0.receiver) } }
-            return receivers
+            entries.removeAll { entry in leaving.contains { $0 === entry.receiver } }
         }
     }
 

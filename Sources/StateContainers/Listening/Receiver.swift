@@ -10,8 +10,10 @@ package protocol Receiver<Value>: AnyObject, Sendable {
     func begin(_ current: StateChange<Value>)
     /// Takes a change.
     func put(_ change: StateChange<Value>)
-    /// Who it is, where it was attached and is there still.
+    /// Whom it tells, where it was attached and is there still.
     var listener: (any StateListener)? { get }
+    /// Which one it was attached for, also where it is gone.
+    var identity: ObjectIdentifier? { get }
     /// Whether there is nobody any more to tell.
     var isGone: Bool { get }
 }
@@ -19,6 +21,7 @@ package protocol Receiver<Value>: AnyObject, Sendable {
 extension Receiver {
     package func begin(_ current: StateChange<Value>) { put(current) }
     package var listener: (any StateListener)? { nil }
+    package var identity: ObjectIdentifier? { nil }
     package var isGone: Bool { false }
 }
 
