@@ -55,7 +55,7 @@ extension Validatable {
 /// The issues of the stored properties of one class or struct, whose rules may be those of `model`.
 private func fieldIssues(_ mine: Mirror, _ model: Mirror?) -> [ValidationIssue] {
     var issues: [ValidationIssue] = []
-    var models = model?.children.makeIterator()
+    let models = model?.children.makeIterator()
     for field in mine.children {
         let model = models?.next()
         guard let label = field.label else { continue }
