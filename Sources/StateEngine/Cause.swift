@@ -1,3 +1,6 @@
+import CLinux
+import Glibc
+
 /// Who made a commit.
 ///
 /// `uid` and `gid` come from the kernel (SO_PEERCRED) and may be trusted; `pid`, `command` and `client` are hints that
@@ -13,6 +16,19 @@ public struct Cause: Hashable, Sendable {
     public var command: String
     /// The name that it gave itself; empty where it gave none.
     public var client: String
+    /// What moved it to write, in its own words, such as a store's message; known in its process alone, empty elsewhere.
+    public var reason = ""
+
+    /// Nobody who is known.
+    public static let unknown = Cause(uid: .max, gid: .max, pid: 0, command: "")
+
+    /// This process as a writer.
+    package static let thisProcess = Cause(
+        uid: geteuid(),
+        gid: getegid(),
+        pid: getpid(),
+        command: String(cString: clinux_program_name())
+    )
 
     /// Makes a cause.
     public init(uid: UInt32, gid: UInt32, pid: Int32, command: String, client: String = "") {

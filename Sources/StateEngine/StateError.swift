@@ -40,6 +40,12 @@ public struct StateError: Error, Hashable, Sendable {
         public static let storage = Code("STORAGE")
         /// Nobody answers; nothing was sent.
         public static let unreachable = Code("UNREACHABLE")
+        /// 1,000 changes in a row were made by what was told of the one before; never on the wire.
+        public static let feedbackLoop = Code("FEEDBACKLOOP")
+        /// A transaction over containers that are not all of one keyspace, or all in memory; never on the wire.
+        public static let mixedKeyspaces = Code("MIXEDKEYSPACES")
+        /// A container of another type is on the key already; never on the wire.
+        public static let typeMismatch = Code("TYPEMISMATCH")
         /// The connection was lost after a write was sent.
         public static let outcomeUnknown = Code("OUTCOMEUNKNOWN")
         /// A stored value that is none of its container's type; never on the wire.
