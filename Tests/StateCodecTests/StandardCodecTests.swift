@@ -123,6 +123,12 @@ import Testing
         expectUndecodable(Deep.self, text, ["deeper than 512", "at byte 512"])
     }
 
+    @Test func `numbers of 128 bits are stored whole`() throws {
+        #expect(try stored(Int128.min) == "-170141183460469231731687303715884105728")
+        try expectSame(UInt128.max)
+        try expectSame([Int128.max])
+    }
+
     @Test func `a value that encodes nothing is refused`() {
         expectUnencodable(Silent(), ["nothing"])
     }

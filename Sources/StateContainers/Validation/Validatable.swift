@@ -83,7 +83,7 @@ private protocol ValidatableParts {
 }
 
 /// Whether values of this type may be bad: asked of the type, so that an array of numbers costs nothing.
-private func mayHaveIssues(_ type: Any.Type) -> Bool {
+func mayHaveIssues(_ type: Any.Type) -> Bool {
     type is any Validatable.Type || (type as? any ValidatableParts.Type)?.mayHaveIssues == true
 }
 
