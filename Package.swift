@@ -125,6 +125,11 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(
+            name: "StateCodecTests",
+            dependencies: ["StateContainers", "StateEngine"],
+            swiftSettings: strict
+        ),
+        .testTarget(
             name: "StateStoreTests",
             dependencies: [
                 "StateStore", "StateTesting", "StateContainers", "StateEngine", "StateTestSupport",
