@@ -13,6 +13,11 @@ public struct Cause: Hashable, Sendable {
     public var command: String
     /// The name that it gave itself; empty where it gave none.
     public var client: String
+    /// What moved it to write, in its own words, such as a store's message; known in its process alone, empty elsewhere.
+    public var reason = ""
+
+    /// Nobody who is known.
+    public static let unknown = Cause(uid: .max, gid: .max, pid: 0, command: "")
 
     /// Makes a cause.
     public init(uid: UInt32, gid: UInt32, pid: Int32, command: String, client: String = "") {

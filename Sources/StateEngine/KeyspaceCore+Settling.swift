@@ -80,24 +80,21 @@ extension KeyspaceCore {
         waiters.insert(answer, at: place)
     }
 
-    /// The answers that no longer have to wait.
-    func takeWaiters() -> [Answer] {
-        guard let first = waiters.first, first.revision <= durableRevision else { return [] }
+    /// Hands the answers out that no longer have to wait.
+    func deliverWaiters() {
+        guard let first = waiters.first, first.revision <= durableRevision else { return }
         let end = waiters.firstIndex { $0.revision > durableRevision } ?? waiters.count
-        defer { waiters.removeFirst(end) }
-        return Array(waiters[..<end])
+        for answer in waiters[..<end] { deliveries.append(.answer(answer)) }
+        waiters.removeFirst(end)
     }
 
-    /// The answers that stand on a failed commit, all with its error.
-    func takeWaiters(failedFrom revision: Int64, _ error: StateError) -> [Answer] {
+    /// Hands the answers out that stand on a failed commit, all with its error.
+    func deliverWaiters(failedFrom revision: Int64, _ error: StateError) {
         let start = waiters.firstIndex { $0.revision >= revision } ?? waiters.count
-        defer { waiters.removeSubrange(start...) }
-        return waiters[start...].map { answer in
-            Answer(
-                revision: answer.revision,
-                result: .failure(error),
-                completion: answer.completion
-            )
+        for var answer in waiters[start...] {
+            answer.result = .failure(error)
+            deliveries.append(.answer(answer))
         }
+        waiters.removeSubrange(start...)
     }
 }

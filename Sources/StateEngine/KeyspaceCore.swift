@@ -59,6 +59,10 @@ package final class KeyspaceCore: @unchecked Sendable {
         var completion: @Sendable (Result<Int64, StateError>) -> Void
     }
 
+    /// What is to be handed out once the lock is given up, and whether somebody is at it.
+    @exclusivity(unchecked) var deliveries: [Delivery] = []
+    @exclusivity(unchecked) var isDelivering = false
+
     /// Answers that wait, in order of revision.
     @exclusivity(unchecked) var waiters: [Answer] = []
 

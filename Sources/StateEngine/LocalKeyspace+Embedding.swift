@@ -11,26 +11,31 @@ extension LocalKeyspace {
     /// How many entries are on stable storage.
     public var keyCount: Int { withCore { $0.durableKeyCount } }
 
-    /// Makes all the mutations one commit, or none of them.
+    /// Makes all the mutations one commit, or none of them; see ``Keyspace/submit(_:completion:)``.
     ///
-    /// - Parameters:
-    ///   - mutations: Done in their order; each sees what those before it did.
-    ///   - completion: Called once, on the commit thread or before the call returns.
+    /// - Complexity: O(*n*) in the bytes of keys and values, and one sync that all commits share which wait for it.
+    @discardableResult
     public func submit(
         _ mutations: [Mutation],
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
-    ) {
+    ) -> Int64? {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         let now = Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-        let immediate = withCore { core -> KeyspaceCore.Answer? in
+        let (provisional, delivers) = withCore { core -> (Int64?, Bool) in
+            let before = core.provisionalRevision
             let answer = core.perform(mutations, at: now, completion)
-            guard answer.revision > core.durableRevision else { return answer }
-            core.hold(answer)
-            return nil
+            if answer.revision > core.durableRevision {
+                core.hold(answer)
+            } else {
+                core.deliveries.append(.answer(answer))
+            }
+            let isCommit = core.provisionalRevision > before
+            return (isCommit ? core.provisionalRevision : nil, !core.deliveries.isEmpty)
         }
-        immediate.map { $0.completion($0.result) }
+        if delivers { deliver() }
         if publish() { settle { _ in } }
+        return provisional
     }
 
     /// The entry of `key` on stable storage; nil where there is none.

@@ -101,39 +101,35 @@ public final class LocalKeyspace: Keyspace {
         }
     }
 
-    /// Takes over what storage has answered: watchers are told first, then `report` hears of it, then callers that wait.
+    /// Takes over what storage has answered: watchers are told first, then `report` hears of it, then who embeds the keyspace.
     ///
     /// - Parameter report: Called under the keyspace's lock.
     package func settle(_ report: (Outcome) -> Void) {
-        var answers: [KeyspaceCore.Answer] = []
-        withCore { core in
-            for finished in queue.takeFinished() { report(settle(finished, in: core, &answers)) }
+        let delivers = withCore { core in
+            for finished in queue.takeFinished() { report(settle(finished, in: core)) }
             if !isPersistent, !core.filling.isEmpty {
                 core.settle(core.filling)
                 core.filling.removeAll()
-                answers += core.takeWaiters()
+                core.deliverWaiters()
                 report(.durable(through: core.durableRevision))
             }
+            return !core.deliveries.isEmpty
         }
-        for answer in answers { answer.completion(answer.result) }
+        if delivers { deliver() }
     }
 
-    private func settle(
-        _ finished: CommitQueue.Finished,
-        in core: KeyspaceCore,
-        _ answers: inout [KeyspaceCore.Answer]
-    ) -> Outcome {
+    private func settle(_ finished: CommitQueue.Finished, in core: KeyspaceCore) -> Outcome {
         switch finished {
         case .committed(let batch):
             core.settle(batch)
-            answers += core.takeWaiters()
+            core.deliverWaiters()
             queue.recycle(batch)
             return .durable(through: core.durableRevision)
         case .failed(let batch, let error):
             let first = batch.firstRevision
             if error.isOutcomeUnknown { core.refuseWrites(after: error) }
             undoAll(batch, in: core)
-            answers += core.takeWaiters(failedFrom: first, error)
+            core.deliverWaiters(failedFrom: first, error)
             queue.recycle(batch)
             return .failed(from: first, error)
         case .reopened(let changes):

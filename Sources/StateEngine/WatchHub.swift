@@ -18,27 +18,41 @@ package final class WatchHub {
 
     package func add(_ watcher: Watcher) {
         count += 1
-        for pattern in Set(watcher.patterns.patterns) {
-            let subscription = Subscription(watcher: watcher, pattern: pattern)
-            switch pattern.kind {
-            case .glob: globs.append(subscription)
-            case .prefix where pattern.literal.isEmpty: everything.append(subscription)
-            case .key, .prefix:
-                byLiteral[WatchHub.hash(pattern.literal), default: []].append(subscription)
-            }
-        }
+        for pattern in Set(watcher.patterns.patterns) { add(pattern, to: watcher) }
     }
 
     package func remove(_ watcher: Watcher) {
-        count -= 1
-        let isIts: (Subscription) -> Bool = { $0.watcher === watcher }
-        globs.removeAll(where: isIts)
-        everything.removeAll(where: isIts)
-        for pattern in watcher.patterns.patterns where pattern.kind != .glob {
+        remove(watcher, patterns: watcher.patterns.patterns)
+    }
+
+    /// Tells a watcher of the keys of one more pattern from now on.
+    func add(_ pattern: Pattern, to watcher: Watcher) {
+        let subscription = Subscription(watcher: watcher, pattern: pattern)
+        switch pattern.kind {
+        case .glob: globs.append(subscription)
+        case .prefix where pattern.literal.isEmpty: everything.append(subscription)
+        case .key, .prefix:
+            byLiteral[WatchHub.hash(pattern.literal), default: []].append(subscription)
+        }
+    }
+
+    /// Tells a watcher of the keys of one of its patterns no longer.
+    func remove(_ pattern: Pattern, from watcher: Watcher) {
+        let isIt: (Subscription) -> Bool = { $0.watcher === watcher && $0.pattern == pattern }
+        switch pattern.kind {
+        case .glob: globs.removeAll(where: isIt)
+        case .prefix where pattern.literal.isEmpty: everything.removeAll(where: isIt)
+        case .key, .prefix:
             let hash = WatchHub.hash(pattern.literal)
-            byLiteral[hash]?.removeAll(where: isIts)
+            byLiteral[hash]?.removeAll(where: isIt)
             if byLiteral[hash]?.isEmpty ?? false { byLiteral[hash] = nil }
         }
+    }
+
+    /// The same for the last of its patterns.
+    func remove(_ watcher: Watcher, patterns: some Sequence<Pattern>) {
+        count -= 1
+        for pattern in patterns { remove(pattern, from: watcher) }
     }
 
     /// Tells the watchers of every commit of `batch`, in order.

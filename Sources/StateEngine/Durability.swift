@@ -1,0 +1,19 @@
+/// How safe a change is before its writer goes on.
+///
+/// It says nothing of others: they are told of a change to a stored key once it is on stable storage, whatever the
+/// writer asked for.
+public enum Durability: UInt8, Hashable, Sendable, CaseIterable {
+    /// In memory: a crash of the process that keeps the store may lose it.
+    case memory
+    /// Given to the system: a loss of power may lose it.
+    case written
+    /// On stable storage.
+    case synced
+}
+
+extension Durability: Comparable {
+    /// By safety.
+    public static func < (left: Durability, right: Durability) -> Bool {
+        left.rawValue < right.rawValue
+    }
+}

@@ -1,0 +1,139 @@
+import Synchronization
+
+extension LocalKeyspace {
+    /// Begins to follow keys; see ``Keyspace/watch(_:)``.
+    public func watch(
+        _ receive: @escaping @Sendable (KeyspaceEvent) -> Void
+    ) -> any KeyspaceWatch {
+        LocalWatch(self, receive)
+    }
+
+    /// Hands out what is to be told and answered, in order, unless somebody is at it.
+    ///
+    /// Order matters: a watch hears of a commit before its writer is answered, and both without the lock.
+    func deliver() {
+        var isAtIt = false
+        while let deliveries = withCore({ $0.takeDeliveries(goingOn: isAtIt) }) {
+            isAtIt = true
+            for delivery in deliveries {
+                switch delivery {
+                case .event(let event, let watch): watch.hear(event)
+                case .answer(let answer): answer.completion(answer.result)
+                }
+            }
+        }
+    }
+}
+
+/// A watch of a keyspace in this process.
+///
+/// What changes is changed under the keyspace's lock: the proof of `@unchecked Sendable`.
+final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
+    private let keyspace: LocalKeyspace
+    private let receiveEvent: @Sendable (KeyspaceEvent) -> Void
+    private let watcher: Watcher
+    private var counts: [Pattern: Int] = [:]
+    private let isCancelled = Atomic(false)
+
+    init(_ keyspace: LocalKeyspace, _ receive: @escaping @Sendable (KeyspaceEvent) -> Void) {
+        self.keyspace = keyspace
+        receiveEvent = receive
+        watcher = keyspace.withCore { core in
+            let watcher = Watcher(PatternSet([]), snapshot: false, from: core.durableRevision)
+            core.hub.add(watcher)
+            return watcher
+        }
+        watcher.receiver = self
+    }
+
+    deinit { cancel() }
+
+    func include(_ patterns: [Pattern]) {
+        keyspace.withCore { core in
+            guard !isCancelled.load(ordering: .relaxed) else { return }
+            for pattern in patterns {
+                let count = counts[pattern, default: 0]
+                counts[pattern] = count + 1
+                if count == 0 { core.hub.add(pattern, to: watcher) }
+            }
+            var changes: [KeyspaceChange] = []
+            core.forEachDurable(PatternSet(patterns), after: nil) { record in
+                changes.append(core.keyspaceChange(record))
+                return true
+            }
+            tell(.state(core.revision(core.durableRevision), patterns: patterns, changes), in: core)
+        }
+        keyspace.deliver()
+    }
+
+    func exclude(_ patterns: [Pattern]) {
+        keyspace.withCore { core in
+            for pattern in patterns {
+                guard let count = counts[pattern] else { continue }
+                counts[pattern] = count > 1 ? count - 1 : nil
+                if count == 1 { core.hub.remove(pattern, from: watcher) }
+            }
+        }
+    }
+
+    func cancel() {
+        guard !isCancelled.exchange(true, ordering: .relaxed) else { return }
+        keyspace.withCore { core in
+            core.hub.remove(watcher, patterns: counts.keys)
+        }
+    }
+
+    /// What waits to be handed out is bounded by who follows, not here.
+    var hasRoom: Bool { true }
+
+    func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
+        // It begins synced and always has room: no pieces and no gap.
+        guard case .commit(let revision, let changes) = notice else { return }
+        let cause = changes.first.map { core.cause(of: $0) } ?? .unknown
+        tell(
+            .commit(core.revision(revision), changes.map { core.keyspaceChange($0) }, cause: cause),
+            in: core
+        )
+    }
+
+    private func tell(_ event: KeyspaceEvent, in core: KeyspaceCore) {
+        // It holds this object, so that the last reference never goes under the lock.
+        core.deliveries.append(.event(event, self))
+    }
+
+    fileprivate func hear(_ event: KeyspaceEvent) {
+        if !isCancelled.load(ordering: .relaxed) { receiveEvent(event) }
+    }
+}
+
+extension KeyspaceCore {
+    /// What is to be handed out without the lock.
+    enum Delivery {
+        case event(KeyspaceEvent, LocalWatch)
+        case answer(Answer)
+    }
+
+    /// What is to be handed out by who begins with it, or goes on; nil where there is nothing or somebody else is at it.
+    func takeDeliveries(goingOn: Bool) -> [Delivery]? {
+        if isDelivering, !goingOn { return nil }
+        guard !deliveries.isEmpty else {
+            isDelivering = false
+            return nil
+        }
+        isDelivering = true
+        defer { deliveries = [] }
+        return deliveries
+    }
+
+    func revision(_ number: Int64) -> Revision { Revision(epoch: epoch, number: number) }
+
+    /// A version as a watch is told of it.
+    func keyspaceChange(_ record: Record) -> KeyspaceChange {
+        KeyspaceChange(
+            key: Key(verified: record.key),
+            value: record.value.map { Array($0) },
+            revision: record.isDeleted ? 0 : record.revision,
+            cause: cause(of: record)
+        )
+    }
+}
