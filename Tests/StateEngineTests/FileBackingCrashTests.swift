@@ -1,0 +1,168 @@
+import Glibc
+import StateEngine
+import StateTestSupport
+import Testing
+
+/// What the end of a process leaves in its directory, and what the kernel was asked for before.
+struct FileBackingCrashTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func writer(_ arguments: String...) throws -> RunningCommand {
+        try RunningCommand(
+            builtProgram("filewriter"),
+            ([directory.path] + arguments).map { Array($0.utf8) }
+        )
+    }
+
+    @Test(arguments: [["k"], ["a/1", "b/2", "3"]])
+    func `SIGKILL at any moment leaves the old or the new value whole`(keys: [String]) throws {
+        var random = SplitMix(seed: Seed.base)
+        for round in 0..<Extent.named("STATED_TEST_FILE_CRASHES", short: 20) {
+            let program = try RunningCommand(
+                builtProgram("filewriter"),
+                ([directory.path, "loop", "40000"] + keys).map { Array($0.utf8) }
+            )
+            #expect(try program.nextLine() == "open")
+            var told = 0
+            for _ in 0..<Int.random(in: 1...5, using: &random) {
+                told = Int(try program.nextLine()) ?? 0
+            }
+            var pause = timespec(tv_sec: 0, tv_nsec: Int.random(in: 0..<3_000_000, using: &random))
+            nanosleep(&pause, nil)
+            program.signal(SIGKILL)
+            let rest = try program.finish().lines
+            told = rest.last.flatMap { Int($0) } ?? told
+            let numbers = try found(keys)
+            #expect(Set(numbers).count == 1, "round \(round): \(numbers)")
+            #expect(numbers[0] == told || numbers[0] == told + 1, "round \(round)")
+        }
+    }
+
+    /// The number that each key's lines have after a start.
+    private func found(_ keys: [String]) throws -> [Int] {
+        let stage = try FileStage(directory)
+        #expect(try stage.leftovers() == [])
+        return try keys.map { key in
+            let lines = try #require(try stage.value(key)).split(separator: "\n")
+            #expect(Set(lines).count == 1)
+            #expect(lines.count * (lines[0].count + 1) >= 40_000)
+            return try #require(Int(lines[0]))
+        }
+    }
+
+    /// Where a transaction over three keys is cut: the call, and which of its kind from the first commit on.
+    static let cuts: [(call: String, count: Int)] = [
+        ("renameat2", 5), ("fsync", 9), ("unlinkat", 8), ("fchmod", 4),
+    ]
+
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0), arguments: cuts)
+    func `atomic: a transaction over several files is whole at each system call`(
+        call: String,
+        count: Int
+    ) throws {
+        var outcomes: Set<[String: String]> = []
+        for number in 1...(count + 12) {
+            let directory = try TemporaryDirectory()
+            try directory.write("old", to: "a")
+            try directory.write("old", to: "gone")
+            let trace = try runCommand(
+                "/usr/bin/strace",
+                [
+                    "-f", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+                    "inject=\(call):signal=SIGKILL:when=\(number)", builtProgram("filewriter"),
+                    directory.path, "a=new,d/b=new,gone-",
+                ]
+            )
+            let stage = try FileStage(directory)
+            let values = stage.values()
+            outcomes.insert(values)
+            #expect(try stage.leftovers() == [])
+            if trace.lines.contains("closed") { break }
+        }
+        // Each is one of both, and both came.
+        #expect(outcomes == [["a": "old", "gone": "old"], ["a": "new", "d/b": "new"]])
+    }
+
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    func `a file is synced before its rename, and its directory after it`() throws {
+        let trace = directory.path(of: ".trace")
+        _ = try runCommand(
+            "/usr/bin/strace",
+            [
+                "-f", "-y", "-o", trace, "-e", "trace=fsync,renameat2", builtProgram("filewriter"),
+                directory.path, "k=1", "k=2", "d/e=3",
+            ]
+        )
+        let calls = String(decoding: try readFile(trace), as: UTF8.self).split(separator: "\n")
+        let renames = calls.indices.filter { calls[$0].contains("renameat2(") }
+        #expect(renames.count == 3)
+        for rename in renames {
+            #expect(calls[rename - 1].contains("fsync(") && calls[rename - 1].contains(".stated-"))
+            #expect(
+                calls[rename + 1].contains("fsync(")
+                    && calls[rename + 1].contains("<\(directory.path)")
+            )
+        }
+        #expect(calls[renames[2]...].contains { $0.contains("<\(directory.path)/d>") })
+        #expect(calls[renames[2]...].contains { $0.contains("<\(directory.path)>") })
+    }
+
+    /// Runs the writer with one system call failing.
+    private func run(
+        failing call: String,
+        _ error: String,
+        when: String,
+        _ changes: String...
+    ) throws -> [String] {
+        try runCommand(
+            "/usr/bin/strace",
+            [
+                "-f", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+                "inject=\(call):error=\(error):when=\(when)", builtProgram("filewriter"),
+                directory.path,
+            ] + changes
+        ).lines
+    }
+
+    @Test(
+        .enabled(if: access("/usr/bin/strace", X_OK) == 0),
+        arguments: [("ENOSPC", "NOSPACE"), ("EDQUOT", "NOSPACE"), ("EIO", "READONLY")]
+    )
+    func `a failure before the renames leaves every file as it was`(
+        error: String,
+        code: String
+    ) throws {
+        try directory.write("old", to: "k")
+        let lines = try run(failing: "fchmod", error, when: "1", "k=new", "k=later")
+        #expect(lines[1].hasPrefix("\(code) ") && lines[1].contains("nothing was committed"))
+        #expect(lines[2...] == ["done k=later", "closed"])
+        #expect(try FileStage(directory).values() == ["k": "later"])
+    }
+
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    func `a failed sync of the directory is an unknown outcome, and then what the files hold`()
+        throws
+    {
+        // At the start: the directory, that of the lock, the one above, the value. Then the new file and its directory.
+        try directory.write("old", to: "k")
+        var seen = false
+        for number in 4...8 {
+            let lines = try run(failing: "fsync", "EIO", when: "\(number)", "k=new\(number)")
+            seen = seen || lines.contains { $0.hasPrefix("READONLY outcome unknown: fsync ") }
+            let value = try #require(try FileStage(directory).value("k"))
+            if lines.contains("done k=new\(number)") { #expect(value == "new\(number)") }
+        }
+        #expect(seen)
+    }
+
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    func `a transaction that fails in its middle is finished when the store is open again`() throws
+    {
+        try directory.write("old", to: "a")
+        let lines = try run(failing: "renameat2", "EIO", when: "2", "a=new,b=new,c=new")
+        #expect(lines.contains { $0.hasPrefix("READONLY outcome unknown: renameat2 ") })
+        #expect(try FileStage(directory).values() == ["a": "new", "b": "new", "c": "new"])
+    }
+}
