@@ -47,16 +47,18 @@ extension FileBacking {
         meetingCount = 0
     }
 
-    /// Whether everything in a directory is among `deleted`.
+    /// Whether everything in a directory is among `deleted`, and there is something.
     private func isEmptied(
         _ path: FilePath,
         by deleted: Set<FilePath>,
         in tree: FileTree
     ) throws(FileFailure) -> Bool {
-        var isEmptied = true
+        var isEmptied = false
+        var isFirst = true
         try tree.forEachName(in: path) { (name, isDirectory) throws(FileFailure) in
             let below = path.appending(name)
-            guard isEmptied else { return }
+            guard isEmptied || isFirst else { return }
+            isFirst = false
             isEmptied =
                 isDirectory
                 ? try self.isEmptied(below, by: deleted, in: tree) : deleted.contains(below)
@@ -168,18 +170,25 @@ extension FileBacking {
         } catch {
             if !isJournaled, !publisher.hasBegun {
                 drop(commit, in: tree)
-                if error.isObstacle { try adopt([commit.steps[0].target], in: tree) }
                 throw error
             }
             unfinished = commit
             throw StateError(.readOnly, "\(StateError.unknownOutcome): \(error.sentence)")
         }
-        note(publisher.edited)
+        if !isJournaled, let obstructed = publisher.obstructed.first {
+            try adopt([obstructed.path], in: tree)
+        }
+        note(publisher.edited, publisher.obstructed)
         if isJournaled { try? tree.remove(FileJournal.path) }
     }
 
-    private func note(_ edited: [FilePath]) {
-        for path in edited {
+    /// What others did in the moment of a commit comes after it.
+    private func note(
+        _ edited: [FilePath],
+        _ obstructed: [(path: FilePath, failure: FileFailure)]
+    ) {
+        for (path, failure) in obstructed { refuse(path, StateError(.storage, failure.sentence)) }
+        for path in edited + obstructed.map(\.path) {
             watcher?.note(FileWatcher.Place(path: path, isTree: true, isWritten: true))
         }
     }
@@ -241,7 +250,7 @@ extension FileBacking {
         }
         unfinished = nil
         finish(commit)
-        note(publisher.edited)
+        note(publisher.edited, publisher.obstructed)
         for change in commit.changes { change.adopted.withStored(receive) }
     }
 }

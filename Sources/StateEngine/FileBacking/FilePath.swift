@@ -17,9 +17,11 @@ package struct FilePath: Hashable, CustomStringConvertible {
         FilePath(Array(bytes[..<(bytes.lastIndex(of: FilePath.slash) ?? 0)]))
     }
 
-    /// Its last part.
+    /// Its last part; that of the root is `.`.
     var name: [UInt8] {
-        Array(bytes[(bytes.lastIndex(of: FilePath.slash).map { $0 + 1 } ?? 0)...])
+        isRoot
+            ? Array(".".utf8)
+            : Array(bytes[(bytes.lastIndex(of: FilePath.slash).map { $0 + 1 } ?? 0)...])
     }
 
     func appending(_ name: [UInt8]) -> FilePath {
@@ -34,7 +36,9 @@ package struct FilePath: Hashable, CustomStringConvertible {
         return found
     }
 
-    package var description: String { bytes.withUnsafeBytes { StateError.quoted($0, upTo: 1_024) } }
+    package var description: String {
+        isRoot ? "'.'" : bytes.withUnsafeBytes { StateError.quoted($0, upTo: 1_024) }
+    }
 
     /// The path for a system call; the root is `.`.
     func withCString<R>(_ body: (UnsafePointer<CChar>) -> R) -> R {

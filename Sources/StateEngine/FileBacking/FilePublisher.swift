@@ -12,6 +12,8 @@ struct FilePublisher: ~Copyable {
     private(set) var hasBegun = false
     /// Files of others that stand where a step was to be taken.
     private(set) var edited: [FilePath] = []
+    /// Where something else than a file has come to stand since it was looked at; the new file is gone.
+    private(set) var obstructed: [(path: FilePath, failure: FileFailure)] = []
     private var touched: Set<FilePath> = []
 
     /// - Parameter makeName: Gives names that nothing has.
@@ -76,8 +78,12 @@ struct FilePublisher: ~Copyable {
         touched.formUnion([target.parent, staged.path.parent])
         guard let waiting = try tree.status(staged.path) else { return }
         if waiting.stamp == staged.stamp {
-            touched.formUnion(try tree.makeDirectories(target.parent))
-            try swap(staged, step)
+            do throws(FileFailure) {
+                touched.formUnion(try tree.makeDirectories(target.parent))
+                try swap(staged, step)
+            } catch  where error.isObstacle {
+                obstructed.append((target, error))
+            }
         }
         // What lies there now is what was displaced.
         try tree.remove(staged.path)
@@ -107,16 +113,10 @@ struct FilePublisher: ~Copyable {
     ) throws(FileFailure) -> FileStamp? {
         let from = try tree.directory(source.parent)
         let to = try tree.directory(target.parent)
+        var present = expected == nil ? nil : try FileTree.status(target.name, in: to)
         for _ in 0..<8 {
-            if expected == nil,
-                rename(from, source.name, to, target.name, CLINUX_RENAME_NOREPLACE) == 0
-            {
-                return nil
-            }
-            let present = try FileTree.status(target.name, in: to)
             if present?.isDirectory ?? false { throw FileFailure("renameat2", target, EISDIR) }
-            let flags =
-                present == nil ? CLINUX_RENAME_NOREPLACE : CLINUX_RENAME_EXCHANGE
+            let flags = present == nil ? CLINUX_RENAME_NOREPLACE : CLINUX_RENAME_EXCHANGE
             if rename(from, source.name, to, target.name, flags) == 0 {
                 return present == nil ? nil : try FileTree.status(source.name, in: from)?.stamp
             }
@@ -125,6 +125,7 @@ struct FilePublisher: ~Copyable {
                 return present?.stamp
             }
             guard errno == EEXIST || errno == ENOENT else { throw FileFailure("renameat2", target) }
+            present = try FileTree.status(target.name, in: to)
         }
         throw FileFailure("renameat2", target, EBUSY)
     }
