@@ -37,7 +37,7 @@ public struct OutsideChange: Hashable, Sendable {
     public var key: [UInt8]
     /// What it holds now; nil where it is gone.
     public var value: [UInt8]?
-    /// Who owns it now: whom the commit names as its cause. Nil where that is not known.
+    /// Whom the commit names as its cause: the owner; nil where that is not known.
     public var writer: Cause?
     /// Wall time of the change in milliseconds since 1970.
     public var time: Int64

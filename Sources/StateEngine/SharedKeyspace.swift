@@ -10,14 +10,16 @@ package final class SharedKeyspace: Sendable {
         private let inode: UInt64
         private let name: String
 
-        /// The store that a directory is.
+        /// The store that a directory is; `kind` keeps stores of different formats apart.
         ///
-        /// - Parameter kind: Keeps stores of different formats apart.
+        /// - Throws: ``StateError/Code/storage``, where there is no such directory.
         package init(kind: String, directory: String) throws(StateError) {
             try self.init(kind: kind, directory: directory, name: "")
         }
 
         /// The store in a file, which may be absent, of a directory, which may not.
+        ///
+        /// - Throws: ``StateError/Code/storage``, where there is no such directory.
         package init(kind: String, file: String) throws(StateError) {
             var path = file
             if let resolved = realpath(file, nil) {
@@ -75,9 +77,11 @@ package final class SharedKeyspace: Sendable {
         self.slot = slot
     }
 
-    /// The keyspace of a store, opened where it is not; one that is being opened or closed is waited for.
+    /// The keyspace of a store, opened over `makeBacking()` where it is not.
     ///
-    /// - Parameter makeBacking: Makes the backing of the store.
+    /// One that another thread is opening or closing is waited for.
+    ///
+    /// - Returns: What keeps it open.
     /// - Throws: ``StateError``, where it cannot be opened.
     package static func open(
         _ identity: Identity,

@@ -117,7 +117,8 @@ extension FileBacking {
 
     /// Looks at one place, and notes what is there.
     ///
-    /// - Parameter isWritten: Whether the file is to be read though it seems to be the one that is known.
+    /// A file that was written (`isWritten`) is read though it seems to be the one that is known.
+    ///
     /// - Returns: What it holds, where that may be new; nil where nothing changed, it holds no value, or is not at rest.
     func look(at path: FilePath, isWritten: Bool, in tree: FileTree) -> OutsideChange? {
         guard let key = FileName.key(of: path) else { return nil }

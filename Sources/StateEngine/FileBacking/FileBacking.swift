@@ -57,7 +57,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     ///   - directory: Where the files are.
     ///   - isShared: Whether others than root and this process's user may write the directory itself.
     ///   - newFileMode: The mode of a file that supersedes none; one that does keeps the old mode.
-    ///   - valueByteCount: The largest file that is a value.
+    ///   - valueByteCount: The largest file that is a value; not below the limit of the keyspace.
     ///   - onUnreadable: Called on the commit thread for each file that is found to be no value; see ``unreadable``.
     public init(
         directory: String,

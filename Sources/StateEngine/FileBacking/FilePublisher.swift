@@ -16,7 +16,7 @@ struct FilePublisher: ~Copyable {
     private(set) var obstructed: [(path: FilePath, failure: FileFailure)] = []
     private var touched: Set<FilePath> = []
 
-    /// - Parameter makeName: Gives names that nothing has.
+    /// Begins with nothing done; `makeName` gives names that nothing has.
     init(_ tree: FileTree, makeName: @escaping () -> [UInt8]) {
         self.tree = tree
         self.makeName = makeName

@@ -73,7 +73,9 @@ extension FileTree {
 
     /// Writes a file that nothing else has the name of, and makes it durable.
     ///
-    /// - Parameter old: The file whose mode and owner it takes; `mode` is for one that supersedes none.
+    /// It takes mode and owner of the file `old`; `mode` is for one that supersedes none.
+    ///
+    /// - Returns: Which file it is.
     /// - Throws: ``FileFailure``; the file is gone then.
     func write(
         _ value: Bytes,
