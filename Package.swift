@@ -101,6 +101,12 @@ let package = Package(
             linkerSettings: standalone
         ),
         .target(name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/CFaultVFS"),
+        .executableTarget(
+            name: "filewriter",
+            dependencies: ["StateEngine"],
+            path: "Tests/FileWriter",
+            swiftSettings: strict
+        ),
         .target(
             name: "StateTestSupport",
             dependencies: [
@@ -116,7 +122,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StateEngineTests",
-            dependencies: ["StateEngine", "StateTestSupport"],
+            dependencies: ["StateEngine", "StateTestSupport", "filewriter"],
             swiftSettings: strict
         ),
         .testTarget(
