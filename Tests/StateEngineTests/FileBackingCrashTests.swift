@@ -173,4 +173,56 @@ struct FileBackingCrashTests {
         #expect(lines.contains { $0.hasPrefix("READONLY outcome unknown: renameat2 ") })
         #expect(try FileStage(directory).values() == ["a": "new", "b": "new", "c": "new"])
     }
+
+    @Test(
+        .enabled(if: access("/usr/bin/strace", X_OK) == 0),
+        arguments: ["k=mine", "a=1,k=mine", "a=1,k-"]
+    )
+    func `an edit between the look at a file and its rename stands, as the next commit`(
+        change: String
+    ) throws {
+        try directory.write("old", to: "k")
+        let writer = try RunningCommand(
+            "/usr/bin/strace",
+            [
+                "-f", "-o", "/dev/null", "-e", "trace=renameat2", "-e",
+                "inject=renameat2:delay_enter=700000", builtProgram("filewriter"), directory.path,
+                change,
+            ]
+            .map { Array($0.utf8) }
+        )
+        #expect(try writer.nextLine() == "open")
+        // The new file is written: the look was before, the rename waits.
+        try #require(
+            eventually { names(directory.path).contains { $0.hasPrefix(".stated-") } }
+        )
+        let edit = try directory.write("edit", to: ".edit")
+        #expect(rename(edit, directory.path(of: "k")) == 0)
+        #expect(try writer.finish().lines == ["done \(change)", "closed"])
+        #expect(try FileStage(directory).values()["k"] == "edit")
+    }
+
+    /// Looks again and again until `condition` holds, for 20 seconds at most.
+    private func eventually(_ condition: () -> Bool) -> Bool {
+        let end = time(nil) + 20
+        while time(nil) < end {
+            if condition() { return true }
+            sched_yield()
+        }
+        return false
+    }
+
+    private func names(_ path: String) -> [String] {
+        guard let stream = opendir(path) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            names.append(
+                withUnsafeBytes(of: entry.pointee.d_name) {
+                    String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+                }
+            )
+        }
+        return names
+    }
 }
