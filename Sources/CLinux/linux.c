@@ -147,3 +147,7 @@ int clinux_is_locked(int descriptor) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(descriptor, F_OFD_GETLK, &lock) == 0 ? lock.l_type != F_UNLCK : -1;
 }
+
+__thread const void *clinux_thread_body;
+__thread int64_t clinux_thread_depth;
+int clinux_scopes;

@@ -1,3 +1,6 @@
+import CLinux
+import Glibc
+
 /// Who made a commit.
 ///
 /// `uid` and `gid` come from the kernel (SO_PEERCRED) and may be trusted; `pid`, `command` and `client` are hints that
@@ -18,6 +21,14 @@ public struct Cause: Hashable, Sendable {
 
     /// Nobody who is known.
     public static let unknown = Cause(uid: .max, gid: .max, pid: 0, command: "")
+
+    /// This process as a writer.
+    package static let thisProcess = Cause(
+        uid: geteuid(),
+        gid: getegid(),
+        pid: getpid(),
+        command: String(cString: clinux_program_name())
+    )
 
     /// Makes a cause.
     public init(uid: UInt32, gid: UInt32, pid: Int32, command: String, client: String = "") {

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 
 extension LocalKeyspace {
@@ -92,7 +91,7 @@ extension KeyspaceCore {
         at time: Int64,
         _ completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Answer {
-        let cause = retainCause(KeyspaceCore.ownCause)
+        let cause = retainCause(Cause.thisProcess)
         defer { release(cause) }
         observedRevision = 0
         begin(cause, at: time)
@@ -136,14 +135,6 @@ extension KeyspaceCore {
             try check(.revision(revision), of: key)
         }
     }
-
-    /// This process as a writer.
-    private static let ownCause = Cause(
-        uid: geteuid(),
-        gid: getegid(),
-        pid: getpid(),
-        command: String(cString: clinux_program_name())
-    )
 }
 
 extension [UInt8] {

@@ -40,19 +40,34 @@ public struct StateError: Error, Hashable, Sendable {
         public static let storage = Code("STORAGE")
         /// Nobody answers; nothing was sent.
         public static let unreachable = Code("UNREACHABLE")
+        /// 1,000 changes in a row were made by what was told of the one before; never on the wire.
+        public static let feedbackLoop = Code("FEEDBACKLOOP")
+        /// A transaction over containers that are not all of one keyspace, or all in memory; never on the wire.
+        public static let mixedKeyspaces = Code("MIXEDKEYSPACES")
+        /// A container of another type is on the key already; never on the wire.
+        public static let typeMismatch = Code("TYPEMISMATCH")
         /// The connection was lost after a write was sent.
         public static let outcomeUnknown = Code("OUTCOMEUNKNOWN")
+        /// A stored value that is none of its container's type; never on the wire.
+        public static let undecodable = Code("UNDECODABLE")
     }
 
     /// The kind of failure.
     public let code: Code
     /// One sentence with the values in it.
     public let message: String
+    /// What is wrong with the value that was rejected; empty for every other failure.
+    public let issues: [ValidationIssue]
 
     /// Makes an error.
     public init(_ code: Code, _ message: String) {
+        self.init(code, message, issues: [])
+    }
+
+    init(_ code: Code, _ message: String, issues: [ValidationIssue]) {
         self.code = code
         self.message = message
+        self.issues = issues
     }
 
     /// Whether what was asked for may have happened or not: a commit whose sync failed.

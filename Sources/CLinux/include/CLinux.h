@@ -109,4 +109,21 @@ int clinux_is_locked(int descriptor);
 /// CRC-32C (Castagnoli, reflected 0x82F63B78) of `count` bytes, continuing from `crc` (0 to begin).
 uint32_t clinux_crc32c(uint32_t crc, const void *bytes, size_t count);
 
+// What a thread is in the middle of, for the state containers; a look costs about a nanosecond.
+
+/// The container in whose `modify` body the calling thread is; null elsewhere.
+extern __thread const void *clinux_thread_body;
+static inline const void *clinux_body(void) { return clinux_thread_body; }
+static inline void clinux_set_body(const void *container) { clinux_thread_body = container; }
+
+/// How many changes in a row led to the one that the calling thread is telling of, itself included; 0 elsewhere.
+extern __thread int64_t clinux_thread_depth;
+static inline int64_t clinux_depth(void) { return clinux_thread_depth; }
+static inline void clinux_set_depth(int64_t depth) { clinux_thread_depth = depth; }
+
+/// Whether any scope of state containers was ever made in this process.
+extern int clinux_scopes;
+static inline int clinux_has_scopes(void) { return __atomic_load_n(&clinux_scopes, __ATOMIC_RELAXED); }
+static inline void clinux_note_scope(void) { __atomic_store_n(&clinux_scopes, 1, __ATOMIC_RELAXED); }
+
 #endif

@@ -1,0 +1,110 @@
+public import StateEngine
+
+extension PersistentState {
+    // MARK: At another durability
+
+    /// Replaces the value; see ``State/modify(_:)-(Value)``.
+    ///
+    /// - Parameters:
+    ///   - newValue: The value.
+    ///   - durability: How safe it is before the call returns. Where it is less than ``Durability/synced`` and the commit fails
+    ///     afterwards, the value goes back to what is stored, and ``failures`` tells why.
+    /// - Throws: Why it was refused; the value is as it was.
+    @discardableResult
+    public final func modify(
+        _ newValue: Value,
+        durability: Durability
+    ) throws(StateError) -> Revision {
+        try stateErrors { try commit(Change(durability: durability)) { $0 = newValue }.revision }
+    }
+
+    /// Changes the value in one step; see ``State/modify(_:)-((inout_Value)->R)``.
+    ///
+    /// - Throws: Why it was refused; the value is as it was.
+    @discardableResult
+    public final func modify<R>(
+        durability: Durability,
+        _ body: (inout Value) -> R
+    ) throws(StateError) -> R {
+        try stateErrors { try commit(Change(durability: durability), body).result }
+    }
+
+    /// Replaces the value, whatever is stored, also where that cannot be read: the only write that goes over such bytes.
+    ///
+    /// - Throws: Why it was refused; everything is as it was.
+    @discardableResult
+    public final func replace(_ newValue: Value) throws(StateError) -> Revision {
+        let change = Change(durability: durability, replaces: true)
+        return try stateErrors { try commit(change) { $0 = newValue }.revision }
+    }
+
+    // MARK: In tasks
+
+    /// Replaces the value; see ``State/modify(_:)-(Value)``.
+    ///
+    /// - Throws: Why it was refused; the value is as it was.
+    @discardableResult
+    public nonisolated(nonsending) final func modify(
+        _ newValue: Value,
+        durability: Durability? = nil
+    ) async throws(StateError) -> Revision {
+        try await commit(durability) { $0 = newValue }.revision
+    }
+
+    /// Changes the value in one step; see ``State/modify(_:)-((inout_Value)->R)``.
+    ///
+    /// - Throws: Why it was refused; the value is as it was.
+    @discardableResult
+    public nonisolated(nonsending) final func modify<R>(
+        durability: Durability? = nil,
+        _ body: (inout Value) -> R
+    ) async throws(StateError) -> R {
+        try await commit(durability, body).result
+    }
+
+    /// Changes the value in one step; an error thrown in `body` changes nothing.
+    ///
+    /// - Throws: What `body` threw, or why the change was refused; the value is as it was.
+    @discardableResult
+    @_disfavoredOverload
+    public nonisolated(nonsending) final func modify<R>(
+        durability: Durability? = nil,
+        _ body: (inout Value) throws -> R
+    ) async throws -> R {
+        let change = Change(durability: durability ?? self.durability)
+        return try await persistent.commit(change, check: check, body).result
+    }
+
+    /// Replaces the value if nobody changed it since `expected`.
+    ///
+    /// - Throws: ``StateError/Code/conflict``, naming the current revision, or why it was refused; the value is as it was.
+    @discardableResult
+    public nonisolated(nonsending) final func modify(
+        _ newValue: Value,
+        ifRevision expected: Revision
+    ) async throws(StateError) -> Revision {
+        try await commit(nil, expected: expected) { $0 = newValue }.revision
+    }
+
+    /// Waits until storage has every change that was made before the call.
+    ///
+    /// - Throws: What the first of them failed with that failed.
+    public nonisolated(nonsending) final func flush() async throws(StateError) {
+        try await persistent.flush()
+    }
+
+    private nonisolated(nonsending) final func commit<R>(
+        _ durability: Durability?,
+        expected: Revision? = nil,
+        _ body: (inout Value) -> R
+    ) async throws(StateError) -> (result: R, revision: Revision) {
+        let change = Change(expected: expected, durability: durability ?? self.durability)
+        do {
+            return try await persistent.commit(change, check: check, body)
+        } catch let error as StateError {
+            throw error
+        } catch {
+            fatalError("state '\(key)' failed with what it cannot fail with: \(error)")
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import CLinux
+import StateEngine
+
+/// The changes that one container takes, on their way to its `didModify`: ascending, one at a time, with no lock held.
+///
+/// The thread that finds it idle drains it; after 64 changes the notifier goes on, so that no writer is kept for ever.
+@usableFromInline
+package final class ChangeQueue<Value: Sendable>: Sendable {
+    /// How many changes may wait.
+    package static var limit: Int { 1_024 }
+    /// How many a writer tells of before the notifier goes on.
+    private static var turn: Int { 64 }
+
+    private struct Waiting {
+        var changes: [StateChange<Value>] = []
+        /// Those before it in `changes` have been taken.
+        var first = 0
+        var isDraining = false
+        /// Writers that wait for room.
+        var writers: [Semaphore] = []
+        /// The container's `didModify`.
+        var take: @Sendable (StateChange<Value>) -> Void = { _ in }
+
+        var count: Int { changes.count - first }
+
+        mutating func removeFirst() -> StateChange<Value>? {
+            guard first < changes.count else {
+                changes.removeAll(keepingCapacity: changes.capacity <= ChangeQueue.turn)
+                first = 0
+                return nil
+            }
+            let change = changes[first]
+            first += 1
+            if first == ChangeQueue.turn {
+                changes.removeFirst(first)
+                first = 0
+            }
+            return change
+        }
+    }
+
+    private let waiting = StateLock(Waiting())
+    /// Whom the container's `didModify` tells.
+    package let listeners = ListenerList<Value>()
+    private let scope: StateScope?
+
+    /// Makes an empty queue, whose changes are told in `scope`.
+    package init(scope: StateScope? = nil) { self.scope = scope }
+
+    /// From now on changes go to `take`, the container's `didModify`.
+    package func connect(_ take: @escaping @Sendable (StateChange<Value>) -> Void) {
+        waiting.withLock { $0.take = take }
+    }
+
+    /// Whether one more change may be put.
+    package var hasRoom: Bool { waiting.withLock { $0.count < Self.limit } }
+
+    /// Waits until there is room; not at all for a thread that is telling of a change, for that may be what is waited for.
+    package func waitForRoom() {
+        guard clinux_depth() == 0 else { return }
+        while true {
+            let semaphore = Semaphore()
+            let waits = waiting.withLock { waiting in
+                guard waiting.count >= Self.limit else { return false }
+                waiting.writers.append(semaphore)
+                return true
+            }
+            guard waits else { return }
+            semaphore.wait()
+        }
+    }
+
+    /// Puts a change behind the others; beyond the limit one that `merges`, for its writer cannot wait, becomes one with the last.
+    ///
+    /// Called under the lock of the core, so that the order is that of the changes.
+    package func put(_ change: StateChange<Value>, merges: Bool = false) {
+        waiting.withLock { waiting in
+            if merges, waiting.count >= Self.limit, let last = waiting.changes.popLast() {
+                waiting.changes.append(change.merging(last))
+            } else {
+                waiting.changes.append(change)
+            }
+        }
+    }
+
+    /// Tells of what waits, unless somebody is at it.
+    package func drain() {
+        if begin() { run() }
+    }
+
+    /// Has the notifier tell of what waits, unless somebody is at it.
+    package func drainLater() {
+        if begin() { Notifier.shared.run { self.run() } }
+    }
+
+    private func begin() -> Bool {
+        waiting.withLock { waiting in
+            guard !waiting.isDraining, waiting.count > 0 else { return false }
+            waiting.isDraining = true
+            return true
+        }
+    }
+
+    private func run() {
+        for _ in 0..<Self.turn {
+            guard let (change, take) = next() else { return }
+            tell(change, take)
+        }
+        Notifier.shared.run { self.run() }
+    }
+
+    private typealias Take = @Sendable (StateChange<Value>) -> Void
+
+    private func next() -> (StateChange<Value>, Take)? {
+        let (next, writers) = waiting.withLock {
+            waiting -> ((StateChange<Value>, Take)?, [Semaphore]) in
+            let change = waiting.removeFirst()
+            if change == nil { waiting.isDraining = false }
+            let next = change.map { ($0, waiting.take) }
+            guard waiting.count < Self.limit else { return (next, []) }
+            defer { waiting.writers = [] }
+            return (next, waiting.writers)
+        }
+        for writer in writers { writer.signal() }
+        return next
+    }
+
+    private func tell(_ change: StateChange<Value>, _ take: Take) {
+        let depth = clinux_depth()
+        clinux_set_depth(change.depth + 1)
+        defer { clinux_set_depth(depth) }
+        guard let scope else { return take(change) }
+        StateScope.$current.withValue(scope) { take(change) }
+    }
+}

@@ -1,0 +1,79 @@
+import StateEngine
+
+/// What a commit, or a state, says of one key: decoded, and ready to be published with the others.
+struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
+    let core: PersistentCore<Value>
+    let change: KeyspaceChange
+    let revision: Revision
+    /// Nil for a state: this is what the key is now, whoever made it so.
+    let cause: Cause?
+    let depth: Int64
+    /// Whether a writer of this process waits for it, who tells of it then.
+    let isAwaited: Bool
+    let decoded: Result<StateCodec<Value>.Stored, StateError>
+
+    var key: Key { core.key }
+
+    func publish(_ others: () -> Void) {
+        core.published.withLock { published in
+            core.head.withLock { take(&published, &$0) }
+            others()
+        }
+    }
+
+    func tell() {
+        if case .failure(let error) = decoded { core.note(error) }
+        core.loading.putFirst(.success(revision.number))
+        if !isAwaited { core.tellLater() }
+    }
+
+    private typealias Published = StateCore<Value>.Published
+    private typealias Head = PersistentCore<Value>.Head
+
+    private func take(_ published: inout Published, _ head: inout Head) {
+        let isFirst = !head.isLoaded
+        head.isLoaded = true
+        head.awaySince = nil
+        let newRevision = self.newRevision(head.stored)
+        guard isFirst || isNews(newRevision, head.stored) else { return }
+        head.stored.revision = newRevision
+        head.stored.entryRevision = change.value == nil ? 0 : change.revision
+        switch decoded {
+        case .failure(let error):
+            head.stored.unreadable = error
+        case .success(let (value, version)):
+            head.stored.unreadable = nil
+            head.stored.value = value
+            head.stored.origin =
+                change.value == nil ? .defaulted : version.map { .migrated(from: $0) } ?? .stored
+            // What its writer did not wait for was published before.
+            guard
+                isFirst || newRevision.epoch != published.epoch
+                    || newRevision.number > published.number
+            else { return }
+            published.publish(
+                value,
+                newRevision,
+                cause: cause ?? change.cause ?? .unknown,
+                depth: depth,
+                merges: true
+            )
+        }
+    }
+
+    /// The commit that made the key what it is.
+    private func newRevision(_ stored: PersistentCore<Value>.Stored) -> Revision {
+        guard cause == nil else { return revision }
+        if change.value != nil { return Revision(epoch: revision.epoch, number: change.revision) }
+        // When an absent key was deleted is not known.
+        let wasAbsent = stored.entryRevision == 0 && stored.revision.epoch == revision.epoch
+        return wasAbsent ? stored.revision : revision
+    }
+
+    private func isNews(
+        _ newRevision: Revision,
+        _ stored: PersistentCore<Value>.Stored
+    ) -> Bool {
+        newRevision.epoch != stored.revision.epoch || newRevision.number > stored.revision.number
+    }
+}

@@ -1,0 +1,177 @@
+import StateEngine
+
+/// What follows a keyspace for the containers in it: one watch for them all, so that each commit is published whole.
+///
+/// One for each keyspace as long as a container is in it.
+final class KeyspaceHub: Sendable {
+    let keyspace: any Keyspace
+    /// Set by `init`, and nil only in it.
+    private let watch = StateLock<(any KeyspaceWatch)?>(nil)
+    private let members = StateLock<Members>(Members())
+
+    private struct Members {
+        var byKey: [Key: WeakMember] = [:]
+        /// Why nothing is heard of the keyspace; nil where it is.
+        var absence: StateError?
+    }
+
+    private struct WeakMember: Sendable {
+        weak var member: (any HubMember)?
+    }
+
+    private struct WeakHub: Sendable {
+        weak var hub: KeyspaceHub?
+    }
+
+    private static let hubs = StateLock<[ObjectIdentifier: WeakHub]>([:])
+
+    /// The hub of a keyspace.
+    static func of(_ keyspace: any Keyspace) -> KeyspaceHub {
+        hubs.withLock { hubs in
+            if let hub = hubs[ObjectIdentifier(keyspace)]?.hub { return hub }
+            let hub = KeyspaceHub(keyspace)
+            hubs[ObjectIdentifier(keyspace)] = WeakHub(hub: hub)
+            return hub
+        }
+    }
+
+    private init(_ keyspace: any Keyspace) {
+        self.keyspace = keyspace
+        let begun = keyspace.watch { [weak self] event in self?.receive(event) }
+        watch.withLock { $0 = begun }
+    }
+
+    deinit {
+        watch.withLock { $0 }?.cancel()
+        KeyspaceHub.hubs.withLock { hubs in
+            // Another hub may have taken the place since the last reference went.
+            if hubs[ObjectIdentifier(keyspace)]?.hub == nil {
+                hubs[ObjectIdentifier(keyspace)] = nil
+            }
+        }
+    }
+
+    // MARK: Who is in it
+
+    /// The member on a key, made and followed where there is none; its value may still be on its way.
+    ///
+    /// - Throws: ``StateError/Code/typeMismatch``, naming key and types, where one of another type is on it.
+    func member<Member: HubMember>(
+        on key: Key,
+        _ make: () -> Member
+    ) throws(StateError) -> Member {
+        if let member = self.member(key) as? Member { return member }
+        let made = make()
+        let (present, absence) = members.withLock { members in
+            if let member = members.byKey[key]?.member {
+                return (member as any HubMember, members.absence)
+            }
+            members.byKey[key] = WeakMember(member: made)
+            return (made, members.absence)
+        }
+        guard let member = present as? Member else {
+            throw StateError(
+                .typeMismatch,
+                "key '\(key)' holds \(present.valueType) in this process, not \(made.valueType)"
+            )
+        }
+        if member === made {
+            member.isFollowed = true
+            if let absence { member.fail(absence) }
+            watch.withLock { $0 }?.include([Pattern(key)])
+        }
+        return member
+    }
+
+    /// A member that was followed is gone; another may be on its key by now.
+    func forget(_ key: Key) {
+        members.withLock { members in
+            if members.byKey[key]?.member == nil { members.byKey[key] = nil }
+        }
+        watch.withLock { $0 }?.exclude([Pattern(key)])
+    }
+
+    private func member(_ key: Key) -> (any HubMember)? {
+        members.withLock { $0.byKey[key]?.member }
+    }
+
+    // MARK: What the keyspace tells
+
+    private func receive(_ event: KeyspaceEvent) {
+        switch event {
+        case .commit(let revision, let changes, let cause):
+            publish(revision, changes, cause)
+        case .state(let revision, let patterns, let changes):
+            members.withLock { $0.absence = nil }
+            publish(revision, KeyspaceHub.whole(patterns, changes), nil)
+        case .away(let error):
+            let all = members.withLock { members in
+                members.absence = error
+                return members.byKey.values.compactMap(\.member)
+            }
+            for member in all { member.fail(error) }
+        case .refused(let patterns, let error):
+            for pattern in patterns {
+                guard let key = try? Key(bytes: pattern.literal) else { continue }
+                member(key)?.fail(error)
+            }
+        }
+    }
+
+    /// The changes, and the keys of `patterns` that are absent.
+    private static func whole(
+        _ patterns: [Pattern],
+        _ changes: [KeyspaceChange]
+    ) -> [KeyspaceChange] {
+        let present = Set(changes.map(\.key))
+        let absent = Set(patterns.compactMap { try? Key(bytes: $0.literal) }).subtracting(present)
+        return changes + absent.map { KeyspaceChange(key: $0, value: nil, revision: 0) }
+    }
+
+    /// Publishes what a commit, or a state (no cause), says of all members at one moment, then has it told.
+    private func publish(_ revision: Revision, _ changes: [KeyspaceChange], _ cause: Cause?) {
+        var publications: [any Publication] = []
+        for change in changes {
+            guard let member = member(change.key) else { continue }
+            publications.append(member.publication(of: change, revision, cause))
+        }
+        publications.sort { $0.key < $1.key }
+        publishAtOnce(publications[...])
+        for publication in publications { publication.tell() }
+    }
+}
+
+/// Runs them all while the locks of all are held, taken in the order of the keys.
+func publishAtOnce(_ publications: ArraySlice<any Publication>) {
+    guard let first = publications.first else { return }
+    first.publish { publishAtOnce(publications.dropFirst()) }
+}
+
+/// What the hub knows of a container's core.
+protocol HubMember: AnyObject, Sendable {
+    var key: Key { get }
+    var valueType: Any.Type { get }
+    /// Set by the hub alone, before anybody else has the member.
+    var isFollowed: Bool { get set }
+
+    /// What a change says, decoded; nothing is published yet.
+    func publication(
+        of change: KeyspaceChange,
+        _ revision: Revision,
+        _ cause: Cause?
+    ) -> any Publication
+
+    /// Nothing is heard of the keyspace, or not of this key.
+    func fail(_ error: StateError)
+}
+
+/// A change that is ready to be published with the others of its commit.
+protocol Publication {
+    var key: Key { get }
+
+    /// Publishes it, and calls `others` before the lock is given up.
+    func publish(_ others: () -> Void)
+
+    /// Has it told, with no lock held.
+    func tell()
+}

@@ -1,0 +1,59 @@
+import StateEngine
+
+/// The answer to one commit, put once and waited for by threads and tasks.
+final class Ticket: Sendable {
+    private enum Waiter: Sendable {
+        case thread(Semaphore)
+        case task(CheckedContinuation<Void, Never>)
+    }
+
+    private struct Contents {
+        var result: Result<Int64, StateError>?
+        var waiters: [Waiter] = []
+    }
+
+    private let contents = StateLock(Contents())
+
+    /// The answer; nil as long as there is none.
+    var result: Result<Int64, StateError>? { contents.withLock { $0.result } }
+
+    func put(_ result: Result<Int64, StateError>) {
+        let waiters = contents.withLock { contents in
+            contents.result = result
+            defer { contents.waiters = [] }
+            return contents.waiters
+        }
+        for waiter in waiters {
+            switch waiter {
+            case .thread(let semaphore): semaphore.signal()
+            case .task(let continuation): continuation.resume()
+            }
+        }
+    }
+
+    /// Puts the answer unless there is one.
+    func putFirst(_ result: Result<Int64, StateError>) {
+        if self.result == nil { put(result) }
+    }
+
+    /// Waits until there is an answer.
+    func wait() {
+        let semaphore = Semaphore()
+        if register(.thread(semaphore)) { semaphore.wait() }
+    }
+
+    /// Waits until there is an answer.
+    nonisolated(nonsending) func wait() async {
+        await withCheckedContinuation { continuation in
+            if !register(.task(continuation)) { continuation.resume() }
+        }
+    }
+
+    private func register(_ waiter: Waiter) -> Bool {
+        contents.withLock { contents in
+            guard contents.result == nil else { return false }
+            contents.waiters.append(waiter)
+            return true
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import StateEngine
+
+/// One container of a keyspace in a transaction.
+protocol StoredTransactionEntry: TransactionEntry {
+    var hub: KeyspaceHub { get }
+    var turn: Turn { get }
+    /// Whether nobody has changed the value since it was read.
+    var isCurrent: Bool { get }
+
+    /// What the keyspace is asked.
+    func mutation() throws(StateError) -> Mutation
+
+    /// From now on an answer is awaited.
+    func expect()
+
+    /// The commit has this number if it succeeds.
+    func promise(_ number: Int64)
+
+    /// Takes the keyspace's answer, on any thread.
+    var answer: @Sendable (Result<Int64, StateError>) -> Void { get }
+}
+
+extension StateTransaction {
+    final class StoredEntry<Value: Codable & Sendable>: Entry<Value>, StoredTransactionEntry {
+        private let stored: PersistentCore<Value>
+        private let base: PersistentCore<Value>.Base
+        private let ticket = Ticket()
+
+        init(
+            _ core: PersistentCore<Value>,
+            _ base: PersistentCore<Value>.Base,
+            check: StateCore<Value>.Check?
+        ) {
+            stored = core
+            self.base = base
+            super.init(core, base.value, base.revision, check: check)
+        }
+
+        var hub: KeyspaceHub { stored.hub }
+        var turn: Turn { stored.turn }
+        var isCurrent: Bool { stored.base.revision == base.revision }
+
+        func mutation() throws(StateError) -> Mutation {
+            if let error = base.unreadable { throw error }
+            guard isWritten else { return .check(key, revision: base.entryRevision) }
+            guard let bytes = try stored.codec.encode(value) else {
+                return .delete(key, ifRevision: base.entryRevision)
+            }
+            return .set(key, bytes, ifRevision: base.entryRevision)
+        }
+
+        func expect() {
+            guard isWritten else { return }
+            let bytes = try? stored.codec.encode(value)
+            stored.expect(ticket, value, bytes ?? nil, isEarly: false)
+        }
+
+        func promise(_ number: Int64) { if isWritten { _ = stored.promise(ticket, number) } }
+
+        var answer: @Sendable (Result<Int64, StateError>) -> Void {
+            guard isWritten else { return { _ in } }
+            return { [stored, ticket] in stored.answer(ticket, $0) }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import StateEngine
+
+/// Changes several containers in one step: all or none, for threads, listeners and storage.
+///
+/// ```swift
+/// try withTransaction { tx in
+///     tx[from] -= 10
+///     tx[to] += 10
+/// }
+/// ```
+///
+/// The body reads and writes in `tx` only. It runs again where a value that it read was changed meanwhile, so it only
+/// computes. Who is told of one of the changes reads the others too.
+///
+/// - Returns: What `body` returned, of the run that was committed.
+/// - Throws: What `body` threw; ``StateError/Code/mixedKeyspaces`` where the containers are not all in memory, or all of one
+///   keyspace; else why it was refused. Nothing has changed.
+/// - Complexity: One sync for all of it.
+@discardableResult
+public func withTransaction<R>(
+    _ body: (inout StateTransaction) throws -> R
+) throws -> R {
+    while true {
+        var run = try TransactionRun(body)
+        let commit = try run.begin { $0.take() }
+        commit?.wait()
+        if let done = try run.end(commit) { return done }
+    }
+}
+
+/// The same for a task.
+@discardableResult
+public nonisolated(nonsending) func withTransaction<R>(
+    _ body: (inout StateTransaction) throws -> R
+) async throws -> R {
+    while true {
+        var run = try TransactionRun(body)
+        for entry in run.writtenInKeyspace { await entry.turn.take() }
+        let commit = try run.begin { _ in }
+        await commit?.wait()
+        if let done = try run.end(commit) { return done }
+    }
+}

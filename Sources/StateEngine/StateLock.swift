@@ -1,0 +1,61 @@
+#if TSAN
+
+public import Glibc
+
+/// A lock and what it guards, which ThreadSanitizer understands: it reports races of a contended `Mutex` that are none.
+public struct StateLock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+    // The system's lock says who may use the value: the proof of `@unchecked Sendable`.
+    private let lock: UnsafeMutablePointer<pthread_mutex_t>
+    private let value: UnsafeMutablePointer<Value>
+
+    /// Guards `value`.
+    public init(_ value: consuming sending Value) {
+        lock = .allocate(capacity: 1)
+        pthread_mutex_init(lock, nil)
+        self.value = .allocate(capacity: 1)
+        self.value.initialize(to: value)
+    }
+
+    deinit {
+        value.deinitialize(count: 1)
+        value.deallocate()
+        pthread_mutex_destroy(lock)
+        lock.deallocate()
+    }
+
+    /// Runs `body` alone.
+    public borrowing func withLock<Result: ~Copyable, E: Error>(
+        _ body: (inout sending Value) throws(E) -> sending Result
+    ) throws(E) -> sending Result {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return try body(&value.pointee)
+    }
+}
+
+#else
+
+public import Synchronization
+
+/// A lock and what it guards: a `Mutex`.
+///
+/// Built with `-D TSAN` it is the system's lock, which ThreadSanitizer understands: it reports races of a contended `Mutex` that are
+/// none (Swift 6.3).
+@frozen
+public struct StateLock<Value: ~Copyable>: ~Copyable, Sendable {
+    @usableFromInline let mutex: Mutex<Value>
+
+    /// Guards `value`.
+    @inlinable
+    public init(_ value: consuming sending Value) { mutex = Mutex(value) }
+
+    /// Runs `body` alone; a thread that is in it already is ended.
+    @inlinable
+    public borrowing func withLock<Result: ~Copyable, E: Error>(
+        _ body: (inout sending Value) throws(E) -> sending Result
+    ) throws(E) -> sending Result {
+        try mutex.withLock(body)
+    }
+}
+
+#endif

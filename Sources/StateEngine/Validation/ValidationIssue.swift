@@ -1,0 +1,39 @@
+/// What is wrong with a value, or with a part of it.
+public struct ValidationIssue: Hashable, Sendable {
+    /// Where in the value: the names and places on the way, joined by `/`; empty for the value itself.
+    public var path: String
+    /// The rule that is broken, as it is written: `minimum 0`.
+    public let rule: String
+    /// One sentence with the value in it.
+    public let message: String
+
+    /// Makes an issue.
+    public init(path: String = "", rule: String, message: String) {
+        self.path = path
+        self.rule = rule
+        self.message = message
+    }
+
+    /// The same issue of a part that is found at `place`.
+    public func within(_ place: String) -> ValidationIssue {
+        let path = path.isEmpty ? place : "\(place)/\(path)"
+        return ValidationIssue(path: path, rule: rule, message: message)
+    }
+}
+
+extension ValidationIssue: CustomStringConvertible {
+    /// The place and the sentence.
+    public var description: String { path.isEmpty ? message : "\(path): \(message)" }
+}
+
+extension StateError {
+    /// The refusal of a value that breaks rules: code ``StateError/Code/rejected``.
+    public init(rejecting issues: [ValidationIssue]) {
+        let shown = issues.prefix(Self.shownIssueCount).map(\.description).joined(separator: "; ")
+        let rest = issues.count - Self.shownIssueCount
+        self.init(.rejected, rest > 0 ? "\(shown); and \(rest) more" : shown, issues: issues)
+    }
+
+    /// As many issues stand in the message of an error.
+    private static let shownIssueCount = 5
+}

@@ -1,0 +1,113 @@
+import StateContainers
+import StateTestSupport
+import Testing
+
+struct TransactionTests {
+    @Test func `a transaction over containers in memory is all or nothing`() throws {
+        struct Refusal: Error {}
+        let from = State(10, key: "from")
+        let to = State("0", key: "to")
+        try withTransaction { tx in
+            tx[from] -= 3
+            tx[to] = "\(10 - tx[from])"
+        }
+        #expect(from.value == 7)
+        #expect(to.value == "3")
+        #expect(throws: Refusal.self) {
+            try withTransaction { tx in
+                tx[from] = 0
+                throw Refusal()
+            }
+        }
+        #expect(from.value == 7)
+    }
+
+    @Test func `4 threads that move amounts between containers keep the sum`() throws {
+        let accounts = try (0..<5).map { State(100, key: try Key("account/\($0)")) }
+        onThreads(4) { thread in
+            var random = SplitMix(seed: UInt64(thread))
+            for _ in 0..<1_000 {
+                let from = accounts[Int.random(in: 0..<5, using: &random)]
+                let to = accounts[Int.random(in: 0..<5, using: &random)]
+                try? withTransaction { tx in
+                    tx[from] -= 1
+                    tx[to] += 1
+                }
+                let sum = try? withTransaction { tx in accounts.reduce(0) { $0 + tx[$1] } }
+                if sum != 500 { Issue.record("the sum is \(sum ?? 0)") }
+            }
+        }
+        #expect(accounts.reduce(0) { $0 + $1.value } == 500)
+    }
+
+    @Test func `a transaction over containers of a keyspace is one commit`() throws {
+        let backing = HeldBacking(isHeld: false)
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        let accounts = try (0..<3).map {
+            try PersistentState(100, key: Key("account/\($0)"), in: keyspace, codec: digits)
+        }
+        let commits = backing.attemptCount
+        try withTransaction { tx in
+            tx[accounts[0]] -= 5
+            tx[accounts[1]] += 5
+            _ = tx[accounts[2]]
+        }
+        #expect(backing.attemptCount == commits + 1)
+        #expect(accounts.map(\.value) == [95, 105, 100])
+        #expect(
+            accounts[0].versioned.revision == accounts[1].versioned.revision
+        )
+        onThreads(4) { thread in
+            var random = SplitMix(seed: UInt64(thread))
+            for _ in 0..<200 {
+                let from = accounts[Int.random(in: 0..<3, using: &random)]
+                let to = accounts[Int.random(in: 0..<3, using: &random)]
+                try? withTransaction { tx in
+                    tx[from] -= 1
+                    tx[to] += 1
+                }
+                let sum = try? withTransaction { tx in accounts.reduce(0) { $0 + tx[$1] } }
+                if sum != 300 { Issue.record("the sum is \(sum ?? 0)") }
+            }
+        }
+        #expect(accounts.reduce(0) { $0 + $1.value } == 300)
+    }
+
+    @Test func `a transaction of a task is the same`() async throws {
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        defer { keyspace.close() }
+        let first = try PersistentState(0, key: "a", in: keyspace, codec: digits)
+        let second = try PersistentState(0, key: "b", in: keyspace, codec: digits)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<100 {
+                        try? await withTransaction { tx in
+                            tx[first] += 1
+                            tx[second] -= 1
+                        }
+                    }
+                }
+            }
+        }
+        #expect(first.value == 400)
+        #expect(second.value == -400)
+    }
+
+    @Test func `containers of several homes are refused before anything has changed`() throws {
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        defer { keyspace.close() }
+        let stored = try PersistentState(0, key: "a", in: keyspace, codec: digits)
+        let inMemory = State(0, key: "b")
+        let error = #expect(throws: StateError.self) {
+            try withTransaction { tx in
+                tx[stored] = 1
+                tx[inMemory] = 1
+            }
+        }
+        #expect(error?.code == .mixedKeyspaces)
+        #expect(stored.value == 0)
+        #expect(inMemory.value == 0)
+    }
+}
