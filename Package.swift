@@ -164,7 +164,9 @@ let package = Package(
         ),
         .testTarget(
             name: "StateClientTests",
-            dependencies: ["StateClient", "StateWire", "StateTestSupport"],
+            dependencies: [
+                "StateClient", "StateServer", "StateEngine", "StateWire", "StateTestSupport",
+            ],
             swiftSettings: strict
         ),
         .testTarget(

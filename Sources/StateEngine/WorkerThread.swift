@@ -45,6 +45,15 @@ package final class WorkerThread: Sendable {
         if let thread { pthread_join(thread, nil) }
     }
 
+    /// Lets the thread end by itself; nobody will join it.
+    package func detach() {
+        let thread = handle.withLock { handle in
+            defer { handle = nil }
+            return handle
+        }
+        if let thread { pthread_detach(thread) }
+    }
+
     private final class Body: Sendable {
         let name: String
         let run: @Sendable () -> Void

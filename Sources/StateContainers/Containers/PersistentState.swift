@@ -51,7 +51,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
         key: Key,
         in keyspace: any Keyspace,
         codec: StateCodec<Value>,
-        durability: Durability
+        durability: Durability = .synced
     ) async throws(StateError) {
         persistent = try PersistentCore.following(key, in: keyspace, defaultValue, codec)
         self.durability = durability
