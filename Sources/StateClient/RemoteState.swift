@@ -37,7 +37,7 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
         codec: StateCodec<Value> = .standard,
         acceptsUnreadable: Bool = false
     ) throws(StateError) {
-        let home = try keyspace ?? RemoteKeyspace.shared()
+        let home = try RemoteKeyspace.shared(unless: keyspace)
         self.keyspace = home
         try super.init(
             defaultValue,
@@ -55,7 +55,7 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
         in keyspace: RemoteKeyspace? = nil,
         codec: StateCodec<Value> = .standard
     ) async throws(StateError) -> RemoteState {
-        try await RemoteState(attaching: defaultValue, key, keyspace ?? .shared(), codec)
+        try await RemoteState(attaching: defaultValue, key, .shared(unless: keyspace), codec)
     }
 
     private init(
@@ -66,5 +66,15 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
     ) async throws(StateError) {
         self.keyspace = keyspace
         try await super.init(attaching: defaultValue, key: key, in: keyspace, codec: codec)
+    }
+}
+
+extension RemoteKeyspace {
+    /// The one that the caller named, or else that of the process.
+    fileprivate static func shared(
+        unless named: RemoteKeyspace?
+    ) throws(StateError) -> RemoteKeyspace {
+        if let named { return named }
+        return try shared()
     }
 }
