@@ -120,6 +120,20 @@ let package = Package(
             path: "Tests/StateLinearizability",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "StateTestProgram",
+            dependencies: ["StateClient", "StateSQLite", "StateContainers"],
+            path: "Tests/StateTestProgram",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "LibraryTests",
+            dependencies: [
+                "StateClient", "StateSQLite", "StateContainers", "StateEngine", "StateTestSupport",
+                "StateTestProgram",
+            ],
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "StateEngineTests",
             dependencies: ["StateEngine", "StateTestSupport", "filewriter"],
