@@ -72,6 +72,11 @@ public struct StateError: Error, Hashable, Sendable {
         self.issues = issues
     }
 
+    /// The same failure, of the value of `key`.
+    package func naming(_ key: Key) -> StateError {
+        StateError(code, "key '\(key)': \(message)", issues: issues)
+    }
+
     /// Whether what was asked for may have happened or not: a commit whose sync failed.
     package var isOutcomeUnknown: Bool {
         code == .readOnly && message.hasPrefix(StateError.unknownOutcome)

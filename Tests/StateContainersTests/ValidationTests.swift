@@ -8,7 +8,7 @@ private struct Address: Validatable, Codable, Hashable, Sendable {
 
 private struct Profile: Validatable, Codable, Hashable, Sendable {
     @Required @Email var mail = "ada@example.org"
-    @Min(0) @Max(150) var age: Int?
+    @Min(0) @Max(150) var age: Int? = nil
     @Min(0.0) var balance = 0.0
     @Required var tags = ["a"]
     @Required @Matches("^[a-z]+$") @Max("m") var name: String? = "ada"

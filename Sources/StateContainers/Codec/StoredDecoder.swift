@@ -12,8 +12,7 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
 
-    /// - Parameter isPresent: Whether an Optional of a value is decoded that is known to be there, though
-    ///   its text be `null`.
+    /// Where `isPresent`, an Optional of a value is decoded that is known to be there, though its text be `null`.
     init(_ bytes: [UInt8], isPresent: Bool = false) {
         self.bytes = bytes
         self.isPresent = isPresent

@@ -136,7 +136,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         do throws(StateError) {
             return .success(try codec.decodeStored(bytes))
         } catch {
-            return .failure(StateError(error.code, "key '\(key)': \(error.message)"))
+            return .failure(error.naming(key))
         }
     }
 

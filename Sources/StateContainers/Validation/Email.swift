@@ -3,7 +3,7 @@ public import StateEngine
 /// An address of electronic mail, as browsers check it; a nil passes, an empty text does not.
 ///
 /// ```swift
-/// @Email var mail: String?
+/// @Email var mail: String? = nil
 /// ```
 @propertyWrapper
 public struct Email<Value: TextValue>: ValidatedWrapper {

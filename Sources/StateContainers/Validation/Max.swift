@@ -3,7 +3,7 @@ public import StateEngine
 /// A value that is the bound or less; a nil passes.
 ///
 /// ```swift
-/// @Max(150) var age: Int?
+/// @Max(150) var age: Int? = nil
 /// ```
 @propertyWrapper
 public struct Max<Value: BoundedValue>: ValidatedWrapper {

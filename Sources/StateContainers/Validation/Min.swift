@@ -3,7 +3,7 @@ public import StateEngine
 /// A value that is the bound or more; a nil passes.
 ///
 /// ```swift
-/// @Min(0) var age: Int?
+/// @Min(0) var age: Int? = nil
 /// ```
 @propertyWrapper
 public struct Min<Value: BoundedValue>: ValidatedWrapper {

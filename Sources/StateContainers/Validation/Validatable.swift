@@ -5,7 +5,7 @@ public import StateEngine
 /// ```swift
 /// struct Profile: Validatable, Codable {
 ///     @Required @Email var mail = ""
-///     @Min(0) @Max(150) var age: Int?
+///     @Min(0) @Max(150) var age: Int? = nil
 /// }
 /// ```
 ///

@@ -145,7 +145,7 @@ extension RegularExpression {
             visited = Array(repeating: 0, count: program.count)
         }
 
-        /// Follows all that needs no code point; whether a match ends here. A match may begin here too.
+        /// Follows all that needs no code point, and says whether a match ends here; one may begin here too.
         mutating func enter(between previous: UInt32?, and next: UInt32?) -> Bool {
             round += 1
             waiting.removeAll(keepingCapacity: true)
