@@ -55,7 +55,9 @@ struct RemoteStateTests {
         #expect(sum <= 2 * times)
     }
 
-    @Test func `Convergent: a stream and a listener rest on the value that a writer stopped at`() async throws {
+    @Test func `Convergent: a stream and a listener rest on the value that a writer stopped at`()
+        async throws
+    {
         let rounds = Extent.named("STATED_ROUNDS", short: 40)
         let state = try RemoteState(0, key: "demo/count", in: keyspace)
         let told = Observed(0)
@@ -69,7 +71,13 @@ struct RemoteStateTests {
             let first = number + 1
             number += Int.random(in: 1...20, using: &random)
             if round % 2 == 0 {
-                let writer = try program("set", daemon.socketPath, "demo/count", "\(first)", "\(number)")
+                let writer = try program(
+                    "set",
+                    daemon.socketPath,
+                    "demo/count",
+                    "\(first)",
+                    "\(number)"
+                )
                 if round % 10 == 4 {
                     daemon.kill()
                     try daemon.start()
@@ -86,7 +94,9 @@ struct RemoteStateTests {
         withExtendedLifetime(observation) {}
     }
 
-    @Test func `what statectl sets is seen; what is no number is a failure with the key in it`() throws {
+    @Test func `what statectl sets is seen; what is no number is a failure with the key in it`()
+        throws
+    {
         let state = try RemoteState(0, key: "demo/count", in: keyspace)
         #expect(try statectl("set", "demo/count", "5").exitCode == 0)
         #expect(state.waits { $0 == 5 })
@@ -120,7 +130,9 @@ struct RemoteStateTests {
         withExtendedLifetime(observation) {}
     }
 
-    @Test func `a transaction over three containers is whole while another process writes one`() throws {
+    @Test func `a transaction over three containers is whole while another process writes one`()
+        throws
+    {
         let accounts = try ["a", "b", "c"].map {
             try RemoteState(0, key: Key("account/\($0)"), in: keyspace)
         }
@@ -141,16 +153,29 @@ struct RemoteStateTests {
         #expect(accounts[0].value >= 500)
     }
 
-    @Test func `while the daemon is away the value is the last one, and a write is refused`() throws {
+    @Test func `while the daemon is away the value is the last one, and a write is refused`() throws
+    {
         let state = try RemoteState(0, key: "demo/count", in: keyspace)
         try state ~> 7
         daemon.kill()
-        #expect(try waitUntil { if case .away = state.status { return true } else { throw Away() } })
+        #expect(
+            try waitUntil {
+                guard case .away = state.status else { throw Away() }
+                return true
+            }
+        )
         #expect(state.value == 7)
         let error = #expect(throws: StateError.self) { try state.modify(8) }
         #expect(error?.code == .unreachable || error?.code == .outcomeUnknown)
         try daemon.start()
-        #expect(try waitUntil { try state.modify { $0 += 1; return $0 } } == 8)
+        #expect(
+            try waitUntil {
+                try state.modify {
+                    $0 += 1
+                    return $0
+                }
+            } == 8
+        )
         #expect(state.status == .current)
         daemon.kill()
         let absent = try RemoteKeyspace(socket: daemon.socketPath)

@@ -15,13 +15,25 @@ struct StoredStateTests {
 
     @Test func `a value outlives the process, in a database and in a directory`() throws {
         do {
-            let stored = try SQLiteState(0.5, key: "audio/volume", in: SQLiteDatabase(path: path("app.db")))
-            let file = try FileState("blue", key: "ui/theme", in: StateDirectory(path: path("conf")))
+            let stored = try SQLiteState(
+                0.5,
+                key: "audio/volume",
+                in: SQLiteDatabase(path: path("app.db"))
+            )
+            let file = try FileState(
+                "blue",
+                key: "ui/theme",
+                in: StateDirectory(path: path("conf"))
+            )
             #expect(stored.value == 0.5)
             try stored ~> 0.7
             try file ~> "green"
         }
-        let stored = try SQLiteState(0.5, key: "audio/volume", in: SQLiteDatabase(path: path("app.db")))
+        let stored = try SQLiteState(
+            0.5,
+            key: "audio/volume",
+            in: SQLiteDatabase(path: path("app.db"))
+        )
         let file = try FileState("blue", key: "ui/theme", in: StateDirectory(path: path("conf")))
         #expect(stored.value == 0.7)
         #expect(stored.origin == .stored)
@@ -39,7 +51,8 @@ struct StoredStateTests {
         _ = writer.wait()
     }
 
-    @Test func `Atomic: a transaction is whole in the database after a kill at any moment`() throws {
+    @Test func `Atomic: a transaction is whole in the database after a kill at any moment`() throws
+    {
         var random = SplitMix(seed: 11)
         var told = 0
         for _ in 0..<Extent.named("STATED_KILLS", short: 15) {

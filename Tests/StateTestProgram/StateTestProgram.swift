@@ -7,12 +7,12 @@ import StateSQLite
 @main
 enum StateTestProgram {
     static func main() {
-        setvbuf(stdout, nil, _IOLBF, 0)
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
             try run(arguments)
         } catch {
-            fputs("\(error)\n", stderr)
+            let line = Array("\(error)\n".utf8)
+            write(STDERR_FILENO, line, line.count)
             exit(1)
         }
     }
@@ -28,7 +28,10 @@ enum StateTestProgram {
         case ("rewrite", let rest) where rest.count == 2:
             try rewrite(in: rest[0], Key(rest[1]))
         default:
-            throw StateError(.err, "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY")
+            throw StateError(
+                .err,
+                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY"
+            )
         }
     }
 
@@ -42,13 +45,13 @@ enum StateTestProgram {
                     value += 1
                     return value
                 }
-                print("ok \(value)")
+                say("ok \(value)")
                 done += 1
             } catch {
                 switch error.code {
                 case .unreachable: usleep(2_000)
                 case .outcomeUnknown:
-                    print("unknown")
+                    say("unknown")
                     done += 1
                 default: throw error
                 }
@@ -65,11 +68,13 @@ enum StateTestProgram {
                 try state.modify(number)
                 number += 1
             } catch {
-                guard error.code == .unreachable || error.code == .outcomeUnknown else { throw error }
+                guard error.code == .unreachable || error.code == .outcomeUnknown else {
+                    throw error
+                }
                 usleep(2_000)
             }
         }
-        print(last)
+        say(last)
     }
 
     /// Moves amounts between three containers for ever, and prints how often.
@@ -89,7 +94,7 @@ enum StateTestProgram {
                 tx[accounts[2]] -= 2
             }
             times += 1
-            print(times)
+            say(times)
         }
     }
 
@@ -102,8 +107,14 @@ enum StateTestProgram {
         while true {
             digit = (digit + 1) % 10
             try state ~> String(repeating: "\(digit)", count: 100_000)
-            print(digit)
+            say(digit)
         }
+    }
+
+    /// Prints a line at once: who reads it may kill this process.
+    private static func say(_ text: some CustomStringConvertible) {
+        let line = Array("\(text)\n".utf8)
+        write(STDOUT_FILENO, line, line.count)
     }
 
     /// A container of a daemon that may not be there yet.
