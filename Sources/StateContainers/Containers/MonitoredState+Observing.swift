@@ -15,7 +15,7 @@ extension MonitoredState {
         line: Int = #line,
         _ body: @escaping @Sendable (StateChange<Value>) -> Void
     ) -> StateObservation {
-        let delivery = Delivery<Value>(key, on: queue, who: "\(file):\(line)", body)
+        let delivery = Delivery(key, on: queue, who: "\(file):\(line)") { body(StateChange($0)) }
         return observation(by: delivery, delivery, initial: initial)
     }
 
@@ -39,9 +39,9 @@ extension MonitoredState {
     }
 
     /// Has `receiver` told, which hands what it is given to `delivery`, or is it.
-    final func observation<Part>(
-        by receiver: some Receiver<Value>,
-        _ delivery: Delivery<Part>,
+    final func observation(
+        by receiver: some Receiver,
+        _ delivery: Delivery,
         initial: Bool
     ) -> StateObservation {
         let membership = join(receiver, from: initial ? .current : .now)

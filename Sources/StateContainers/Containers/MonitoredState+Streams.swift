@@ -28,17 +28,20 @@ extension MonitoredState {
         timeout: Duration,
         until isDone: (Value) -> Bool
     ) async throws -> Value {
-        let slot = StreamSlot<Value>()
+        let slot = StreamSlot()
         let membership = join(slot, from: .current)
         defer { withExtendedLifetime(membership) {} }
-        if let current = slot.take()?.new, isDone(current) { return current }
+        if let current = slot.take().map({ StateChange<Value>($0).new }), isDone(current) {
+            return current
+        }
         let timer = Task {
             // A clock cannot count to the end of all durations.
             try? await Task.sleep(for: min(timeout, .seconds(1_000_000_000)))
             slot.end()
         }
         defer { timer.cancel() }
-        while let value = await slot.next()?.new {
+        while let change = await slot.next() {
+            let value = StateChange<Value>(change).new
             if isDone(value) { return value }
         }
         try Task.checkCancellation()

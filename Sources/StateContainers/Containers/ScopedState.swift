@@ -52,7 +52,9 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
         line: Int = #line,
         _ body: @escaping @Sendable (StateChange<Field>) -> Void
     ) -> StateObservation {
-        let delivery = Delivery<Field>(state.key, on: queue, who: "\(file):\(line)", body)
+        let delivery = Delivery(state.key, on: queue, who: "\(file):\(line)") {
+            body(StateChange($0))
+        }
         let receiver = PartReceiver(path, delivery)
         return state.observation(by: receiver, delivery, initial: initial)
     }
@@ -93,25 +95,28 @@ extension MonitoredState {
 /// Hands on what happens to one part of the value.
 private final class PartReceiver<Value: Sendable, Field: Equatable & Sendable>: Receiver {
     private let path: any KeyPath<Value, Field> & Sendable
-    private let receiver: any Receiver<Field>
+    private let receiver: any Receiver
 
-    init(_ path: any KeyPath<Value, Field> & Sendable, _ receiver: any Receiver<Field>) {
+    init(_ path: any KeyPath<Value, Field> & Sendable, _ receiver: any Receiver) {
         self.path = path
         self.receiver = receiver
     }
 
-    func begin(_ current: StateChange<Value>) { receiver.begin(part(of: current)) }
+    func begin(_ current: ChangeRecord) { receiver.begin(part(of: current)) }
 
-    func put(_ change: StateChange<Value>) {
-        let change = part(of: change)
-        if change.old != change.new { receiver.put(change) }
+    func put(_ change: ChangeRecord) {
+        let part = part(of: change)
+        if part.old != part.new { receiver.put(part) }
     }
 
-    private func part(of change: StateChange<Value>) -> StateChange<Field> {
-        change.with(
-            old: change.old[keyPath: path],
-            new: change.new[keyPath: path],
-            skipped: change.skipped
+    private func part(of change: ChangeRecord) -> ChangeValues<Field> {
+        let whole = StateChange<Value>(change)
+        return ChangeValues(
+            whole.old[keyPath: path],
+            whole.new[keyPath: path],
+            like: change,
+            skipped: change.skipped,
+            depth: change.depth
         )
     }
 }

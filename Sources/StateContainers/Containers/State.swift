@@ -20,7 +20,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     public final let key: Key
     /// Outside of scopes.
     @usableFromInline final let ownCore: StateCore<Value>
-    private final let ownQueue: ChangeQueue<Value>
+    private final let ownQueue: ChangeQueue
     /// With what it begins in a scope; nil where it is in a keyspace, which scopes do not divide.
     private final let scopedDefault: Value?
     /// Refuses a value; nil where every one is good.
@@ -101,11 +101,11 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// The class of the library that this is, where it is one; a subclass of the reader's own may override `didModify`.
     package class var libraryClass: AnyClass { State<Value, Failure>.self }
 
-    private final func connect(_ core: StateCore<Value>, _ queue: ChangeQueue<Value>) {
+    private final func connect(_ core: StateCore<Value>, _ queue: ChangeQueue) {
         queue.connect(key) { [weak self] change in
             guard let self else { return }
             StateTrace.note(.change(key, change.revision))
-            didModify(change)
+            didModify(StateChange(change))
         }
         if type(of: self) != Self.libraryClass { core.register(queue) }
     }
@@ -123,7 +123,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         }
         return scope.seat(of: self) {
             let core = StateCore.inMemory(scopedDefault, key: key, isDirect: ownCore.isDirect)
-            let queue = ChangeQueue<Value>(scope: scope)
+            let queue = ChangeQueue(scope: scope)
             connect(core, queue)
             return Seat(core, queue)
         }
