@@ -162,6 +162,26 @@ struct RemoteKeyspaceTests {
         try server.waitForClients(0)
     }
 
+    @Test func `No hidden deadlock: a completion that waits for its keyspace ends the process`()
+        async throws
+    {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let server = try ServedKeyspace()
+            let keyspace = try RemoteKeyspace(socket: server.socketPath)
+            let isDone = Observed(false)
+            keyspace.submit([]) { _ in
+                _ = try? keyspace.entry(for: "k")
+                isDone.update { $0 = true }
+            }
+            _ = isDone.wait { $0 }
+        }
+        let words = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(words.contains("waits for it, whose thread it holds"))
+    }
+
     @Test(arguments: ["with blank", "ä", String(repeating: "x", count: 257)])
     func `a name that no client can have is refused`(name: String) {
         #expect(throws: StateError.self) { try RemoteKeyspace(socket: "/s", name: name) }
