@@ -63,7 +63,9 @@ struct RemoteStateTests {
         let told = Observed(0)
         let observation = state.observe(on: .notifier) { change in told.update { $0 = change.new } }
         let streamed = Observed(0)
-        let stream = Task { for await value in state.values { streamed.update { $0 = value } } }
+        let stream = Task(executorPreference: ThreadExecutor()) {
+            for await value in state.values { streamed.update { $0 = value } }
+        }
         defer { stream.cancel() }
         var random = SplitMix(seed: 3)
         var number = 0
@@ -101,7 +103,7 @@ struct RemoteStateTests {
         #expect(try statectl("set", "demo/count", "5").exitCode == 0)
         #expect(state.waits { $0 == 5 })
         let failures = Observed<[StateError]>([])
-        let stream = Task {
+        let stream = Task(executorPreference: ThreadExecutor()) {
             for await failure in state.failures { failures.update { $0.append(failure) } }
         }
         defer { stream.cancel() }
