@@ -53,7 +53,7 @@ let package = Package(
         ),
         .target(
             name: "StateStore",
-            dependencies: ["StateContainers", "StateEngine"],
+            dependencies: ["StateContainers", "StateEngine", "CLinux"],
             swiftSettings: strict
         ),
         .target(
@@ -100,6 +100,11 @@ let package = Package(
             swiftSettings: strict,
             linkerSettings: standalone
         ),
+        .executableTarget(
+            name: "Examples",
+            dependencies: ["StateStore", "StateTesting", "StateContainers", "StateEngine"],
+            swiftSettings: strict
+        ),
         .target(name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/CFaultVFS"),
         .target(
             name: "StateTestSupport",
@@ -127,8 +132,14 @@ let package = Package(
         .testTarget(
             name: "StateStoreTests",
             dependencies: [
-                "StateStore", "StateTesting", "StateContainers", "StateEngine", "StateTestSupport",
+                "StateStore", "StateTesting", "StateContainers", "StateEngine", "CLinux",
+                "StateTestSupport",
             ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "ExamplesTests",
+            dependencies: ["Examples", "StateTestSupport"],
             swiftSettings: strict
         ),
         .testTarget(

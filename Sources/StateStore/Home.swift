@@ -1,8 +1,8 @@
-import StateContainers
-import StateEngine
+package import StateContainers
+package import StateEngine
 
 /// Where the state of a store is, whatever can fail there.
-protocol Home<Value>: AnyObject, Sendable {
+package protocol Home<Value>: AnyObject, Sendable {
     associatedtype Value: Sendable
 
     var value: Value { get }
@@ -18,7 +18,7 @@ protocol Home<Value>: AnyObject, Sendable {
 }
 
 extension MonitoredState: Home {
-    func part<Part: Equatable & Sendable>(
+    package func part<Part: Equatable & Sendable>(
         _ path: any WritableKeyPath<Value, Part> & Sendable
     ) -> StoreStates<Part> {
         StoreStates(scope(path).values)

@@ -70,15 +70,15 @@ public final class Store<R: Reducer>: StoreType {
         reducer: R,
         clock: any Clock<Duration> = ContinuousClock()
     ) {
-        self.init(in: home, reducer: reducer, clock: clock, handled: nil)
+        self.init(in: home, reducer: reducer, clock: clock)
     }
 
     /// The same, with one who is told of each message that was handled, in their order, and of the state that it made.
-    init(
+    package init(
         in home: any Home<R.State>,
         reducer: R,
-        clock: any Clock<Duration>,
-        handled: (@Sendable (Message, R.State) -> Void)?
+        clock: any Clock<Duration> = ContinuousClock(),
+        handled: (@Sendable (StateStore.Message<R.Input, R.Feedback>, R.State) -> Void)? = nil
     ) {
         self.home = home
         self.reducer = reducer
@@ -163,22 +163,5 @@ public final class Store<R: Reducer>: StoreType {
         } catch {
             item.sent.settle(.failure(error))
         }
-    }
-}
-
-extension Store {
-    /// For tests: `handled` is told of each message in its order, and of the state that it made.
-    package static func recording(
-        _ state: R.State,
-        reducer: R,
-        clock: any Clock<Duration>,
-        handled: @escaping @Sendable (StateStore.Message<R.Input, R.Feedback>, R.State) -> Void
-    ) -> Store {
-        Store(
-            in: MonitoredState(state, key: "store"),
-            reducer: reducer,
-            clock: clock,
-            handled: handled
-        )
     }
 }

@@ -44,7 +44,8 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
         timeout: Duration = .seconds(10)
     ) {
         let log = MonitoredState<Log, Never>(Log(), key: "test-store")
-        store = .recording(state, reducer: reducer, clock: clock) { message, state in
+        let home = MonitoredState<R.State, Never>(state, key: "store")
+        store = Store(in: home, reducer: reducer, clock: clock) { message, state in
             log.modify { $0.steps.append((message, state)) }
         }
         listening = store.outputStream.observe { output in
