@@ -83,6 +83,7 @@ extension Store {
     /// - Parameters:
     ///   - path: The way to the part; what it runs may touch no container.
     ///   - input: What is sent to the part, in the words of the whole.
+    /// - Returns: The part; it keeps the store.
     public func scope<Part: Equatable & Sendable, PartInput: Sendable>(
         state path: any WritableKeyPath<R.State, Part> & Sendable,
         input: @escaping @Sendable (PartInput) -> R.Input

@@ -2,14 +2,14 @@
 public struct Reduce<State: Sendable, Input: Sendable, Feedback: Sendable, Output: Sendable>:
     Reducer
 {
-    private let body:
-        @Sendable (Message<Input, Feedback>, inout State) -> Effect<Feedback, Output>
+    private let body: @Sendable (Message<Input, Feedback>, inout State) -> Effect<Feedback, Output>
 
     /// Answers messages with `body`, which only computes.
     public init(
-        _ body: @escaping @Sendable (Message<Input, Feedback>, inout State) -> Effect<
-            Feedback, Output
-        >
+        _ body:
+            @escaping @Sendable (Message<Input, Feedback>, inout State) -> Effect<
+                Feedback, Output
+            >
     ) {
         self.body = body
     }
@@ -29,7 +29,9 @@ extension Reducer {
         with other: Other
     ) -> Reduce<State, Input, Feedback, Output>
     where
-        Other.State == State, Other.Input == Input, Other.Feedback == Feedback,
+        Other.State == State,
+        Other.Input == Input,
+        Other.Feedback == Feedback,
         Other.Output == Output
     {
         Reduce { message, state in

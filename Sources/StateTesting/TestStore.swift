@@ -58,11 +58,15 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
 
     /// Sends `input` and goes through what it changes.
     ///
-    /// - Parameter change: Makes the expected state of the one before.
+    /// - Parameters:
+    ///   - input: The message.
+    ///   - change: Makes the expected state of the one before.
     /// - Throws: ``TestFailure``, where a feedback before it was not gone through, or the state is another.
     public func send(_ input: R.Input, _ change: (inout R.State) -> Void = { _ in }) async throws {
         if let first = log.value.steps.first {
-            throw TestFailure("a message was handled that the test did not receive: \(first.message)")
+            throw TestFailure(
+                "a message was handled that the test did not receive: \(first.message)"
+            )
         }
         let sent = store.send(input)
         log.modify { $0.sent.append(sent) }

@@ -88,7 +88,11 @@ struct PartTests {
             func trigger(_ input: Int) { store.state = "mock \(input)" }
         }
         let store = Store(Counter.State(), reducer: Counter())
-        let real = AnyViewModel(store, view: { "\($0.count)" }, input: { (count: Int) in .set(count) })
+        let real = AnyViewModel(
+            store,
+            view: { "\($0.count)" },
+            input: { (count: Int) in .set(count) }
+        )
         let models = [real, AnyViewModel(Mock())]
         for model in models { model.trigger(4) }
         #expect(models.map(\.state) == ["4", "mock 4"])

@@ -82,4 +82,33 @@ struct RefusingHomeTests {
         #expect(await outputs.next() == "12")
         #expect(store.state == 12)
     }
+
+    @Test func `of 1,000 messages in a row that were each sent by a listener the next is refused`()
+        async throws
+    {
+        let home = try MonitoredState(0, key: "loop") { (_: Int) throws(StateError) in }
+        let store = Store(home, reducer: Loud())
+        let (sent, continuation) = AsyncStream.makeStream(of: Sent.self)
+        let observation = home.observe(on: .inline, initial: false) { [weak store] change in
+            if let sent = store?.send(change.new + 1) { continuation.yield(sent) }
+        }
+        store.send(1)
+        var refusal: StateError?
+        for await sent in sent {
+            do { try await sent.settled() } catch let error as StateError {
+                refusal = error
+                break
+            }
+        }
+        #expect(refusal?.code == .feedbackLoop)
+        #expect(home.value == 1_001)
+        observation.cancel()
+    }
+
+    @Test func `a message sent in the body of modify ends the process`() async {
+        await #expect(processExitsWith: .failure) {
+            let store = Store(Counter.State(), reducer: Counter())
+            State(0, key: "other").modify { _ in _ = store.send(.increment) }
+        }
+    }
 }
