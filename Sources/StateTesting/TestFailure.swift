@@ -19,12 +19,16 @@ public struct TestFailure: Error, Hashable, Sendable, CustomStringConvertible {
         var shown: [String] = []
         var place = 0
         for (offset, line) in old.enumerated() {
+            if removed.contains(offset) {
+                shown.append("- \(line)")
+                continue
+            }
             while inserted.contains(place) {
                 shown.append("+ \(new[place])")
                 place += 1
             }
-            shown.append(removed.contains(offset) ? "- \(line)" : "  \(line)")
-            if !removed.contains(offset) { place += 1 }
+            shown.append("  \(line)")
+            place += 1
         }
         shown += new[place...].map { "+ \($0)" }
         description = ([sentence + ": (- expected, + actual)"] + shown).joined(separator: "\n")

@@ -10,6 +10,8 @@ struct ExamplesTests {
         let result = try runCommand(builtProgram("Examples"), [name])
         #expect(result.exitCode == 0, "\(result)")
         #expect(result.text.contains("  holds: "), "\(result)")
+        // The output of a test names its cases only where they fail.
+        print("pattern: \(result.lines.first ?? name)")
     }
 
     @Test func `without an argument each pattern is named on a line`() throws {
