@@ -7,7 +7,10 @@ extension MonitoredState {
     /// - Parameters:
     ///   - queue: Where it is called.
     ///   - initial: Whether it is called with the current value first, as a change whose `old` is its `new`.
-    ///   - file: How a trace names it, with the line.
+    ///   - file: How a trace names it.
+    ///   - line: The same.
+    ///   - body: What is called.
+    /// - Returns: What ends it when it is released.
     public final func observe(
         on queue: StateQueue = .notifier,
         initial: Bool = true,
@@ -26,7 +29,10 @@ extension MonitoredState {
     ///
     /// - Parameters:
     ///   - initial: Whether it is called with the current value first, as a change whose `old` is its `new`.
-    ///   - file: How a trace names it, with the line.
+    ///   - file: How a trace names it.
+    ///   - line: The same.
+    ///   - body: What is called.
+    /// - Returns: What ends it when it is released.
     public final func observe(
         initial: Bool = true,
         file: String = #fileID,

@@ -14,6 +14,7 @@ extension MonitoredState {
     ///     revisions in between, which in a keyspace may be of other keys, and is 0 where the epoch is another.
     ///   - buffer: How many changes may wait for the reader, 1 to ``StateChanges/bufferLimit``; beyond that they become one with
     ///     the last.
+    /// - Returns: A sequence that registers each of its iterators when it is made.
     public final func changes(since: Revision? = nil, buffer: Int = 64) -> StateChanges<Value> {
         StateChanges(buffer: buffer) {
             self.join($0, from: since.map { .after($0) } ?? .now)

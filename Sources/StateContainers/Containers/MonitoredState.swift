@@ -69,9 +69,8 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
 extension MonitoredState {
     /// Tells `listener` of changes from now on, as long as it lives; it is not kept.
     ///
-    /// One that is attached already stays as it is. In a ``StateScope`` it is attached to the value of that scope.
-    ///
-    /// - Parameter initial: Whether it is told of the current value first, as a change whose `old` is its `new`.
+    /// One that is attached already stays as it is. In a ``StateScope`` it is attached to the value of that scope. With `initial` it is
+    /// told of the current value first, as a change whose `old` is its `new`.
     public final func attach(listener: any StateListener, initial: Bool = false) {
         let seat = seat
         // One that is gone may have been where this one is.

@@ -44,7 +44,10 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
     /// - Parameters:
     ///   - queue: Where it is called.
     ///   - initial: Whether it is called with the current part first, as a change whose `old` is its `new`.
-    ///   - file: How a trace names it, with the line.
+    ///   - file: How a trace names it.
+    ///   - line: The same.
+    ///   - body: What is called.
+    /// - Returns: What ends it when it is released.
     public func observe(
         on queue: StateQueue = .notifier,
         initial: Bool = true,
@@ -82,9 +85,7 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
 }
 
 extension MonitoredState {
-    /// A part of the value, as a container of its own.
-    ///
-    /// - Parameter path: The way to the part; what it runs may touch no container.
+    /// The part of the value at the end of `path`, as a container of its own; what `path` runs may touch no container.
     public final func scope<Field: Equatable & Sendable>(
         _ path: any WritableKeyPath<Value, Field> & Sendable
     ) -> ScopedState<Value, Field, Failure> {

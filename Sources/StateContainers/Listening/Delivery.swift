@@ -39,9 +39,7 @@ final class Delivery: Receiver, NotifierJob {
     private let call: @Sendable (ChangeRecord) -> Void
     private let slot = StateLock(Slot())
 
-    /// - Parameters:
-    ///   - listener: Whom `call` calls, where it may go away.
-    ///   - who: The name of the listener in a trace.
+    /// Makes the slot of `listener`, whom `call` calls, where it may go away; a trace names it by `who`.
     init(
         _ key: Key,
         on queue: StateQueue,

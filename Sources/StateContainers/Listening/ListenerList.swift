@@ -18,9 +18,9 @@ package final class ListenerList: Sendable {
     /// In the order in which they came.
     var receivers: [any Receiver] { entries.withLock { $0.map(\.receiver) } }
 
-    /// Adds a receiver, unless there is one that is the same, which `isSame` must say without a look at a listener.
+    /// Adds a receiver, which is not told of the changes up to the `last`, unless there is one that is the same; `isSame` must
+    /// say so without a look at a listener.
     ///
-    /// - Parameter last: The number of the last change that it is not told of.
     /// - Returns: The one that is in the list.
     package func add(
         _ receiver: any Receiver,
