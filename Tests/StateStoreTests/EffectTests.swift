@@ -91,4 +91,32 @@ struct EffectTests {
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(store.count == 0)
     }
+
+    @Test func `a cancelled effect that goes on is not heard either`() async throws {
+        let gate = MonitoredState(false, key: "gate")
+        let reducer = Reduce<Int, Bool, Int, Never> { message, state in
+            switch message {
+            case .input(true):
+                return .run { send in
+                    // In a task of its own, which is not cancelled with it.
+                    let opened = Task { try await gate.wait(timeout: .seconds(20)) { $0 } }
+                    _ = try? await opened.value
+                    send(7)
+                }
+                .cancellable(id: 1)
+            case .input(false): return .cancel(id: 1)
+            case .feedback(let number): state = number
+            }
+            return .none
+        }
+        for isCancelled in [false, true] {
+            let store = Store(0, reducer: reducer)
+            gate ~> false
+            let sent = store.send(true)
+            if isCancelled { store.send(false) }
+            gate ~> true
+            try await sent.finished()
+            #expect(store.state == (isCancelled ? 0 : 7))
+        }
+    }
 }
