@@ -57,7 +57,7 @@ let package = Package(
         ),
         .target(
             name: "StateStore",
-            dependencies: ["StateContainers", "StateEngine"],
+            dependencies: ["StateContainers", "StateEngine", "CLinux"],
             swiftSettings: strict
         ),
         .target(
@@ -103,6 +103,11 @@ let package = Package(
             dependencies: ["StateClient", "StateWire", "CLinux"],
             swiftSettings: strict,
             linkerSettings: standalone
+        ),
+        .executableTarget(
+            name: "Examples",
+            dependencies: ["StateStore", "StateTesting", "StateContainers", "StateEngine"],
+            swiftSettings: strict
         ),
         .target(name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/CFaultVFS"),
         .executableTarget(
@@ -156,13 +161,19 @@ let package = Package(
         .testTarget(
             name: "StateStoreTests",
             dependencies: [
-                "StateStore", "StateTesting", "StateContainers", "StateEngine", "StateTestSupport",
+                "StateStore", "StateTesting", "StateContainers", "StateEngine", "CLinux",
+                "StateTestSupport",
             ],
             swiftSettings: strict
         ),
         .testTarget(
             name: "StateDefaultsTests",
             dependencies: ["StateDefaults"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "ExamplesTests",
+            dependencies: ["Examples", "StateTestSupport"],
             swiftSettings: strict
         ),
         .testTarget(

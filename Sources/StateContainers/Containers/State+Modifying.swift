@@ -56,17 +56,19 @@ extension State {
     ) throws(Failure) -> (result: R, revision: Revision) {
         let core = core
         if core.isDirect, let done = core.modifyUntold(body) { return done }
-        return try change(because: "", body)
+        return try change(because: String(), body)
     }
 
-    /// The same with a reason, which ``StateChange/cause`` names.
+    /// The same with a reason, which ``StateChange/cause`` names where somebody is told.
     @usableFromInline
     package final func change<R>(
-        because reason: String,
+        because reason: @autoclosure () -> String,
         _ body: (inout Value) -> R
     ) throws(Failure) -> (result: R, revision: Revision) {
+        let core = core
+        if core.isDirect, let done = core.modifyUntold(body) { return done }
         do {
-            return try commit(plainChange.because(reason), body)
+            return try commit(plainChange.because(reason()), body)
         } catch let error as Failure {
             throw error
         } catch {

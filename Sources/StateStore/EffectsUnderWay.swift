@@ -1,0 +1,179 @@
+import StateEngine
+
+/// The effects that a store was told to carry out and that have not ended.
+final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
+    /// One operation or output, registered when the store was told of it, begun or not.
+    final class Run: Sendable {
+        private struct Progress {
+            var isCancelled = false
+            var task: Task<Void, Never>?
+        }
+
+        let ids: [EffectID]
+        let sent: Sent
+        private let progress = StateLock(Progress())
+
+        init(ids: [EffectID], sent: Sent) {
+            self.ids = ids
+            self.sent = sent
+        }
+
+        var isCancelled: Bool { progress.withLock { $0.isCancelled } }
+
+        func cancel() {
+            let task = progress.withLock { progress in
+                progress.isCancelled = true
+                return progress.task.take()
+            }
+            task?.cancel()
+        }
+
+        func attach(_ task: Task<Void, Never>) {
+            let isCancelled = progress.withLock { progress in
+                if !progress.isCancelled { progress.task = task }
+                return progress.isCancelled
+            }
+            if isCancelled { task.cancel() }
+        }
+    }
+
+    /// An effect whose operations are registered.
+    private indirect enum Step: Sendable {
+        case output(Output, Int, Run)
+        case run(any EffectOperation<Feedback>, Int, Run)
+        case merge([Step])
+        case concatenate([Step])
+        /// Cancels those that were registered before this number.
+        case cancel(EffectID, Int)
+    }
+
+    private struct Registered {
+        var runs: [Int: Run] = [:]
+        var next = 0
+
+        mutating func add(_ run: Run) -> Int {
+            next += 1
+            runs[next] = run
+            return next
+        }
+    }
+
+    /// How many operations may be under way at once.
+    static var limit: Int { 65_536 }
+
+    let outputs = OutputHub<Output>()
+    private let clock: any Clock<Duration>
+    private let registered = StateLock(Registered())
+    /// Has the store handle a feedback; set once.
+    private let put: StateLock<@Sendable (Feedback, Run) -> Void> = StateLock { _, _ in }
+
+    init(clock: any Clock<Duration>) { self.clock = clock }
+
+    func connect(_ put: @escaping @Sendable (Feedback, Run) -> Void) {
+        self.put.withLock { $0 = put }
+    }
+
+    /// Whether another message may begin effects.
+    var hasRoom: Bool { registered.withLock { $0.runs.count < Self.limit } }
+
+    /// Begins an effect: what needs no waiting is done when this returns.
+    func begin(_ effect: Effect<Feedback, Output>, for sent: Sent) {
+        if case .merge(let effects) = effect.kind, effects.isEmpty { return }
+        _ = start(register(effect, ids: [], sent))
+    }
+
+    func cancelAll() {
+        for run in registered.withLock({ $0.runs.values.map { $0 } }) { run.cancel() }
+    }
+
+    // MARK: Registering
+
+    private func register(
+        _ effect: Effect<Feedback, Output>,
+        ids: [EffectID],
+        _ sent: Sent
+    ) -> Step {
+        switch effect.kind {
+        case .output(let output):
+            let run = Run(ids: ids, sent: sent)
+            return .output(output, add(run), run)
+        case .run(let operation):
+            let run = Run(ids: ids, sent: sent)
+            return .run(operation, add(run), run)
+        case .merge(let effects): return .merge(effects.map { register($0, ids: ids, sent) })
+        case .concatenate(let effects):
+            return .concatenate(effects.map { register($0, ids: ids, sent) })
+        case .cancel(let id): return .cancel(id, registered.withLock { $0.next })
+        case .cancellable(let id, let effect): return register(effect, ids: ids + [id], sent)
+        }
+    }
+
+    private func add(_ run: Run) -> Int {
+        run.sent.begin()
+        return registered.withLock { $0.add(run) }
+    }
+
+    private func remove(_ number: Int, _ run: Run) {
+        _ = registered.withLock { $0.runs.removeValue(forKey: number) }
+        run.sent.end()
+    }
+
+    // MARK: Carrying out
+
+    /// - Returns: The tasks that were begun.
+    private func start(_ step: Step) -> [Task<Void, Never>] {
+        switch step {
+        case .output(let output, let number, let run):
+            if !run.isCancelled { outputs.send(output) }
+            remove(number, run)
+            return []
+        case .run(let operation, let number, let run): return start(operation, number, run)
+        case .merge(let steps): return steps.flatMap { start($0) }
+        case .concatenate(let steps): return startInTurn(steps[...])
+        case .cancel(let id, let last):
+            let runs = registered.withLock { registered in
+                registered.runs.filter { $0.key <= last && $0.value.ids.contains(id) }
+            }
+            for run in runs.values { run.cancel() }
+            return []
+        }
+    }
+
+    private func startInTurn(_ steps: ArraySlice<Step>) -> [Task<Void, Never>] {
+        var rest = steps
+        while let step = rest.popFirst() {
+            let tasks = start(step)
+            guard !tasks.isEmpty, !rest.isEmpty else {
+                if rest.isEmpty { return tasks }
+                continue
+            }
+            let later = rest
+            return [
+                Task {
+                    for task in tasks { await task.value }
+                    for task in self.startInTurn(later) { await task.value }
+                }
+            ]
+        }
+        return []
+    }
+
+    private func start(
+        _ operation: any EffectOperation<Feedback>,
+        _ number: Int,
+        _ run: Run
+    ) -> [Task<Void, Never>] {
+        guard !run.isCancelled else {
+            remove(number, run)
+            return []
+        }
+        let put = put.withLock { $0 }
+        let send = Send<Feedback>(clock: clock, put: { put($0, run) }, begin: clock.start)
+        let task = Task {
+            await operation.run(send)
+            self.remove(number, run)
+        }
+        run.attach(task)
+        return [task]
+    }
+}

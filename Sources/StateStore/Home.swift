@@ -1,0 +1,26 @@
+package import StateContainers
+package import StateEngine
+
+/// Where the state of a store is, whatever can fail there.
+package protocol Home<Value>: AnyObject, Sendable {
+    associatedtype Value: Sendable
+
+    var value: Value { get }
+    var values: StateValues<Value> { get }
+    func withValue<R, E: Error>(_ body: (borrowing Value) throws(E) -> R) throws(E) -> R
+    func change<R>(
+        because reason: @autoclosure () -> String,
+        _ body: (inout Value) -> R
+    ) throws -> (result: R, revision: Revision)
+    func part<Part: Equatable & Sendable>(
+        _ path: any WritableKeyPath<Value, Part> & Sendable
+    ) -> StoreStates<Part>
+}
+
+extension MonitoredState: Home {
+    package func part<Part: Equatable & Sendable>(
+        _ path: any WritableKeyPath<Value, Part> & Sendable
+    ) -> StoreStates<Part> {
+        StoreStates(scope(path).values)
+    }
+}

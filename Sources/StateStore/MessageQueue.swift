@@ -1,0 +1,81 @@
+import CLinux
+import StateContainers
+import StateEngine
+
+/// Messages on their way to a reducer: first in, first out, one at a time.
+///
+/// The thread that finds it idle handles what is in it, its own message first; after 64 the notifier goes on, so that no sender is kept
+/// for ever. 1,024 wait at most, then senders wait: not those that are telling of a change or an output, for they may be what is
+/// waited for.
+final class MessageQueue<Item: Sendable>: Sendable {
+    static var limit: Int { 1_024 }
+    private static var turn: Int { 64 }
+
+    private struct Waiting {
+        var items = Ring<Item>()
+        var isDraining = false
+        var senders: [Semaphore] = []
+    }
+
+    private let waiting = StateLock(Waiting())
+
+    /// Puts `item` behind the others, and has all handled unless somebody is at it.
+    func send(_ item: Item, handle: @escaping @Sendable (Item) -> Void) {
+        precondition(
+            clinux_body() == nil,
+            "a message is sent in the body of modify, or by a reducer, which only computes"
+        )
+        let mayWait = clinux_depth() == 0
+        while true {
+            let semaphore = mayWait ? Semaphore() : nil
+            let (isPut, begins) = waiting.withLock { waiting -> (Bool, Bool) in
+                if let semaphore, waiting.items.count >= Self.limit {
+                    waiting.senders.append(semaphore)
+                    return (false, false)
+                }
+                waiting.items.append(item)
+                defer { waiting.isDraining = true }
+                return (true, !waiting.isDraining)
+            }
+            if begins { run(handle) }
+            if isPut { return }
+            semaphore?.wait()
+        }
+    }
+
+    fileprivate func run(_ handle: @escaping @Sendable (Item) -> Void) {
+        for _ in 0..<Self.turn {
+            guard let item = next() else { return }
+            handle(item)
+        }
+        Notifier.shared.run(Turn(queue: self, handle: handle))
+    }
+
+    private func next() -> Item? {
+        let (item, senders) = waiting.withLock { waiting -> (Item?, [Semaphore]) in
+            let item = waiting.items.popFirst()
+            if item == nil { waiting.isDraining = false }
+            // Not for each place: senders would take turns with the one who drains.
+            guard waiting.items.count <= Self.limit / 2 else { return (item, []) }
+            defer { waiting.senders = [] }
+            return (item, waiting.senders)
+        }
+        for sender in senders { sender.signal() }
+        return item
+    }
+}
+
+/// What the notifier goes on with.
+private final class Turn<Item: Sendable>: NotifierJob {
+    private let queue: MessageQueue<Item>
+    private let handle: @Sendable (Item) -> Void
+
+    init(queue: MessageQueue<Item>, handle: @escaping @Sendable (Item) -> Void) {
+        self.queue = queue
+        self.handle = handle
+    }
+
+    var subject: (key: Key, who: String) { ("store", "\(Item.self)") }
+
+    func run() { queue.run(handle) }
+}

@@ -1,0 +1,94 @@
+public import StateEngine
+
+/// A message on its way through a store.
+public final class Sent: Sendable {
+    private struct Progress {
+        /// How the message was handled; nil: not yet.
+        var outcome: Result<Revision, any Error>?
+        /// The message, its effects, and the messages that these sent, as far as they are not done with.
+        var pending = 1
+        /// The first of these messages that was refused.
+        var failure: (any Error)?
+        var waiters: [Int: Waiter] = [:]
+        var nextWaiter = 0
+
+        var isSettled: Bool { outcome != nil }
+        var isFinished: Bool { pending == 0 }
+    }
+
+    private struct Waiter {
+        let isDone: @Sendable (borrowing Progress) -> Bool
+        let continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private let progress = StateLock(Progress())
+
+    /// Waits until the state that the message made is committed.
+    ///
+    /// - Returns: The commit.
+    /// - Throws: Why the home of the state refused it: nothing has changed, no effect was begun. Or `CancellationError`, where the
+    ///   waiting task was cancelled, which changes nothing else.
+    @discardableResult
+    public func settled() async throws -> Revision {
+        try await wait { $0.isSettled }
+        guard let outcome = progress.withLock({ $0.outcome }) else { throw CancellationError() }
+        return try outcome.get()
+    }
+
+    /// Waits until the message is settled, and its effects, and the messages that they sent with theirs.
+    ///
+    /// - Throws: Why the first of these messages was refused, or `CancellationError`.
+    public func finished() async throws {
+        try await wait { $0.isFinished }
+        if let failure = progress.withLock({ $0.failure }) { throw failure }
+    }
+
+    // MARK: The store's side
+
+    func settle(_ result: Result<Revision, any Error>) {
+        update { progress in
+            if progress.outcome == nil { progress.outcome = result }
+            if case .failure(let error) = result, progress.failure == nil {
+                progress.failure = error
+            }
+            progress.pending -= 1
+        }
+    }
+
+    func begin() { update { $0.pending += 1 } }
+
+    func end() { update { $0.pending -= 1 } }
+
+    private func update(_ change: (inout Progress) -> Void) {
+        let ready = progress.withLock { progress -> [CheckedContinuation<Void, any Error>] in
+            change(&progress)
+            guard !progress.waiters.isEmpty else { return [] }
+            let ready = progress.waiters.filter { $0.value.isDone(progress) }
+            for place in ready.keys { progress.waiters[place] = nil }
+            return ready.values.map(\.continuation)
+        }
+        for continuation in ready { continuation.resume() }
+    }
+
+    private func wait(_ isDone: @escaping @Sendable (borrowing Progress) -> Bool) async throws {
+        let place = progress.withLock { progress in
+            progress.nextWaiter += 1
+            return progress.nextWaiter
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                // Cancelled before: the handler found nobody.
+                let isNow = progress.withLock { progress in
+                    if Task.isCancelled || isDone(progress) { return true }
+                    progress.waiters[place] = Waiter(isDone: isDone, continuation: continuation)
+                    return false
+                }
+                if isNow { continuation.resume() }
+            }
+            try Task.checkCancellation()
+        } onCancel: {
+            let waiter = progress.withLock { $0.waiters.removeValue(forKey: place) }
+            waiter?.continuation.resume(throwing: CancellationError())
+        }
+    }
+}
