@@ -125,6 +125,13 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(
+            name: "StateContractTests",
+            dependencies: [
+                "StateTesting", "StateContainers", "StateSQLite", "StateEngine", "StateTestSupport",
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
             name: "StateStoreTests",
             dependencies: [
                 "StateStore", "StateTesting", "StateContainers", "StateEngine", "StateTestSupport",
