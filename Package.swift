@@ -139,6 +139,11 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(
+            name: "StateDefaultsTests",
+            dependencies: ["StateDefaults"],
+            swiftSettings: strict
+        ),
+        .testTarget(
             name: "StateSQLiteTests",
             dependencies: ["StateSQLite", "StateEngine", "CSQLite", "StateTestSupport"],
             swiftSettings: strict

@@ -55,11 +55,15 @@ public final class LocalKeyspace: Keyspace {
 
     /// Commits what is queued and closes the store.
     ///
-    /// Nothing may be submitted afterwards.
+    /// What is written afterwards is refused.
     public func close() {
+        let refusal = StateError(.readOnly, "the keyspace is closed")
+        withCore { $0.refusal = refusal }
         publish()
         queue.stop()
         settle { _ in }
+        // Once more: a store that was just opened again allows writes.
+        withCore { $0.refusal = refusal }
         queue.setNotify {}
         backing.close()
     }

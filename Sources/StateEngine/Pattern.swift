@@ -109,9 +109,18 @@ public struct Pattern: Hashable, Sendable {
     }
 }
 
-extension Pattern: CustomStringConvertible {
+extension Pattern: CustomStringConvertible, ExpressibleByStringLiteral {
     /// The pattern as it was written.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// A pattern written in the source; one that breaks the rules ends the process and names them.
+    public init(stringLiteral text: String) {
+        do throws(StateError) {
+            try self.init(text)
+        } catch {
+            preconditionFailure(error.message)
+        }
+    }
 }
 
 extension Pattern {

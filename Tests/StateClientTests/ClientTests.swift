@@ -179,7 +179,7 @@ struct ClientWatchTests {
             .waitForEnd
         )
         let client = try Client(socket: server.path, timeout: .seconds(20))
-        let watch = try client.watch([try Pattern("a/")], snapshot: true)
+        let watch = try client.watch([Pattern("a/")], snapshot: true)
         #expect(watch.number == 1)
         #expect(watch.revision == 9)
         #expect(watch.epoch == "00ff")
@@ -197,7 +197,7 @@ struct ClientWatchTests {
     @Test func `a watch whose daemon dies says so`() throws {
         let server = try TranscriptServer(.receive(Self.request.utf8.count), .send(Self.reply))
         let client = try Client(socket: server.path, timeout: .seconds(20))
-        _ = try client.watch([try Pattern("a/")], snapshot: true)
+        _ = try client.watch([Pattern("a/")], snapshot: true)
         let error = #expect(throws: StateError.self) {
             try client.nextEvent(timeout: .seconds(20))
         }

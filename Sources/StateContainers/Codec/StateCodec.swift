@@ -48,8 +48,3 @@ public struct StateCodec<Value>: Sendable {
     ///   ``StateError/Code/newerFormat``, naming both versions.
     public func decodeStored(_ bytes: [UInt8]?) throws(StateError) -> Stored { try decoding(bytes) }
 }
-
-extension StateCodec where Value: Codable & Sendable {
-    /// The form that a person would type: being written; see the contract.
-    public static var standard: StateCodec { preconditionFailure("not written yet") }
-}

@@ -20,7 +20,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     public final let key: Key
     /// Outside of scopes.
     @usableFromInline final let ownCore: StateCore<Value>
-    private final let ownQueue: ChangeQueue<Value>
+    private final let ownSeat: Seat<Value>
     /// With what it begins in a scope; nil where it is in a keyspace, which scopes do not divide.
     private final let scopedDefault: Value?
     /// Refuses a value; nil where every one is good.
@@ -35,10 +35,10 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     public init(_ defaultValue: Value, key: Key) where Failure == Never {
         self.key = key
         ownCore = .inMemory(defaultValue, key: key, isDirect: true)
-        ownQueue = ChangeQueue()
+        ownSeat = Seat(ownCore, ChangeQueue())
         scopedDefault = .some(defaultValue)
         check = nil
-        connect(ownCore, ownQueue)
+        connect(ownSeat)
     }
 
     /// A container in memory that refuses what `check` refuses.
@@ -50,10 +50,10 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         try check(defaultValue)
         self.key = key
         ownCore = .inMemory(defaultValue, key: key, isDirect: false)
-        ownQueue = ChangeQueue()
+        ownSeat = Seat(ownCore, ChangeQueue())
         scopedDefault = .some(defaultValue)
         self.check = check
-        connect(ownCore, ownQueue)
+        connect(ownSeat)
     }
 
     /// A container whose value is in a keyspace.
@@ -63,13 +63,13 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     ) where Failure == StateError {
         key = core.key
         ownCore = core
-        ownQueue = ChangeQueue()
+        ownSeat = Seat(ownCore, ChangeQueue())
         scopedDefault = nil
         self.check = check
-        connect(ownCore, ownQueue)
+        connect(ownSeat)
     }
 
-    deinit { ownCore.unregister(ownQueue) }
+    deinit { ownCore.unregister(ownSeat.queue) }
 
     // MARK: Reading
 
@@ -101,9 +101,11 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// The class of the library that this is, where it is one; a subclass of the reader's own may override `didModify`.
     package class var libraryClass: AnyClass { State<Value, Failure>.self }
 
-    private final func connect(_ core: StateCore<Value>, _ queue: ChangeQueue<Value>) {
-        queue.connect { [weak self] change in self?.didModify(change) }
-        if type(of: self) != Self.libraryClass { core.register(queue) }
+    private final func connect(_ seat: Seat<Value>) {
+        seat.queue.connect { [weak self] change in self?.didModify(change) }
+        if type(of: self) != Self.libraryClass, !(self is any FinalContainer) {
+            seat.core.register(seat.queue)
+        }
     }
 
     // MARK: Where it is
@@ -114,14 +116,12 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// Its core and queue in the scope of the calling task.
     @usableFromInline
     package final var seat: Seat<Value> {
-        guard let scopedDefault, let scope = StateScope.current else {
-            return Seat(ownCore, ownQueue)
-        }
+        guard let scopedDefault, let scope = StateScope.current else { return ownSeat }
         return scope.seat(of: self) {
             let core = StateCore.inMemory(scopedDefault, key: key, isDirect: ownCore.isDirect)
-            let queue = ChangeQueue<Value>(scope: scope)
-            connect(core, queue)
-            return Seat(core, queue)
+            let seat = Seat(core, ChangeQueue(scope: scope))
+            connect(seat)
+            return seat
         }
     }
 
@@ -148,3 +148,6 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// Takes an error that no caller can be given.
     package func note(_ error: any Error) {}
 }
+
+/// A container of the library that nobody can subclass: its `didModify` is the library's.
+package protocol FinalContainer {}

@@ -1,0 +1,40 @@
+/// Where in a value a coder is: a key, below another place.
+///
+/// Linked upwards, since the whole path is needed for the message of an error only.
+final class CodingPlace {
+    private let parent: CodingPlace?
+    private let key: any CodingKey
+    /// How many keys the path has.
+    let depth: Int
+
+    init(_ key: any CodingKey, below parent: CodingPlace?) {
+        self.key = key
+        self.parent = parent
+        depth = (parent?.depth ?? 0) + 1
+    }
+
+    /// The keys from the value itself to this place.
+    var path: [any CodingKey] {
+        var path: [any CodingKey] = []
+        var place: CodingPlace? = self
+        while let here = place {
+            path.append(here.key)
+            place = here.parent
+        }
+        return path.reversed()
+    }
+}
+
+/// The place of an element, or a key that is made up: `super`.
+struct PlaceKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    static let `super` = PlaceKey(stringValue: "super")
+
+    init(_ index: Int) { (stringValue, intValue) = (String(index), index) }
+
+    init(stringValue: String) { (self.stringValue, intValue) = (stringValue, nil) }
+
+    init(intValue: Int) { self.init(intValue) }
+}

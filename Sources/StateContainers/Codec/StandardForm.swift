@@ -1,0 +1,178 @@
+import StateEngine
+
+/// How the standard codec stores a value.
+struct StandardForm<Value: Codable & Sendable>: Sendable {
+    /// The version of the schema that is written.
+    private let version: Int
+    /// The steps that lead to it, oldest first.
+    private let migrations: [StateMigration]
+    /// Whether the value can be one that is not there.
+    private let isOptional: Bool
+    /// Whether a scalar is stored as it is, rather than as JSON.
+    private let isBare: Bool
+
+    init(_ version: Int, _ migrations: [StateMigration]) {
+        self.version = version
+        self.migrations = migrations
+        let optional = Value.self as? any AbsentValue.Type
+        isOptional = optional != nil
+        isBare = optional?.isNested != true
+    }
+
+    func encode(_ value: Value) throws(StateError) -> [UInt8]? {
+        if isOptional, (value as? any AbsentValue)?.isAbsent == true { return nil }
+        do {
+            let encoder = ValueEncoder(at: nil)
+            try value.encode(to: encoder)
+            guard let encoded = encoder.value else {
+                throw encoder.fault(value, "it encodes nothing")
+            }
+            return try text(of: StoredVersion.stamped(encoded.settled, version))
+        } catch {
+            throw StateError(unencodable: error, Value.self)
+        }
+    }
+
+    private func text(of value: EncodedValue) throws(StateError) -> [UInt8] {
+        if isBare, case .string(let text) = value { return Array(text.utf8) }
+        return try JSONWriter.text(value)
+    }
+
+    func decode(_ bytes: [UInt8]?) throws(StateError) -> StateCodec<Value>.Stored {
+        guard let bytes else {
+            guard let absent = (Value.self as? any AbsentValue.Type)?.absent as? Value else {
+                throw StateError(absent: Value.self)
+            }
+            return (absent, nil)
+        }
+        do {
+            if version > 1 { return try decodeVersioned(bytes) }
+            if isBare {
+                return (try Value(from: StoredDecoder(bytes, isPresent: isOptional)), nil)
+            }
+            let document = try JSONDocument.read(bytes)
+            try StoredVersion.check(StoredVersion.of(document), atMost: 1)
+            return (try decode(document, 0), nil)
+        } catch {
+            throw StateError(undecodable: error, Value.self)
+        }
+    }
+
+    private func decode(_ document: JSONDocument, _ place: Int) throws -> Value {
+        try Value(from: ValueDecoder(document, place, at: nil, isPresent: isOptional))
+    }
+
+    private func decodeVersioned(_ bytes: [UInt8]) throws -> StateCodec<Value>.Stored {
+        guard bytes.first(where: { !JSONScanner.isSpace($0) }) == UInt8(ascii: "{") else {
+            // What is stored bare is older than every version that is written.
+            return (try migrated(JSONValue(stored: bytes), from: 1), 1)
+        }
+        let document = try JSONDocument.read(bytes)
+        let found = try StoredVersion.of(document)
+        try StoredVersion.check(found, atMost: version)
+        let place = StoredVersion.value(of: document)
+        if found == version {
+            return (try decode(document, place), nil)
+        }
+        var value = JSONValue(document, place)
+        if place == 0, case .object(var members) = value {
+            members[StoredVersion.name] = nil
+            value = .object(members)
+        }
+        return (try migrated(value, from: found), found)
+    }
+
+    private func migrated(_ value: JSONValue, from source: Int) throws -> Value {
+        guard source >= version - migrations.count else {
+            let oldest = version - migrations.count
+            throw StateError(
+                .undecodable,
+                "the value has version \(source); this program migrates from \(oldest) on"
+            )
+        }
+        var value = value
+        for migration in migrations where migration.source >= source {
+            do {
+                try migration.step(&value)
+            } catch {
+                let step = "from version \(migration.source) to \(migration.source + 1)"
+                throw StateError(.undecodable, "the migration \(step) fails: \(error)")
+            }
+        }
+        return try decode(JSONDocument.read(value.text()), 0)
+    }
+}
+
+/// An Optional: its nil removes the entry.
+protocol AbsentValue {
+    /// Whether an Optional is in this Optional.
+    static var isNested: Bool { get }
+    /// The nil.
+    static var absent: Self { get }
+    /// Whether it is nil.
+    var isAbsent: Bool { get }
+}
+
+extension Optional: AbsentValue {
+    static var isNested: Bool { Wrapped.self is any AbsentValue.Type }
+    static var absent: Wrapped? { nil }
+    var isAbsent: Bool {
+        if case .none = self { true } else { false }
+    }
+}
+
+extension JSONWriter {
+    /// The JSON text of `value`.
+    static func text(_ value: EncodedValue) throws(StateError) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.append(value)
+        guard !writer.isTooDeep else {
+            throw StateError(.err, "the value is nested deeper than \(JSONDocument.depthLimit)")
+        }
+        return writer.bytes
+    }
+}
+
+extension StateError {
+    /// The error of a value of `type` that cannot be stored.
+    init(unencodable error: any Error, _ type: any Any.Type) {
+        if let error = error as? StateError {
+            self = error
+        } else if case .invalidValue(_, let context)? = error as? EncodingError {
+            let place = StateError.place(context.codingPath)
+            self.init(.err, "the \(type) cannot be stored: \(place)\(context.debugDescription)")
+        } else {
+            self.init(.err, "the \(type) cannot be stored: \(error)")
+        }
+    }
+
+    /// The error of an entry that is not there.
+    init(absent type: any Any.Type) {
+        self.init(.undecodable, "there is no value, and \(type) is no Optional")
+    }
+
+    /// The error of bytes that are no value of `type`.
+    init(undecodable error: any Error, _ type: any Any.Type) {
+        if let error = error as? StateError {
+            self = error
+            return
+        }
+        guard let failure = error as? DecodingError else {
+            self.init(.undecodable, "the value is no \(type): \(error)")
+            return
+        }
+        let sentence =
+            switch failure {
+            case .typeMismatch(_, let context), .valueNotFound(_, let context),
+                .keyNotFound(_, let context), .dataCorrupted(let context):
+                StateError.place(context.codingPath) + context.debugDescription
+            @unknown default: "\(failure)"
+            }
+        self.init(.undecodable, "the value is no \(type): \(sentence)")
+    }
+
+    private static func place(_ path: [any CodingKey]) -> String {
+        guard !path.isEmpty else { return "" }
+        return "at '\(path.map(\.stringValue).joined(separator: "/"))', "
+    }
+}

@@ -1,0 +1,76 @@
+import StateEngine
+
+/// The standard codec's decoder of a whole entry: a scalar is the bytes themselves, anything else is JSON.
+///
+/// What it is, the value says by what it asks for, so the text is read only when it asks for an object or
+/// an array.
+final class StoredDecoder: Decoder, SingleValueDecodingContainer {
+    private let bytes: [UInt8]
+    private var document: JSONDocument?
+    private var isPresent: Bool
+    let codingPath: [any CodingKey] = []
+    let userInfo: [CodingUserInfoKey: Any] = [:]
+
+    /// - Parameter isPresent: Whether an Optional of a value is decoded that is known to be there, though
+    ///   its text be `null`.
+    init(_ bytes: [UInt8], isPresent: Bool = false) {
+        self.bytes = bytes
+        self.isPresent = isPresent
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        try element().container(keyedBy: type)
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        try element().unkeyedContainer()
+    }
+
+    func singleValueContainer() -> any SingleValueDecodingContainer { self }
+
+    func decodeNil() -> Bool {
+        if isPresent {
+            isPresent = false
+            return false
+        }
+        return bytes.split(whereSeparator: JSONScanner.isSpace).elementsEqual(["null".utf8[...]]) {
+            $0.elementsEqual($1)
+        }
+    }
+
+    func decode<T: StoredScalar>(_ type: T.Type) throws -> T {
+        guard let value = T(bare: bytes) else {
+            let context = DecodingError.Context(
+                codingPath: [],
+                debugDescription: "expected \(T.expectation), found \(StateError.quoted(bytes))"
+            )
+            throw DecodingError.typeMismatch(type, context)
+        }
+        return value
+    }
+
+    func decode<T: Decodable>(_ type: T.Type) throws -> T { try T(from: self) }
+
+    private func element() throws -> ValueDecoder {
+        let document = try document ?? JSONDocument.read(bytes)
+        self.document = document
+        try StoredVersion.check(StoredVersion.of(document), atMost: 1)
+        return ValueDecoder(document, 0, at: nil)
+    }
+}
+
+extension JSONDocument {
+    /// Reads a text, with an error that a decoder may throw.
+    static func read(_ bytes: [UInt8]) throws -> JSONDocument {
+        do {
+            return try JSONDocument(bytes)
+        } catch {
+            let found = "\(StateError.quoted(bytes)): \(error.description)"
+            let context = DecodingError.Context(
+                codingPath: [],
+                debugDescription: "expected JSON, found \(found)"
+            )
+            throw DecodingError.dataCorrupted(context)
+        }
+    }
+}

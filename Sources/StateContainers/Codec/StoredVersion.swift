@@ -1,0 +1,65 @@
+import StateEngine
+
+/// Where a stored value carries the version of its schema: in a member of the object that it is.
+///
+/// `{"$version":2,"theme":"dark"}`; a value that is no object is wrapped, `{"$value":"dark","$version":2}`.
+/// Without the member it is version 1, so what was stored before there were versions has one.
+/// A key of its own beside the value was rejected: two entries can come apart.
+enum StoredVersion {
+    static let name = "$version"
+    static let valueName = "$value"
+
+    /// The version that the object at the root of `document` carries.
+    static func of(_ document: JSONDocument) throws -> Int {
+        guard let place = member(name, of: document) else { return 1 }
+        guard let version = Int(document.tokens[place], in: document), version >= 1 else {
+            let found = document.description(of: place)
+            let context = DecodingError.Context(
+                codingPath: [PlaceKey(stringValue: name)],
+                debugDescription: "expected a version, 1 or more, found \(found)"
+            )
+            throw DecodingError.dataCorrupted(context)
+        }
+        return version
+    }
+
+    /// The place of the value in `document`, which carries a version.
+    static func value(of document: JSONDocument) -> Int {
+        member(name, of: document) == nil ? 0 : member(valueName, of: document) ?? 0
+    }
+
+    static func check(_ found: Int, atMost known: Int) throws(StateError) {
+        guard found <= known else {
+            throw StateError(
+                .newerFormat,
+                "the value has version \(found) of its schema; this program knows \(known)"
+            )
+        }
+    }
+
+    /// `value` with its version; version 1 is not written.
+    static func stamped(_ value: EncodedValue, _ version: Int) throws -> EncodedValue {
+        if case .object(let object) = value {
+            for reserved in version > 1 ? [name, valueName] : [name]
+            where object.member(reserved) != nil {
+                let context = EncodingError.Context(
+                    codingPath: [PlaceKey(stringValue: reserved)],
+                    debugDescription: "the name '\(reserved)' is kept for the version of the schema"
+                )
+                throw EncodingError.invalidValue(reserved, context)
+            }
+        }
+        guard version > 1 else { return value }
+        guard case .object(let object) = value else {
+            let object = EncodedObject()
+            object.members = [(valueName, value), (name, .integer(Int64(version)))]
+            return .object(object)
+        }
+        object.members.append((name, .integer(Int64(version))))
+        return value
+    }
+
+    private static func member(_ name: String, of document: JSONDocument) -> Int? {
+        document.tokens[0].kind == .object ? document.member(name, of: 0) : nil
+    }
+}

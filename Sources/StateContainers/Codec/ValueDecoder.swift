@@ -1,0 +1,107 @@
+/// The standard codec's decoder of one element of a JSON text.
+final class ValueDecoder: Decoder {
+    let document: JSONDocument
+    /// The element's place among the tokens.
+    let token: Int
+    let place: CodingPlace?
+    let userInfo: [CodingUserInfoKey: Any] = [:]
+
+    /// Whether the first that asks for nil is told that there is a value, be it `null`.
+    private var isPresent: Bool
+
+    init(_ document: JSONDocument, _ token: Int, at place: CodingPlace?, isPresent: Bool = false) {
+        self.isPresent = isPresent
+        self.document = document
+        self.token = token
+        self.place = place
+    }
+
+    var codingPath: [any CodingKey] { place?.path ?? [] }
+
+    /// Whether the element is `null`.
+    func decodeNil() -> Bool {
+        if isPresent {
+            isPresent = false
+            return false
+        }
+        return document.tokens[token].kind == .null
+    }
+
+    /// The value of the element at `token`.
+    static func decoded<T: Decodable>(
+        _ type: T.Type,
+        _ document: JSONDocument,
+        _ token: Int,
+        at place: @autoclosure () -> CodingPlace?
+    ) throws -> T {
+        if let scalar = commonScalar(type, document, token) { return scalar }
+        return try T(from: ValueDecoder(document, token, at: place()))
+    }
+
+    /// The elements of most arrays and dictionaries, without a decoder for each.
+    private static func commonScalar<T>(
+        _ type: T.Type,
+        _ document: JSONDocument,
+        _ place: Int
+    ) -> T? {
+        // The types are the same, so the cast changes nothing.
+        func cast<S: StoredScalar>(_ type: S.Type) -> T? {
+            S(document.tokens[place], in: document).map { unsafeBitCast($0, to: T.self) }
+        }
+        if T.self == String.self { return cast(String.self) }
+        if T.self == Int.self { return cast(Int.self) }
+        if T.self == Double.self { return cast(Double.self) }
+        if T.self == Bool.self { return cast(Bool.self) }
+        if T.self == UInt8.self { return cast(UInt8.self) }
+        return nil
+    }
+
+    /// The scalar that the element at `token` is.
+    static func decoded<T: StoredScalar>(
+        scalar type: T.Type,
+        _ document: JSONDocument,
+        _ token: Int,
+        at path: @autoclosure () -> [any CodingKey]
+    ) throws -> T {
+        guard let value = T(document.tokens[token], in: document) else {
+            throw mismatch(T.self, T.expectation, document, token, at: path())
+        }
+        return value
+    }
+
+    static func mismatch(
+        _ type: any Any.Type,
+        _ expectation: String,
+        _ document: JSONDocument,
+        _ token: Int,
+        at path: [any CodingKey]
+    ) -> DecodingError {
+        let found = document.description(of: token)
+        let context = DecodingError.Context(
+            codingPath: path,
+            debugDescription: "expected \(expectation), found \(found)"
+        )
+        return document.tokens[token].kind == .null
+            ? .valueNotFound(type, context) : .typeMismatch(type, context)
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+        try expect(.object, [String: Any].self, "an object")
+        return KeyedDecodingContainer(KeyedValueDecoder<Key>(self))
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        try expect(.array, [Any].self, "an array")
+        return UnkeyedValueDecoder(self)
+    }
+
+    func singleValueContainer() -> any SingleValueDecodingContainer {
+        SingleValueDecoder(decoder: self)
+    }
+
+    private func expect(_ kind: JSONToken.Kind, _ type: any Any.Type, _ name: String) throws {
+        guard document.tokens[token].kind == kind else {
+            throw Self.mismatch(type, name, document, token, at: codingPath)
+        }
+    }
+}

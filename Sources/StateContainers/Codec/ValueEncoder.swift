@@ -1,0 +1,89 @@
+/// The standard codec's encoder of one value; containers fill what it holds.
+final class ValueEncoder: Encoder {
+    let place: CodingPlace?
+    /// What the value encoded itself as; nil as long as it did not.
+    private(set) var value: EncodedValue?
+    let userInfo: [CodingUserInfoKey: Any] = [:]
+
+    init(at place: CodingPlace?) { self.place = place }
+
+    init(at place: CodingPlace?, filling value: EncodedValue) {
+        self.place = place
+        self.value = value
+    }
+
+    var codingPath: [any CodingKey] { place?.path ?? [] }
+
+    /// What `value` encodes itself as; an empty object where it encodes nothing.
+    static func encoded<T: Encodable>(
+        _ value: T,
+        at place: @autoclosure () -> CodingPlace
+    ) throws -> EncodedValue {
+        if let scalar = commonScalar(value) { return scalar }
+        let encoder = ValueEncoder(at: place())
+        guard (encoder.place?.depth ?? 0) <= JSONDocument.depthLimit else {
+            throw encoder.fault(value, "nested deeper than \(JSONDocument.depthLimit)")
+        }
+        try value.encode(to: encoder)
+        return encoder.value ?? .object(EncodedObject())
+    }
+
+    /// The elements of most arrays and dictionaries, without an encoder for each.
+    private static func commonScalar<T>(_ value: T) -> EncodedValue? {
+        // The types are the same, so the cast changes nothing.
+        if T.self == String.self { return unsafeBitCast(value, to: String.self).encoded }
+        if T.self == Int.self { return unsafeBitCast(value, to: Int.self).encoded }
+        if T.self == Double.self { return unsafeBitCast(value, to: Double.self).encoded }
+        if T.self == Bool.self { return unsafeBitCast(value, to: Bool.self).encoded }
+        if T.self == UInt8.self { return unsafeBitCast(value, to: UInt8.self).encoded }
+        return nil
+    }
+
+    /// How a scalar is written.
+    static func encoded<T: StoredScalar>(
+        scalar value: T,
+        at path: @autoclosure () -> [any CodingKey]
+    ) throws -> EncodedValue {
+        guard let encoded = value.encoded else {
+            let context = EncodingError.Context(
+                codingPath: path(),
+                debugDescription: "\(value) is not finite, which JSON cannot say"
+            )
+            throw EncodingError.invalidValue(value, context)
+        }
+        return encoded
+    }
+
+    /// Puts `value` in, which is the only one, as a single-value container asks.
+    func put(_ newValue: EncodedValue) {
+        precondition(value == nil, "two values were encoded at one place, \(codingPath)")
+        value = newValue
+    }
+
+    func fault(_ value: Any, _ message: String) -> EncodingError {
+        .invalidValue(value, .init(codingPath: codingPath, debugDescription: message))
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        KeyedEncodingContainer(KeyedValueEncoder<Key>(place: place, object: object()))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        if case .array(let array) = value { return UnkeyedValueEncoder(place: place, array: array) }
+        let array = EncodedArray()
+        put(.array(array))
+        return UnkeyedValueEncoder(place: place, array: array)
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer {
+        SingleValueEncoder(encoder: self)
+    }
+
+    /// The object to fill; a class and its superclass may fill the same one.
+    private func object() -> EncodedObject {
+        if case .object(let object) = value { return object }
+        let object = EncodedObject()
+        put(.object(object))
+        return object
+    }
+}

@@ -1,0 +1,109 @@
+import StateEngine
+
+/// What brings a live query up to date: takes in whole commits where the keyspace tells them, and computes the rows elsewhere.
+///
+/// It keeps one change a key until the rows are computed, however many commits come meanwhile.
+final class QueryFeed<Value: Codable & Sendable>: Sendable {
+    /// What was told and is not shown yet.
+    private struct Inbox {
+        var changes: [Key: KeyspaceChange] = [:]
+        /// Whether `changes` are all that there is, and not what differs.
+        var isWhole = false
+        var epoch: Epoch?
+        var absence: StateError?
+        var isDraining = false
+    }
+
+    /// What is shown; changed by who drains alone.
+    private struct Shown {
+        var byKey: [Key: QueryRow<Value>] = [:]
+        var unreadable: [Key: StateError] = [:]
+    }
+
+    private let query: StateQuery<Value>
+    private let inbox = StateLock(Inbox())
+    private let shown = StateLock(Shown())
+    let rows: MonitoredState<[QueryRow<Value>], Never>
+    /// Answered once there are rows, or an error instead.
+    let loading = Ticket()
+
+    init(_ query: StateQuery<Value>) {
+        self.query = query
+        rows = MonitoredState([], key: .queryName)
+    }
+
+    var unreadable: [Key: StateError] { shown.withLock { $0.unreadable } }
+    var absence: StateError? { inbox.withLock { $0.absence } }
+
+    /// Takes in what the keyspace tells; the rows follow on the notifier.
+    func receive(_ event: KeyspaceEvent) {
+        let drains = inbox.withLock { inbox in
+            switch event {
+            case .commit(let revision, let changes, _):
+                inbox.epoch = revision.epoch
+                for change in changes { inbox.changes[change.key] = change }
+            case .state(let revision, _, let changes):
+                inbox.epoch = revision.epoch
+                inbox.absence = nil
+                inbox.isWhole = true
+                inbox.changes = Dictionary(changes.map { ($0.key, $0) }) { $1 }
+            case .away(let error), .refused(_, let error):
+                inbox.absence = error
+                return false
+            }
+            defer { inbox.isDraining = true }
+            return !inbox.isDraining
+        }
+        if drains {
+            Notifier.shared.run { self.drain() }
+        } else if let absence {
+            loading.putFirst(.failure(absence))
+        }
+    }
+
+    private func drain() {
+        while let taken = take() { show(taken) }
+    }
+
+    private func take() -> Inbox? {
+        inbox.withLock { inbox in
+            guard inbox.isWhole || !inbox.changes.isEmpty else {
+                inbox.isDraining = false
+                return nil
+            }
+            defer {
+                inbox.changes = [:]
+                inbox.isWhole = false
+            }
+            return inbox
+        }
+    }
+
+    private func show(_ taken: Inbox) {
+        let epoch = taken.epoch ?? Epoch(bits: 1)
+        let ordered = shown.withLock { shown in
+            if taken.isWhole { shown = Shown() }
+            for (key, change) in taken.changes {
+                shown.byKey[key] = nil
+                shown.unreadable[key] = nil
+                guard let bytes = change.value else { continue }
+                do throws(StateError) {
+                    let value = try query.codec.decode(bytes)
+                    guard query.isIncluded(value) else { continue }
+                    let revision = Revision(epoch: epoch, number: change.revision)
+                    shown.byKey[key] = QueryRow(key: key, value: value, revision: revision)
+                } catch {
+                    shown.unreadable[key] = error
+                }
+            }
+            return shown.byKey.values.sorted(by: query.precedes)
+        }
+        rows.modify(ordered)
+        loading.putFirst(.success(0))
+    }
+}
+
+extension Key {
+    /// What a query's rows are called in messages.
+    fileprivate static let queryName: Key = "query"
+}
