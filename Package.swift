@@ -96,7 +96,10 @@ let package = Package(
         ),
         .executableTarget(
             name: "statebench",
-            dependencies: ["StateClient", "StateWire", "CLinux"],
+            dependencies: [
+                "StateClient", "StateContainers", "StateSQLite", "StateEngine", "StateWire",
+                "CLinux",
+            ],
             swiftSettings: strict,
             linkerSettings: standalone
         ),
