@@ -54,8 +54,7 @@ extension State {
     final func change<R>(
         _ body: (inout Value) -> R
     ) throws(Failure) -> (result: R, revision: Revision) {
-        let core = core
-        if core.isDirect, let done = core.modifyUntold(body) { return done }
+        if let done = withCore({ $0.isDirect ? $0.modifyUntold(body) : nil }) { return done }
         return try change(because: "", body)
     }
 
