@@ -32,18 +32,18 @@ enum DurableRows {
         let bare = try BareHistory(path: directory + "/bare.db")
         let keyspace = try LocalKeyspace(backing: SQLiteBacking(path: directory + "/app.db"))
         let state = try PersistentState(0, key: "demo/count", in: keyspace)
-        var (append, modify) = (0.0, 0.0)
+        var (append, modify): ([Double], [Double]) = ([], [])
         let turns = max(1, count / turnLength)
         for _ in 0..<turns {
-            append += try nanoseconds(turnLength) { _ in try bare.append() }
-            modify += try nanoseconds(turnLength) { _ in try state.modify { $0 += 1 } }
+            append.append(try nanoseconds(turnLength) { _ in try bare.append() })
+            modify.append(try nanoseconds(turnLength) { _ in try state.modify { $0 += 1 } })
         }
         bare.close()
         keyspace.close()
         guard state.value == turns * turnLength else {
             throw BenchError.failed("\(turns * turnLength) increments leave \(state.value)")
         }
-        return (append / Double(turns), modify / Double(turns))
+        return (append.median, modify.median)
     }
 }
 

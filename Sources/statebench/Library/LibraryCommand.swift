@@ -7,15 +7,34 @@ enum LibraryCommand {
         let operations = try options.number("operations", standard: 2_000_000)
         let commits = try options.number("commits", standard: 2_000)
         let place = options.text("directory", standard: "/var/tmp")
+        let rows = try Rows.named(options.text("rows", standard: "all"))
         var table = LibraryTable()
         for _ in 0..<turns {
-            MemoryRows.measure(operations, &table)
-            ArrayRows.measure(operations, &table)
-            try DurableRows.measure(commits, in: place, &table)
+            if rows.contains(.memory) { MemoryRows.measure(operations, &table) }
+            if rows.contains(.arrays) { ArrayRows.measure(operations, &table) }
+            if rows.contains(.durable) { try DurableRows.measure(commits, in: place, &table) }
         }
         // Last: from the first scope on every container looks for its own.
-        for _ in 0..<turns { ScopeRows.measure(operations, &table) }
+        for _ in 0..<turns where rows.contains(.scopes) { ScopeRows.measure(operations, &table) }
         table.print()
+    }
+
+    private enum Rows: String, CaseIterable {
+        case memory, arrays, durable, scopes
+
+        /// Those that a list with commas names.
+        static func named(_ list: String) throws(BenchError) -> Set<Rows> {
+            guard list != "all" else { return Set(allCases) }
+            var rows: Set<Rows> = []
+            for name in list.split(separator: ",") {
+                guard let row = Rows(rawValue: String(name)) else {
+                    let names = allCases.map(\.rawValue).joined(separator: ",")
+                    throw .usage("--rows takes some of \(names), not '\(name)'")
+                }
+                rows.insert(row)
+            }
+            return rows
+        }
     }
 }
 
@@ -29,13 +48,6 @@ struct LibraryTable {
         var base: String?
         /// The most of the base's time that it may take; nil: it only stands beside it.
         var bound: Double?
-
-        var median: Double {
-            let sorted = nanoseconds.sorted()
-            let middle = sorted.count / 2
-            return sorted.count % 2 == 1
-                ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
-        }
     }
 
     private var rows: [Row] = []
@@ -60,11 +72,12 @@ struct LibraryTable {
     }
 
     private func line(of row: Row) -> String {
-        let nanoseconds = "\(row.median.rounded(places: row.median < 1_000 ? 1 : 0))"
+        let median = row.nanoseconds.median
+        let nanoseconds = "\(median.rounded(places: median < 1_000 ? 1 : 0))"
         guard let name = row.base, let base = rows.first(where: { $0.title == name }) else {
             return LibraryTable.line(row.title, nanoseconds, "", "", "")
         }
-        let ratio = row.median / base.median
+        let ratio = median / base.nanoseconds.median
         let verdict = row.bound.map {
             "<= \($0.rounded(places: 2)) \(ratio <= $0 ? "ok" : "MISSED")"
         }
@@ -89,6 +102,14 @@ struct LibraryTable {
         }
         while line.last == " " { line.removeLast() }
         return line
+    }
+}
+
+extension [Double] {
+    var median: Double {
+        let sorted = sorted()
+        let middle = count / 2
+        return count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
     }
 }
 
