@@ -104,6 +104,12 @@ let package = Package(
             linkerSettings: standalone
         ),
         .target(name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/CFaultVFS"),
+        .executableTarget(
+            name: "filewriter",
+            dependencies: ["StateEngine"],
+            path: "Tests/FileWriter",
+            swiftSettings: strict
+        ),
         .target(
             name: "StateTestSupport",
             dependencies: [
@@ -117,9 +123,23 @@ let package = Package(
             path: "Tests/StateLinearizability",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "StateTestProgram",
+            dependencies: ["StateClient", "StateSQLite", "StateContainers"],
+            path: "Tests/StateTestProgram",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "LibraryTests",
+            dependencies: [
+                "StateClient", "StateSQLite", "StateContainers", "StateEngine", "StateTestSupport",
+                "StateTestProgram",
+            ],
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "StateEngineTests",
-            dependencies: ["StateEngine", "StateTestSupport"],
+            dependencies: ["StateEngine", "StateTestSupport", "filewriter"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -132,6 +152,11 @@ let package = Package(
             dependencies: [
                 "StateTesting", "StateContainers", "StateSQLite", "StateEngine", "StateTestSupport",
             ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "StateCodecTests",
+            dependencies: ["StateContainers", "StateEngine"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -163,7 +188,9 @@ let package = Package(
         ),
         .testTarget(
             name: "StateClientTests",
-            dependencies: ["StateClient", "StateWire", "StateTestSupport"],
+            dependencies: [
+                "StateClient", "StateServer", "StateEngine", "StateWire", "StateTestSupport",
+            ],
             swiftSettings: strict
         ),
         .testTarget(

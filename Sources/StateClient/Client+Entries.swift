@@ -48,7 +48,11 @@ extension Client {
     ///
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
     public func entry(for key: Key) throws(StateError) -> Entry? {
-        let reply = try call([Array("STATE.GET".utf8), key.bytes], .needsRESP3)
+        try Self.entry(try call([Array("STATE.GET".utf8), key.bytes], .needsRESP3))
+    }
+
+    /// The entry of which a reply to STATE.GET tells.
+    static func entry(_ reply: Reply) throws(StateError) -> Entry? {
         if case .null = reply { return nil }
         guard let value = reply["value"]?.byteValue,
             let revision = reply["revision"]?.integerValue,
@@ -56,7 +60,7 @@ extension Client {
             let version = reply["version"]?.integerValue,
             let time = reply["time"]?.integerValue,
             let owner = reply["owner"]?.integerValue
-        else { throw Self.unexpected("STATE.GET") }
+        else { throw unexpected("STATE.GET") }
         return Entry(
             value: value,
             revision: revision,

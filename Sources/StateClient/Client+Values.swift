@@ -39,6 +39,11 @@ extension Client {
 
     /// Sets the value of a key.
     ///
+    /// - Parameters:
+    ///   - value: The bytes; empty is a value.
+    ///   - key: Which key.
+    ///   - condition: What must hold of it.
+    ///   - durability: How safe it has to be before the daemon replies; others are told of it once it is on stable storage.
     /// - Returns: The commit, durable to the level that it names.
     /// - Throws: ``StateError/Code/conflict`` where the condition does not hold, naming the current revision;
     ///   ``StateError/Code/outcomeUnknown`` where the connection was lost; else what the daemon refused with.
@@ -46,7 +51,8 @@ extension Client {
     public func set(
         _ value: [UInt8],
         for key: Key,
-        if condition: Condition? = nil
+        if condition: Condition? = nil,
+        durability: Durability = .synced
     ) throws(StateError) -> Commit {
         var arguments = [Array("STATE.SET".utf8), key.bytes, value]
         switch condition {
@@ -56,6 +62,9 @@ extension Client {
         case .revision(let revision):
             arguments += [Array("IFREV".utf8), Array(String(revision).utf8)]
         case .value(let value): arguments += [Array("IFVAL".utf8), value]
+        }
+        if durability != .synced {
+            arguments += [Array("DURABILITY".utf8), Array(durability.description.utf8)]
         }
         return try Self.commit(try call(arguments, [.write, .needsRESP3]), "STATE.SET", count: 1)
     }
@@ -127,7 +136,7 @@ extension Pattern {
 
     private static var optionWords: [String] {
         [
-            "AFTER", "AT", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST", "LIMIT",
+            "AFTER", "AT", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST", "LIMIT",
             "PREVIOUS", "SNAPSHOT",
         ]
     }

@@ -22,6 +22,8 @@ extension Client {
         public let previous: [UInt8]?
         /// The revision of the change.
         public let revision: Int64
+        /// Who made it, where the watch asked for it.
+        public let cause: Cause?
     }
 
     /// What a watch tells.
@@ -36,6 +38,15 @@ extension Client {
         case gap(watch: Int64, revision: Int64)
         /// All changes up to this revision have been told.
         case progress(watch: Int64, revision: Int64)
+
+        /// The watch that tells it.
+        public var watch: Int64 {
+            switch self {
+            case .commit(let watch, _, _), .piece(let watch, _), .synced(let watch, _),
+                .gap(let watch, _), .progress(let watch, _):
+                watch
+            }
+        }
     }
 
     /// Begins a watch of everything that the patterns mean.
@@ -44,17 +55,24 @@ extension Client {
     ///   - patterns: At least one.
     ///   - snapshot: First tells the state, in pieces.
     ///   - previous: Tells the value that each change replaced.
+    ///   - by: Tells who made each change.
     /// - Returns: The watch, as its events name it.
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
     public func watch(
         _ patterns: [Pattern],
         snapshot: Bool = false,
-        previous: Bool = false
+        previous: Bool = false,
+        by: Bool = false
     ) throws(StateError) -> Watch {
         var arguments = [Array("STATE.WATCH".utf8)] + patterns.map(\.argument)
         if snapshot { arguments.append(Array("SNAPSHOT".utf8)) }
         if previous { arguments.append(Array("PREVIOUS".utf8)) }
-        let reply = try call(arguments, .needsRESP3)
+        if by { arguments.append(Array("BY".utf8)) }
+        return try Self.watch(try call(arguments, .needsRESP3))
+    }
+
+    /// The watch of which a reply tells.
+    static func watch(_ reply: Reply) throws(StateError) -> Watch {
         guard let number = reply["watch"]?.integerValue,
             let revision = reply["revision"]?.integerValue
         else { throw Self.unexpected("STATE.WATCH") }
@@ -108,7 +126,8 @@ extension Client {
             guard parts.count >= 4, let rows = parts[3].elements else { throw unexpected(kind) }
             var changes: [Change] = []
             changes.reserveCapacity(rows.count)
-            for row in rows { changes.append(try change(row, revision)) }
+            let cause = parts.count > 4 ? parts[4].textValue.flatMap { Cause($0) } : nil
+            for row in rows { changes.append(try change(row, revision, cause)) }
             return revision == 0
                 ? .piece(watch: watch, changes: changes)
                 : .commit(watch: watch, revision: revision, changes: changes)
@@ -116,7 +135,11 @@ extension Client {
     }
 
     /// A change of a commit, or where `revision` is 0 a piece of state, whose third element is its revision.
-    private static func change(_ row: Reply, _ revision: Int64) throws(StateError) -> Change {
+    private static func change(
+        _ row: Reply,
+        _ revision: Int64,
+        _ cause: Cause?
+    ) throws(StateError) -> Change {
         guard let parts = row.elements, parts.count >= 2, let key = parts[0].byteValue else {
             throw unexpected("state.change")
         }
@@ -125,7 +148,9 @@ extension Client {
             key: key,
             value: parts[1].byteValue,
             previous: revision == 0 ? nil : third.byteValue,
-            revision: revision == 0 ? third.integerValue ?? 0 : revision
+            revision: revision == 0 ? third.integerValue ?? 0 : revision,
+            cause: revision == 0 && parts.count > 3
+                ? parts[3].textValue.flatMap { Cause($0) } : cause
         )
     }
 }

@@ -47,17 +47,22 @@ public final class Client {
         timeout: Duration? = nil,
         name: String = ""
     ) throws(StateError) {
-        socketPath = try SocketLocation.clientPath(
-            option: socket,
-            environment: SocketLocation.processEnvironment,
-            uid: geteuid(),
-            presence: SocketLocation.filePresence
-        )
+        socketPath = try Self.path(of: socket)
         self.timeout = timeout
         self.name = name
         transport = try Transport(
             path: socketPath,
             deadline: timeout.map { Deadline(after: $0) }
+        )
+    }
+
+    /// Where the daemon is: where `socket` says, else where it is looked for.
+    static func path(of socket: String?) throws(StateError) -> String {
+        try SocketLocation.clientPath(
+            option: socket,
+            environment: SocketLocation.processEnvironment,
+            uid: geteuid(),
+            presence: SocketLocation.filePresence
         )
     }
 

@@ -1,7 +1,7 @@
 import Glibc
 
 /// A moment on the monotonic clock by which something has to have happened.
-package struct Deadline: Hashable, Sendable {
+package struct Deadline: Hashable, Comparable, Sendable {
     private let nanoseconds: Int64
 
     /// The moment that is `duration` from now.
@@ -17,6 +17,11 @@ package struct Deadline: Hashable, Sendable {
     package var millisecondsLeft: Int32 {
         let left = max(0, nanoseconds - Self.now)
         return Int32(clamping: left / 1_000_000 + (left % 1_000_000 > 0 ? 1 : 0))
+    }
+
+    /// The earlier first.
+    package static func < (left: Deadline, right: Deadline) -> Bool {
+        left.nanoseconds < right.nanoseconds
     }
 
     /// Whether the moment has passed.

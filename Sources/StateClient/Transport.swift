@@ -13,6 +13,10 @@ enum Loss: Error {
     case malformed(String)
     /// The descriptor that the caller asked to be watched has nobody at its other end any more.
     case abandoned
+    /// What answers does not want the connection.
+    case refused(StateError)
+    /// This side has closed it.
+    case ended
 }
 
 extension Loss: CustomStringConvertible {
@@ -23,13 +27,15 @@ extension Loss: CustomStringConvertible {
         case .timedOut: "no answer in time"
         case .malformed(let sentence): sentence
         case .abandoned: "nobody reads any more"
+        case .refused(let error): "the daemon refuses the connection: \(error)"
+        case .ended: "the keyspace is closed"
         }
     }
 }
 
 /// A connected Unix socket, non-blocking only call by call: the fast path is one send and one recv.
 struct Transport: ~Copyable {
-    private let descriptor: Int32
+    let descriptor: Int32
 
     /// Connects.
     ///

@@ -13,6 +13,8 @@ final class CommitQueue: Sendable {
         case committed(CommitBatch)
         /// It is not, or nobody knows.
         case failed(CommitBatch, StateError)
+        /// Others have changed the store; nothing of the batch, where there is one, was committed.
+        case edited(CommitBatch?, [OutsideChange])
         /// The store is open again; it holds these commits beyond what was told.
         case reopened([AdoptedChange])
         /// It could not be opened; it is tried again.
@@ -28,11 +30,14 @@ final class CommitQueue: Sendable {
         /// How many transactions wake a commit thread that is parked.
         var wakingCount = 1
         var isHalted = false
+        /// Whether others may have changed the store.
+        var looksOutside = false
         var isStopping = false
         var notify: @Sendable () -> Void = {}
     }
 
     private let backing: any Backing
+    private let editable: (any EditableBacking)?
     private let loadedRevision: Int64
     private let state = Mutex(State())
     private let parking = Semaphore()
@@ -49,6 +54,7 @@ final class CommitQueue: Sendable {
     ///   - revision: What it was loaded at.
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
+        editable = backing as? any EditableBacking
         loadedRevision = revision
         thread = WorkerThread(name: "commit")
     }
@@ -56,6 +62,9 @@ final class CommitQueue: Sendable {
     func start() { thread.start { self.run() } }
 
     // MARK: The keyspace's side
+
+    /// Whether the caller is the commit thread.
+    var isOnItsThread: Bool { thread.isCurrent }
 
     /// Whether the commit thread has nothing to do.
     var isIdle: Bool { waits.load(ordering: .relaxed) }
@@ -110,6 +119,17 @@ final class CommitQueue: Sendable {
         if wakes { parking.signal() }
     }
 
+    /// Others may have changed the store: the commit thread looks.
+    func lookOutside() {
+        let wakes = state.withLock { state in
+            state.looksOutside = true
+            let wakes = state.isParked && !state.isHalted
+            if wakes { state.isParked = false }
+            return wakes
+        }
+        if wakes { parking.signal() }
+    }
+
     /// Gives an answered batch back, to be filled again.
     func recycle(_ batch: CommitBatch) {
         batch.removeAll()
@@ -136,11 +156,18 @@ final class CommitQueue: Sendable {
         clinux_schedule_as_batch()
         var pace = Pace()
         var told = loadedRevision
-        while let batch = take(pace) {
+        while let work = take(pace) {
+            guard case .batch(let batch) = work else {
+                adoptEdits(interrupting: nil)
+                continue
+            }
             let start = clinux_monotonic_nanoseconds()
             var failure: StateError?
             do {
                 try backing.commit(batch)
+            } catch is EditedMeanwhile {
+                adoptEdits(interrupting: batch)
+                continue
             } catch let error as StateError {
                 failure = error
             } catch {
@@ -168,11 +195,20 @@ final class CommitQueue: Sendable {
     private func answer(_ finished: Finished) -> Int {
         let (notify, waiting) = state.withLock { state in
             state.finished.append(finished)
-            if case .failed = finished { state.isHalted = true }
+            switch finished {
+            case .failed, .edited: state.isHalted = true
+            case .committed, .reopened, .unopened: break
+            }
             return (state.notify, state.queued?.transactionCount ?? 0)
         }
         notify()
         return waiting
+    }
+
+    private func adoptEdits(interrupting batch: CommitBatch?) {
+        let changes = editable?.takeOutsideChanges() ?? []
+        guard batch != nil || !changes.isEmpty else { return }
+        _ = answer(.edited(batch, changes))
     }
 
     /// Opens the store anew, after 0.1 s, 0.2 s and so on up to 10 s where it cannot be, until it is or the end has come.
@@ -238,17 +274,23 @@ final class CommitQueue: Sendable {
         }
     }
 
-    private enum Taken {
+    /// What there is for the commit thread to do.
+    private enum Work {
         case batch(CommitBatch)
+        case look
+    }
+
+    private enum Taken {
+        case work(Work)
         case wait(nanoseconds: Int64?)
         case end
     }
 
-    /// The next batch; nil at the end.
-    private func take(_ pace: Pace) -> CommitBatch? {
+    /// The next thing to do; nil at the end.
+    private func take(_ pace: Pace) -> Work? {
         while true {
             switch state.withLock({ take(pace, &$0) }) {
-            case .batch(let batch): return batch
+            case .work(let work): return work
             case .end: return nil
             case .wait(let nanoseconds):
                 waits.store(nanoseconds == nil, ordering: .relaxed)
@@ -263,6 +305,11 @@ final class CommitQueue: Sendable {
         state.wakingCount = 1
         // At the end nobody may be left to resume: what is queued is undone with the rest.
         if state.isHalted { return state.isStopping ? .end : .wait(nanoseconds: nil) }
+        if state.looksOutside, !state.isStopping {
+            state.isParked = false
+            state.looksOutside = false
+            return .work(.look)
+        }
         guard let batch = state.queued else {
             return state.isStopping ? .end : .wait(nanoseconds: nil)
         }
@@ -274,6 +321,6 @@ final class CommitQueue: Sendable {
         state.isParked = false
         state.queued = nil
         hasQueued.store(false, ordering: .relaxed)
-        return .batch(batch)
+        return .work(.batch(batch))
     }
 }

@@ -17,3 +17,22 @@ extension Durability: Comparable {
         left.rawValue < right.rawValue
     }
 }
+
+extension Durability: LosslessStringConvertible {
+    /// The word for it: `memory`, `written` or `synced`.
+    public var description: String {
+        switch self {
+        case .memory: "memory"
+        case .written: "written"
+        case .synced: "synced"
+        }
+    }
+
+    /// Reads the word; nil for any other.
+    public init?(_ word: String) {
+        guard let level = Durability.allCases.first(where: { $0.description == word }) else {
+            return nil
+        }
+        self = level
+    }
+}

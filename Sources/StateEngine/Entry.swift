@@ -14,6 +14,25 @@ public struct Entry: Hashable, Sendable {
     public var owner: UInt32
     /// Who wrote it.
     public var cause: Cause
+
+    /// An entry as somebody else tells of it.
+    package init(
+        value: [UInt8],
+        revision: Int64,
+        created: Int64,
+        version: Int64,
+        time: Int64,
+        owner: UInt32,
+        cause: Cause
+    ) {
+        self.value = value
+        self.revision = revision
+        self.created = created
+        self.version = version
+        self.time = time
+        self.owner = owner
+        self.cause = cause
+    }
 }
 
 /// What a caller asks of one key.

@@ -2,7 +2,7 @@
 struct AdoptedChange: Sendable {
     fileprivate var fields: Record.Fields
     fileprivate var key: [UInt8]
-    fileprivate var value: [UInt8]?
+    let value: [UInt8]?
     fileprivate var cause: [UInt8]
 
     init(_ change: borrowing StoredChange) {
@@ -18,6 +18,41 @@ struct AdoptedChange: Sendable {
         key = Array(change.key)
         value = change.value.map { Array($0) }
         cause = Array(change.cause)
+    }
+
+    /// A change that nobody in this process made; `cause` is ``Cause/description`` in UTF-8.
+    init(_ fields: Record.Fields, key: [UInt8], value: [UInt8]?, cause: [UInt8]) {
+        self.fields = fields
+        self.key = key
+        self.value = value
+        self.cause = cause
+    }
+}
+
+extension AdoptedChange {
+    /// Calls `body` with the change as a backing hands it over.
+    func withStored(_ body: (borrowing StoredChange) -> Void) {
+        key.withUnsafeBytes { key in
+            cause.withUnsafeBytes { cause in
+                (value ?? []).withUnsafeBytes { bytes in
+                    body(
+                        StoredChange(
+                            revision: fields.revision,
+                            ordinal: fields.ordinal,
+                            key: key,
+                            value: value == nil ? nil : bytes,
+                            created: fields.created,
+                            owner: fields.owner,
+                            version: fields.version,
+                            time: fields.time,
+                            cause: cause,
+                            previousRevision: 0,
+                            previousOrdinal: 0
+                        )
+                    )
+                }
+            }
+        }
     }
 }
 

@@ -50,6 +50,9 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// Why nothing may be written for now; nil where it may.
     @exclusivity(unchecked) package internal(set) var refusal: StateError?
 
+    /// The backing where others may change what it holds; set before anything is written.
+    @exclusivity(unchecked) var editable: (any EditableBacking)?
+
     package let hub = WatchHub()
 
     /// A caller's answer, once what it stands on is durable.
@@ -57,6 +60,8 @@ package final class KeyspaceCore: @unchecked Sendable {
         var revision: Int64
         var result: Result<Int64, StateError>
         var completion: @Sendable (Result<Int64, StateError>) -> Void
+        /// What was asked, where it may have to be done again.
+        var mutations: [Mutation] = []
     }
 
     /// What is to be handed out once the lock is given up, and whether somebody is at it.

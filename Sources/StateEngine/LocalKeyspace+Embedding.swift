@@ -18,9 +18,7 @@ extension LocalKeyspace {
         _ mutations: [Mutation],
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Int64? {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        let now = Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+        let now = LocalKeyspace.now()
         let (provisional, delivers) = withCore { core -> (Int64?, Bool) in
             let before = core.provisionalRevision
             let answer = core.perform(mutations, at: now, completion)
@@ -35,6 +33,13 @@ extension LocalKeyspace {
         if delivers { deliver() }
         if publish() { settle { _ in } }
         return provisional
+    }
+
+    /// Wall time in milliseconds since 1970.
+    static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 
     /// The entry of `key` on stable storage; nil where there is none.
@@ -102,7 +107,8 @@ extension KeyspaceCore {
             return Answer(
                 revision: observedRevision,
                 result: .failure(error),
-                completion: completion
+                completion: completion,
+                mutations: editable == nil ? [] : mutations
             )
         }
         let revision = finish()
@@ -110,7 +116,8 @@ extension KeyspaceCore {
         return Answer(
             revision: stands,
             result: .success(revision == 0 ? max(stands, durableRevision) : revision),
-            completion: completion
+            completion: completion,
+            mutations: editable == nil ? [] : mutations
         )
     }
 

@@ -44,6 +44,8 @@ public final class LocalKeyspace: Keyspace {
         } catch {
             throw StateError(.storage, "\(error)")
         }
+        let editable = backing as? any EditableBacking
+        loaded.editable = editable
         self.backing = backing
         isPersistent = backing.isPersistent
         core = Mutex(loaded)
@@ -51,7 +53,11 @@ public final class LocalKeyspace: Keyspace {
         // On purpose a cycle until `close`: the commit thread reads what this object owns.
         queue.setNotify { self.settle { _ in } }
         queue.start()
+        editable?.watchOutside { [weak queue] in queue?.lookOutside() }
     }
+
+    /// Whether the caller is on the commit thread, which cannot ``close()``.
+    package var isOnCommitThread: Bool { queue.isOnItsThread }
 
     /// Commits what is queued and closes the store.
     ///
@@ -136,6 +142,8 @@ public final class LocalKeyspace: Keyspace {
             core.deliverWaiters(failedFrom: first, error)
             queue.recycle(batch)
             return .failed(from: first, error)
+        case .edited(let batch, let changes):
+            return settleEdits(changes, interrupting: batch, in: core)
         case .reopened(let changes):
             let count = core.adopt(changes)
             core.allowWrites()
@@ -147,14 +155,42 @@ public final class LocalKeyspace: Keyspace {
     }
 
     /// Undoes a failed batch and all that was computed on it, newest first.
-    private func undoAll(_ batch: CommitBatch, in core: KeyspaceCore) {
+    private func undoAll(_ batch: CommitBatch?, in core: KeyspaceCore) {
         core.undo(core.filling)
         core.filling.removeAll()
         if let queued = queue.takeQueued() {
             core.undo(queued)
             queue.recycle(queued)
         }
-        core.undo(batch)
+        if let batch { core.undo(batch) }
         queue.resume()
+    }
+
+    /// Adopts what others did to the store, below what is provisional.
+    ///
+    /// What callers submitted is done again on it; a transaction that was not submitted is undone, and the outcome says so.
+    private func settleEdits(
+        _ changes: [OutsideChange],
+        interrupting batch: CommitBatch?,
+        in core: KeyspaceCore
+    ) -> Outcome {
+        let changes = core.differing(changes)
+        guard batch != nil || !changes.isEmpty else {
+            queue.resume()
+            return .durable(through: core.durableRevision)
+        }
+        let durable = core.durableRevision
+        let isUndoing = core.provisionalRevision > durable
+        // Order matters: what is provisional was computed without them.
+        undoAll(batch, in: core)
+        core.adopt(outside: changes)
+        if let batch { queue.recycle(batch) }
+        core.repeatUndone(at: LocalKeyspace.now())
+        if !core.filling.isEmpty { queue.submit(core.filling) }
+        guard isUndoing else { return .durable(through: core.durableRevision) }
+        return .failed(
+            from: durable + 1,
+            StateError(.conflict, "others changed the store meanwhile: nothing was committed")
+        )
     }
 }

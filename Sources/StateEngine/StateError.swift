@@ -42,6 +42,8 @@ public struct StateError: Error, Hashable, Sendable {
         public static let unreachable = Code("UNREACHABLE")
         /// 1,000 changes in a row were made by what was told of the one before; never on the wire.
         public static let feedbackLoop = Code("FEEDBACKLOOP")
+        /// What was waited for did not come in time; never on the wire.
+        public static let timedOut = Code("TIMEDOUT")
         /// A transaction over containers that are not all of one keyspace, or all in memory; never on the wire.
         public static let mixedKeyspaces = Code("MIXEDKEYSPACES")
         /// A container of another type is on the key already; never on the wire.
@@ -68,6 +70,11 @@ public struct StateError: Error, Hashable, Sendable {
         self.code = code
         self.message = message
         self.issues = issues
+    }
+
+    /// The same failure, of the value of `key`.
+    package func naming(_ key: Key) -> StateError {
+        StateError(code, "key '\(key)': \(message)", issues: issues)
     }
 
     /// Whether what was asked for may have happened or not: a commit whose sync failed.

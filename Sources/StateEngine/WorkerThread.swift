@@ -30,6 +30,11 @@ package final class WorkerThread: Sendable {
         handle.withLock { $0 = started }
     }
 
+    /// Whether the caller is on it.
+    package var isCurrent: Bool {
+        handle.withLock { handle in handle.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+    }
+
     /// Waits until the thread has ended; nothing where it was not started or was joined before.
     package func join() {
         let thread = handle.withLock { handle in
@@ -38,6 +43,15 @@ package final class WorkerThread: Sendable {
             return thread
         }
         if let thread { pthread_join(thread, nil) }
+    }
+
+    /// Lets the thread end by itself; nobody will join it.
+    package func detach() {
+        let thread = handle.withLock { handle in
+            defer { handle = nil }
+            return handle
+        }
+        if let thread { pthread_detach(thread) }
     }
 
     private final class Body: Sendable {

@@ -1,5 +1,6 @@
 import CSQLite
 import Glibc
+import StateEngine
 
 /// SQLite's own check of the B-trees, on a connection and a thread of its own while the rows are read.
 ///

@@ -1,4 +1,5 @@
 import CSQLite
+import StateEngine
 
 /// One connection to one database file, for one thread at a time.
 ///

@@ -7,7 +7,7 @@ final class ConnectionWatcher: WatchReceiver {
     let watcher: Watcher
     private unowned let connection: Connection
     private let flushes: FlushList
-    private let wantsPrevious: Bool
+    private let options: Command.WatchOptions
     private let outputByteLimit: Int
 
     init(
@@ -15,8 +15,7 @@ final class ConnectionWatcher: WatchReceiver {
         number: Int,
         connection: Connection,
         flushes: FlushList,
-        snapshot: Bool,
-        previous: Bool,
+        options: Command.WatchOptions,
         from revision: Int64,
         outputByteLimit: Int
     ) {
@@ -24,8 +23,8 @@ final class ConnectionWatcher: WatchReceiver {
         self.connection = connection
         self.flushes = flushes
         self.outputByteLimit = outputByteLimit
-        wantsPrevious = previous
-        watcher = Watcher(patterns, snapshot: snapshot, from: revision)
+        self.options = options
+        watcher = Watcher(patterns, snapshot: options.contains(.snapshot), from: revision)
         watcher.receiver = self
     }
 
@@ -34,11 +33,13 @@ final class ConnectionWatcher: WatchReceiver {
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         switch notice {
         case .commit(let revision, let changes):
-            writeChange(revision, changes.count)
+            let tellsCause = options.contains(.by)
+            writeChange(revision, changes.count, extra: tellsCause ? 1 : 0)
             for change in changes { write(change) }
+            if tellsCause { connection.output.writeBulk(core.causeBytes(of: changes[0])) }
         case .piece(let records):
             writeChange(0, records.count)
-            for record in records { writePiece(record) }
+            for record in records { writePiece(record, core) }
         case .synced(let revision):
             writeMark("state.synced", revision)
         case .gap(let revision):
@@ -47,8 +48,8 @@ final class ConnectionWatcher: WatchReceiver {
         flushes.add(connection)
     }
 
-    private func writeChange(_ revision: Int64, _ count: Int) {
-        connection.output.writePush(4)
+    private func writeChange(_ revision: Int64, _ count: Int, extra: Int = 0) {
+        connection.output.writePush(4 + extra)
         connection.output.writeBulk("state.change")
         connection.output.writeInteger(Int64(number))
         connection.output.writeInteger(revision)
@@ -56,17 +57,20 @@ final class ConnectionWatcher: WatchReceiver {
     }
 
     private func write(_ change: Record) {
-        connection.output.writeArray(wantsPrevious ? 3 : 2)
+        let tellsPrevious = options.contains(.previous)
+        connection.output.writeArray(tellsPrevious ? 3 : 2)
         connection.output.writeBulk(change.key)
         write(change.value)
-        if wantsPrevious { write(change.older?.value) }
+        if tellsPrevious { write(change.older?.value) }
     }
 
-    private func writePiece(_ record: Record) {
-        connection.output.writeArray(3)
+    private func writePiece(_ record: Record, _ core: KeyspaceCore) {
+        let tellsCause = options.contains(.by)
+        connection.output.writeArray(tellsCause ? 4 : 3)
         connection.output.writeBulk(record.key)
         write(record.value)
         connection.output.writeInteger(record.revision)
+        if tellsCause { connection.output.writeBulk(core.causeBytes(of: record)) }
     }
 
     private func write(_ value: Bytes?) {

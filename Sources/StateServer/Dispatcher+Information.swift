@@ -62,6 +62,7 @@ extension Dispatcher {
             ("clients", Int64(registry.count)),
             ("watches", Int64(core.hub.count)),
             ("uncommitted", Int64(core.uncommittedByteCount)),
+            ("undone_after_reply", Int64(registry.undoneAfterReplyCount)),
         ]
         let storage = registry.storageReport()
         connection.output.writeMap(4 + fields.count + storage.count, connection.version)

@@ -20,31 +20,66 @@ extension Dispatcher {
         connection.output.writeBulk(core.causeBytes(of: record))
         connection.output.writeBulk("expires")
         connection.output.writeNull(connection.version)
-        writeDurability(connection, core)
+        writeDurability(.synced, connection, core)
     }
 
-    private func writeDurability(_ connection: Connection, _ core: KeyspaceCore) {
-        connection.output.writeBulk("durability")
-        connection.output.writeBulk(core.isPersistent ? "synced" : "memory")
+    private func writeDurability(
+        _ level: Durability,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) {
+        connection.output.writeField(
+            "durability",
+            (core.isPersistent ? level : .memory).description
+        )
     }
 
     func stateSet(
         _ key: Bytes,
         _ value: Bytes,
         _ conditions: Command.Conditions,
+        _ durability: Durability,
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
-        let revision = try write(connection, core) { () throws(StateError) -> Int64 in
+        func check() throws(StateError) {
             for condition in [conditions.presence, conditions.revision, conditions.value] {
                 if let condition { try core.check(condition, of: key) }
             }
-            try core.set(key, to: value)
-            return core.openRevision
+        }
+        // A transaction is one commit, whose reply waits for storage.
+        let isEarly = durability == .memory && core.isPersistent && !isExecuting
+        let revision: Int64
+        if isEarly {
+            revision = try writeEarly(connection, core) { () throws(StateError) -> Int64 in
+                try check()
+                return othersRevision(of: key, connection, core)
+            } _: { () throws(StateError) in
+                try core.set(key, to: value)
+            }
+        } else {
+            revision = try write(connection, core) { () throws(StateError) -> Int64 in
+                try check()
+                try core.set(key, to: value)
+                return core.openRevision
+            }
         }
         connection.output.writeMap(2, connection.version)
         connection.output.writeField("revision", revision)
-        writeDurability(connection, core)
+        writeDurability(isEarly ? .memory : .synced, connection, core)
+    }
+
+    /// What a condition looked at: 0 where it was the connection's own writing, which its peer knows of.
+    private func othersRevision(
+        of key: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) -> Int64 {
+        guard core.observedRevision > 0, let record = core.read(key) else {
+            return core.observedRevision
+        }
+        let isOwn = core.cause(of: record) == cause(of: connection, core).cause
+        return isOwn ? 0 : core.observedRevision
     }
 
     func stateApply(
@@ -132,7 +167,8 @@ extension Dispatcher {
                 count += 1
                 if form != .count {
                     found.append(record)
-                    byteCount += 40 + (form == .keys ? record.key.count : record.byteCount)
+                    byteCount += form == .keys ? 40 + record.key.count : record.byteCount + 40
+                    if form == .long { byteCount += 80 + core.causeBytes(of: record).count }
                 }
                 return count < limit && byteCount <= options.replyByteCount
             }
@@ -143,21 +179,33 @@ extension Dispatcher {
             return
         }
         connection.output.writeArray(found.count)
-        for record in found {
-            connection.output.writeArray(form == .keys ? 1 : 3)
-            connection.output.writeBulk(record.key)
-            guard form == .entries else { continue }
-            write(record.value, connection)
-            connection.output.writeInteger(record.revision)
-        }
+        for record in found { write(record, form, connection, core) }
+    }
+
+    private func write(
+        _ record: Record,
+        _ form: Command.ListForm,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) {
+        connection.output.writeArray(form == .keys ? 1 : form == .long ? 8 : 3)
+        connection.output.writeBulk(record.key)
+        guard form != .keys else { return }
+        write(record.value, connection)
+        connection.output.writeInteger(record.revision)
+        guard form == .long else { return }
+        connection.output.writeInteger(record.created)
+        connection.output.writeInteger(record.version)
+        connection.output.writeInteger(record.time)
+        connection.output.writeInteger(Int64(record.owner))
+        connection.output.writeBulk(core.causeBytes(of: record))
     }
 
     // MARK: Watches
 
     func stateWatch(
         _ patterns: Arguments,
-        snapshot: Bool,
-        previous: Bool,
+        _ wanted: Command.WatchOptions,
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
@@ -174,14 +222,13 @@ extension Dispatcher {
             number: connection.lastWatch,
             connection: connection,
             flushes: flushes,
-            snapshot: snapshot,
-            previous: previous,
+            options: wanted,
             from: core.durableRevision,
             outputByteLimit: options.outputByteCount
         )
         connection.watchers[watcher.number] = watcher
         core.hub.add(watcher.watcher)
-        if snapshot { registry.addAdvancing(connection) }
+        if wanted.contains(.snapshot) { registry.addAdvancing(connection) }
         connection.output.writeMap(3, .resp3)
         connection.output.writeField("watch", Int64(watcher.number))
         connection.output.writeField("revision", core.durableRevision)
@@ -200,6 +247,10 @@ extension Dispatcher {
             throw StateError(.err, "no watch \(number) on this connection")
         }
         core.hub.remove(watcher.watcher)
+        // What it missed it would have been told of later, and no gap is silent.
+        if watcher.watcher.phase == .blocked {
+            watcher.receive(.gap(core.durableRevision), in: core)
+        }
         connection.output.writeOK()
     }
 

@@ -15,6 +15,8 @@ final class Dispatcher {
     var now: Int64 = 0
     /// A transaction is open and commands are part of it.
     var isExecuting = false
+    /// The commit of which the reply under way may tell before it is durable; 0: it may not.
+    private var earlyRevision: Int64 = 0
 
     init(options: ServerOptions, registry: Registry, flushes: FlushList) {
         self.options = options
@@ -46,6 +48,7 @@ final class Dispatcher {
     ) -> Result {
         let start = connection.output.count
         core.observedRevision = 0
+        earlyRevision = 0
         do throws(StateError) {
             let verb = try findVerb(arguments, for: connection)
             if let reason = whatToWaitFor(verb, connection, core) { return .wait(reason) }
@@ -69,10 +72,17 @@ final class Dispatcher {
         let isHeld = core.observedRevision > core.durableRevision
         if isHeld || !connection.held.isEmpty {
             let reply = connection.output.bytes.slice(start, connection.output.count)
-            connection.held.append(reply, behind: isHeld ? core.observedRevision : 0)
+            connection.held.append(
+                reply,
+                behind: isHeld ? core.observedRevision : 0,
+                tellingOf: earlyRevision
+            )
             connection.output.truncate(to: start)
             registry.addHolding(connection)
+        } else if earlyRevision > 0 {
+            registry.early.append(earlyRevision)
         }
+        earlyRevision = 0
         flushes.add(connection)
     }
 
@@ -160,15 +170,15 @@ final class Dispatcher {
             connection.watchedKeys = []
             connection.output.writeOK()
         case .stateGet(let key): stateGet(key, connection, core)
-        case .stateSet(let key, let value, let conditions):
-            try stateSet(key, value, conditions, connection, core)
+        case .stateSet(let key, let value, let conditions, let durability):
+            try stateSet(key, value, conditions, durability, connection, core)
         case .stateApply(let steps): try stateApply(steps, connection, core)
         case .stateDelete(let patterns, let isDryRun):
             try stateDelete(patterns, isDryRun: isDryRun, connection, core)
         case .stateList(let pattern, let after, let limit, let form):
             try stateList(pattern, after, limit, form, connection, core)
-        case .stateWatch(let patterns, let snapshot, let previous):
-            try stateWatch(patterns, snapshot: snapshot, previous: previous, connection, core)
+        case .stateWatch(let patterns, let options):
+            try stateWatch(patterns, options, connection, core)
         case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
         case .stateStatus: stateStatus(connection, core)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
@@ -197,6 +207,23 @@ final class Dispatcher {
         let revision = core.finish()
         core.observedRevision = max(core.observedRevision, revision)
         return result
+    }
+
+    /// The same, with a reply that only waits for what `looksAt` read of others, not for the commit itself.
+    func writeEarly(
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        looksAt: () throws(StateError) -> Int64,
+        _ body: () throws(StateError) -> Void
+    ) throws(StateError) -> Int64 {
+        var observed: Int64 = 0
+        try write(connection, core) { () throws(StateError) in
+            observed = try looksAt()
+            try body()
+            earlyRevision = core.openRevision
+        }
+        core.observedRevision = observed
+        return earlyRevision
     }
 
     /// Who a connection's commits are by; found out at its first write.

@@ -6,6 +6,8 @@ struct HeldReplies: ~Copyable {
     private struct Hold {
         /// Goes when this is durable; 0: waits only for its place in the order.
         var revision: Int64
+        /// The commit of which it tells, though it does not wait for it; 0: none.
+        var told: Int64 = 0
         var byteCount: Int
     }
 
@@ -16,15 +18,25 @@ struct HeldReplies: ~Copyable {
     var isEmpty: Bool { first == holds.count }
     var byteCount: Int { bytes.count }
 
-    mutating func append(_ reply: Bytes, behind revision: Int64) {
+    mutating func append(_ reply: Bytes, behind revision: Int64, tellingOf told: Int64) {
         bytes.append(reply)
-        holds.append(Hold(revision: revision, byteCount: reply.count))
+        holds.append(Hold(revision: revision, told: told, byteCount: reply.count))
     }
 
     /// Moves the replies that nothing holds any more to `output`, in order.
-    mutating func release(durable revision: Int64, into output: inout ByteBuffer) {
+    ///
+    /// - Parameters:
+    ///   - revision: Everything up to it is durable.
+    ///   - output: Takes the replies.
+    ///   - early: Takes the commits of which they tell and that are not durable.
+    mutating func release(
+        durable revision: Int64,
+        into output: inout ByteBuffer,
+        early: inout [Int64]
+    ) {
         var byteCount = 0
         while first < holds.count, holds[first].revision <= revision {
+            if holds[first].told > revision { early.append(holds[first].told) }
             byteCount += holds[first].byteCount
             first += 1
         }
@@ -41,7 +53,7 @@ struct HeldReplies: ~Copyable {
         }
     }
 
-    /// Puts `error` in the place of each reply that waits for `revision` or a later one.
+    /// Puts `error` in the place of each reply that waits for `revision` or a later one, or tells of one.
     mutating func fail(from revision: Int64, _ error: StateError) {
         var answer = ByteBuffer()
         answer.writeError(error)
@@ -49,7 +61,7 @@ struct HeldReplies: ~Copyable {
         var start = 0
         for index in first..<holds.count {
             let end = start + holds[index].byteCount
-            if holds[index].revision >= revision {
+            if max(holds[index].revision, holds[index].told) >= revision {
                 kept.append(answer.bytes)
                 holds[index] = Hold(revision: 0, byteCount: answer.count)
             } else {

@@ -11,6 +11,10 @@ final class Registry {
 
     private(set) var all: [Int: Connection] = [:]
     private(set) var acceptedCount = 0
+    /// Commits that are not durable and that their writers were told of, for they had asked for no more.
+    var early: [Int64] = []
+    /// How many such commits failed, and were undone.
+    private(set) var undoneAfterReplyCount = 0
     private var holding: [Connection] = []
     private var paused: [Connection] = []
     private var advancing: [Connection] = []
@@ -46,6 +50,18 @@ final class Registry {
     func remove(_ connection: Connection) {
         all[connection.number] = nil
         endedCommandCount += connection.commandCount
+    }
+
+    // MARK: Early replies
+
+    func settleEarly(through revision: Int64) { early.removeAll { $0 <= revision } }
+
+    /// Counts the commits from `revision` on, which were undone though their writers had been told of them.
+    func failEarly(from revision: Int64) -> Int {
+        let count = early.count { $0 >= revision }
+        early.removeAll { $0 >= revision }
+        undoneAfterReplyCount += count
+        return count
     }
 
     // MARK: Lists

@@ -194,10 +194,10 @@ package final class Server {
             registry.updateHolding { connection in
                 switch outcome {
                 case .durable(let revision):
-                    connection.held.release(durable: revision, into: &connection.output)
+                    release(connection, durable: revision)
                 case .failed(let revision, let error):
                     connection.held.fail(from: revision, error)
-                    connection.held.release(durable: revision - 1, into: &connection.output)
+                    release(connection, durable: revision - 1)
                 case .reopened, .unopened: break
                 }
                 flushes.add(connection)
@@ -206,11 +206,27 @@ package final class Server {
         }
     }
 
+    private func release(_ connection: Connection, durable revision: Int64) {
+        connection.held.release(
+            durable: revision,
+            into: &connection.output,
+            early: &registry.early
+        )
+    }
+
     /// Logs what is out of the ordinary.
     private func note(_ outcome: LocalKeyspace.Outcome) {
         switch outcome {
-        case .durable: break
+        case .durable(let revision): registry.settleEarly(through: revision)
         case .failed(let revision, let error):
+            let count = registry.failEarly(from: revision)
+            if count > 0 {
+                let commits = count == 1 ? "1 commit was" : "\(count) commits were"
+                options.log(
+                    .error,
+                    "\(commits) undone though the writer, who asked for no more, had its reply"
+                )
+            }
             options.log(.error, "commits from revision \(revision) on failed: \(error)")
         case .reopened(let count):
             let found = count == 1 ? "1 commit" : "\(count) commits"

@@ -245,6 +245,7 @@ private func readDescribe(_ arguments: Arguments) throws(StateError) -> Command.
 
 private func readStateSet(_ arguments: Arguments) throws(StateError) -> Command {
     var conditions = Command.Conditions()
+    var durability: Durability?
     var index = 2
     while index < arguments.count {
         if arguments.isWord(index, "NX"), conditions.presence == nil {
@@ -257,12 +258,29 @@ private func readStateSet(_ arguments: Arguments) throws(StateError) -> Command 
         } else if arguments.isWord(index, "IFVAL"), index + 1 < arguments.count {
             index += 1
             conditions.value = .value(arguments[index])
+        } else if arguments.isWord(index, "DURABILITY"), durability == nil,
+            index + 1 < arguments.count
+        {
+            index += 1
+            guard let level = Durability(arguments[index].text.lowercased()) else {
+                throw StateError(
+                    .err,
+                    "DURABILITY is memory, written or synced, not "
+                        + StateError.quoted(arguments[index])
+                )
+            }
+            durability = level
         } else {
             throw syntaxError("in option \(StateError.quoted(arguments[index])) of STATE.SET")
         }
         index += 1
     }
-    return .stateSet(key: try key(arguments[0]), value: arguments[1], conditions: conditions)
+    return .stateSet(
+        key: try key(arguments[0]),
+        value: arguments[1],
+        conditions: conditions,
+        durability: durability ?? .synced
+    )
 }
 
 private func readApply(_ arguments: Arguments) throws(StateError) -> Command {
@@ -326,6 +344,8 @@ private func readList(_ arguments: Arguments) throws(StateError) -> Command {
                 )
             }
             limit = Int(number)
+        } else if arguments.isWord(index, "LONG"), form == nil {
+            form = .long
         } else if arguments.isWord(index, "KEYS"), form == nil {
             form = .keys
         } else if arguments.isWord(index, "COUNT"), form == nil {
@@ -339,18 +359,14 @@ private func readList(_ arguments: Arguments) throws(StateError) -> Command {
 }
 
 private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
-    var snapshot = false
-    var previous = false
+    let words: [(StaticString, Command.WatchOptions)] = [
+        ("SNAPSHOT", .snapshot), ("PREVIOUS", .previous), ("BY", .by),
+    ]
+    var options: Command.WatchOptions = []
     var end = arguments.count
     // Options stand last; whatever stands before them is a pattern.
-    while end > 0 {
-        if arguments.isWord(end - 1, "SNAPSHOT") {
-            snapshot = true
-        } else if arguments.isWord(end - 1, "PREVIOUS") {
-            previous = true
-        } else {
-            break
-        }
+    while end > 0, let option = words.first(where: { arguments.isWord(end - 1, $0.0) })?.1 {
+        options.insert(option)
         end -= 1
     }
     guard end > 0 else { throw syntaxError("STATE.WATCH takes a pattern") }
@@ -360,5 +376,5 @@ private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
         let word = arguments[index].text
         throw syntaxError("STATE.WATCH has no option '\(word)'; the key is written '\\\(word)'")
     }
-    return .stateWatch(arguments.prefix(end), snapshot: snapshot, previous: previous)
+    return .stateWatch(arguments.prefix(end), options)
 }

@@ -44,11 +44,11 @@ package enum Command {
 
     // Our own.
     case stateGet(Bytes)
-    case stateSet(key: Bytes, value: Bytes, conditions: Conditions)
+    case stateSet(key: Bytes, value: Bytes, conditions: Conditions, durability: Durability)
     case stateApply([ApplyStep])
     case stateDelete(Arguments, isDryRun: Bool)
     case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm)
-    case stateWatch(Arguments, snapshot: Bool, previous: Bool)
+    case stateWatch(Arguments, WatchOptions)
     case stateUnwatch(Int64)
     case stateStatus
 
@@ -71,6 +71,8 @@ package enum Command {
 
     package enum ListForm {
         case entries
+        /// With all that is kept of each.
+        case long
         case keys
         case count
     }
@@ -82,6 +84,19 @@ package enum Command {
         package var revision: Condition?
         /// IFVAL.
         package var value: Condition?
+    }
+
+    /// What a watch tells beside the changes.
+    package struct WatchOptions: OptionSet, Sendable {
+        package let rawValue: Int
+        /// First the state, in pieces.
+        package static let snapshot = WatchOptions(rawValue: 1)
+        /// The value that each change replaced.
+        package static let previous = WatchOptions(rawValue: 2)
+        /// Who made each change.
+        package static let by = WatchOptions(rawValue: 4)
+
+        package init(rawValue: Int) { self.rawValue = rawValue }
     }
 
     package enum ApplyStep {

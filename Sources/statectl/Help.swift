@@ -15,7 +15,8 @@ enum Help {
         case .get: "statectl get KEY [--long] [--raw] [--json]"
         case .set:
             "statectl set KEY VALUE|- "
-                + "[--if-absent|--if-present|--if-revision N|--if-value V] [--raw]"
+                + "[--if-absent|--if-present|--if-revision N|--if-value V]"
+                + " [--durability LEVEL] [--raw]"
         case .delete: "statectl delete KEY|PREFIX/… [--dry-run] [--all]"
         case .list: "statectl list [PATTERN] [--keys|--long|--count] [--json]"
         case .watch:
@@ -107,6 +108,9 @@ enum Help {
           --if-present     only where it is present
           --if-revision N  only where revision N changed it last; 0: where it is absent
           --if-value V     only where its value is V
+          --durability LEVEL
+                           what this waits for: memory, written or synced, which it is where none is given;
+                           nobody else sees the value before it is on stable storage
           --raw            keep the final newline of standard input
 
         A condition that does not hold exits 4 and changes nothing.

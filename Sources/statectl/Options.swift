@@ -17,7 +17,7 @@ enum Verb: String, CaseIterable {
         case .set:
             [
                 Option("--if-absent"), Option("--if-present"), Option("--if-revision", "N"),
-                Option("--if-value", "V"), Option("--raw"),
+                Option("--if-value", "V"), Option("--durability", "LEVEL"), Option("--raw"),
             ]
         case .delete: [Option("--dry-run"), Option("--all")]
         case .list: [Option("--keys"), Option("--long"), Option("--count")]

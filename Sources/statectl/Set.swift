@@ -10,10 +10,11 @@ extension Statectl {
         let bytes = invocation.operands[0]
         let key = try attempt { () throws(StateError) in try Key(bytes: bytes) }
         let condition = try condition(invocation)
+        let durability = try durability(invocation)
         let value = try value(invocation)
         let client = try invocation.connect()
         let commit = try attempt { () throws(StateError) in
-            try client.set(value, for: key, if: condition)
+            try client.set(value, for: key, if: condition, durability: durability)
         }
         guard invocation.has("--json") else { return }
         var object = JSONLine()
@@ -34,6 +35,14 @@ extension Statectl {
         if let value = invocation.value("--if-value") { conditions.append(.value(value)) }
         guard conditions.count <= 1 else { throw .usage("'set' takes one --if-… option") }
         return conditions.first
+    }
+
+    private static func durability(_ invocation: Invocation) throws(Failure) -> Durability {
+        guard let word = invocation.text("--durability") else { return .synced }
+        guard let level = Durability(word) else {
+            throw .usage("--durability takes memory, written or synced, not '\(word)'")
+        }
+        return level
     }
 
     private static func value(_ invocation: Invocation) throws(Failure) -> [UInt8] {

@@ -84,6 +84,15 @@ struct StatectlTests {
         #expect(value == (exitCode == 0 ? "new\n" : "old\n"))
     }
 
+    @Test(arguments: [("memory", "memory"), ("written", "synced"), ("synced", "synced")])
+    func `set waits for the durability that is asked for`(level: String, reached: String) throws {
+        let set = try Statectl.run(daemon, "set", "k", "v", "--durability", level, "--json")
+        #expect(set.exitCode == 0)
+        #expect(set.text == #"{"revision":1,"durability":"\#(reached)"}"# + "\n")
+        let wrong = try Statectl.run(daemon, "set", "k", "v", "--durability", "disk")
+        #expect(wrong.exitCode == 2)
+    }
+
     @Test func `the revision that set told is the one that if-revision takes`() throws {
         let first = try Statectl.run(daemon, "set", "k", "1", "--json").text
         let digits = first.drop { !$0.isNumber }.prefix { $0.isNumber }

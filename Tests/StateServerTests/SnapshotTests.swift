@@ -89,6 +89,25 @@ struct SnapshotTests {
         while !watches.allSatisfy(isLive) { replies.append(try peer.next()) }
     }
 
+    @Test func `a gap is never silent: a watch that has fallen behind is told of it when it ends`()
+        throws
+    {
+        let server = try ServedKeyspace(backing) { $0.outputByteCount = 1 << 20 }
+        let (writer, peer) = try (server.connect(), server.connect(3))
+        _ = try peer.ask("STATE.WATCH /")
+        let value = String(repeating: "x", count: 100_000)
+        for _ in 0..<30 { _ = try writer.ask("SET k \(value)") }
+        // The second is read once there is some room, before there is enough for a piece.
+        try peer.send("STATE.WATCH l", "STATE.UNWATCH 1")
+        var kinds: [String] = []
+        while kinds.last != "+OK" {
+            let reply = try peer.next()
+            kinds.append(reply.elements?[0].textValue ?? reply.shown)
+        }
+        #expect(kinds.count { $0 == "state.change" } < 30)
+        #expect(kinds.suffix(2) == ["state.gap", "+OK"])
+    }
+
     @Test(arguments: Seed.each(2))
     func `a gap is never silent: a watcher that stops reading gets one, a snapshot, and is live`(
         seed: UInt64

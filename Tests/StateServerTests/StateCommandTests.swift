@@ -147,6 +147,18 @@ struct StateCommandTests {
         )
     }
 
+    @Test func `STATE.LIST with LONG tells all that is kept`() throws {
+        let peer = try server.connect(3)
+        _ = try peer.ask("MSET a/1 1 a/2 2 b 3")
+        _ = try peer.ask("SET a/1 4")
+        let rows = try #require(try peer.ask("STATE.LIST a/ LONG").elements)
+        #expect(rows.count == 2)
+        let entry = try peer.ask("STATE.GET a/1")
+        let names = ["value", "revision", "created", "version", "time", "owner", "by"]
+        #expect(rows[0] == .array([.bulk(Array("a/1".utf8))] + names.compactMap { entry[$0] }))
+        #expect(try peer.ask("STATE.LIST a/ LONG KEYS").errorText?.hasPrefix("ERR syntax") == true)
+    }
+
     @Test func `STATE.LIST lists in key order, in parts and in three forms`() throws {
         try server.connect(3).expect(
             """

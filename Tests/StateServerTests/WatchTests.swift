@@ -1,3 +1,4 @@
+import Glibc
 import StateEngine
 import StateServer
 import StateTestSupport
@@ -47,6 +48,27 @@ struct WatchTests {
             ]
         )
         #expect(try peer.arrived() == [])
+    }
+
+    @Test func `BY tells who made each commit, and who wrote each piece of the state`() throws {
+        _ = try writer.ask("CLIENT SETNAME mixer")
+        try write("SET old 1")
+        _ = try peer.ask("STATE.WATCH / BY snapshot PREVIOUS")
+        let piece = try peer.next()
+        #expect(try peer.next().shown == #"push["state.synced", 1, 1]"#)
+        try write("MSET a 1 b 1", "DEL old")
+        let commits = try peer.next(2)
+        let cause = try #require(commits[0].elements?[4].textValue.flatMap { Cause($0) })
+        #expect(cause.pid == getpid() && cause.uid == geteuid() && cause.client == "mixer")
+        #expect(
+            commits.map(\.shown) == [
+                """
+                push["state.change", 1, 2, [["a", "1", (nil)], ["b", "1", (nil)]], "\(cause)"]
+                """,
+                #"push["state.change", 1, 3, [["old", (nil), "1"]], "\#(cause)"]"#,
+            ]
+        )
+        #expect(piece.shown == #"push["state.change", 1, 0, [["old", "1", 1, "\#(cause)"]]]"#)
     }
 
     @Test func `PREVIOUS tells what a change replaced`() throws {

@@ -1,5 +1,5 @@
 // What Swift's Glibc lacks of Linux: epoll, eventfd, signalfd, accept4, the peer's credentials,
-// names of threads, statx's birth time, open-file-description locks, and the processor's CRC-32C.
+// names of threads, statx's birth time, open-file-description locks, openat2, renameat2, and the processor's CRC-32C.
 //
 // Every function is the system call of its name and leaves errno as the call does.
 
@@ -105,6 +105,13 @@ void clinux_unlock(int descriptor);
 int clinux_lock(int descriptor);
 /// Whether somebody else holds such a lock on the file: 1, 0, or -1 with errno. Takes nothing.
 int clinux_is_locked(int descriptor);
+
+/// openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS, and close-on-exec: what it opens is
+/// below `directory`, and no link was followed on the way.
+int clinux_open_beneath(int directory, const char *path, int flags);
+
+enum { CLINUX_RENAME_NOREPLACE = 1, CLINUX_RENAME_EXCHANGE = 2 };
+int clinux_rename(int from_directory, const char *from, int to_directory, const char *to, unsigned flags);
 
 /// CRC-32C (Castagnoli, reflected 0x82F63B78) of `count` bytes, continuing from `crc` (0 to begin).
 uint32_t clinux_crc32c(uint32_t crc, const void *bytes, size_t count);

@@ -1,3 +1,5 @@
+import StateEngine
+
 /// What a value encoded itself as; arrays and objects are shared with the containers that still fill them.
 enum EncodedValue {
     case null
@@ -25,11 +27,11 @@ final class EncodedObject {
     /// The members in byte order of their names, each once.
     var sorted: [Member] {
         // Most objects have few members, and a sort that is stable lets the later of two win.
-        var sorted = members.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+        var sorted = members.sorted { Self.order($0.name, $1.name) < 0 }
         guard sorted.count > 1 else { return sorted }
         var last = 0
         for index in 1..<sorted.count {
-            if sorted[index].name.utf8.elementsEqual(sorted[last].name.utf8) {
+            if Self.order(sorted[index].name, sorted[last].name) == 0 {
                 sorted[last] = sorted[index]
             } else {
                 last += 1
@@ -38,6 +40,12 @@ final class EncodedObject {
         }
         sorted.removeLast(sorted.count - last - 1)
         return sorted
+    }
+
+    /// Byte order, not that of characters: as Foundation's encoder on Linux.
+    private static func order(_ left: String, _ right: String) -> Int {
+        var (left, right) = (left, right)
+        return left.withUTF8 { left in right.withUTF8 { Bytes(left).order(to: Bytes($0)) } }
     }
 
     /// The last member of that name.

@@ -6,21 +6,20 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
     private let version: Int
     /// The steps that lead to it, oldest first.
     private let migrations: [StateMigration]
-    /// Whether the value can be one that is not there.
-    private let isOptional: Bool
+    /// The type, where the value can be one that is not there.
+    private let optional: (any AbsentValue.Type)?
     /// Whether a scalar is stored as it is, rather than as JSON.
     private let isBare: Bool
 
     init(_ version: Int, _ migrations: [StateMigration]) {
         self.version = version
         self.migrations = migrations
-        let optional = Value.self as? any AbsentValue.Type
-        isOptional = optional != nil
+        optional = Value.self as? any AbsentValue.Type
         isBare = optional?.isNested != true
     }
 
     func encode(_ value: Value) throws(StateError) -> [UInt8]? {
-        if isOptional, (value as? any AbsentValue)?.isAbsent == true { return nil }
+        if optional?.isAbsent(value) == true { return nil }
         do {
             let encoder = ValueEncoder(at: nil)
             try value.encode(to: encoder)
@@ -40,15 +39,16 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
 
     func decode(_ bytes: [UInt8]?) throws(StateError) -> StateCodec<Value>.Stored {
         guard let bytes else {
-            guard let absent = (Value.self as? any AbsentValue.Type)?.absent as? Value else {
-                throw StateError(absent: Value.self)
-            }
-            return (absent, nil)
+            guard let optional else { throw StateError(absent: Value.self) }
+            return (optional.absent(as: Value.self), nil)
         }
         do {
             if version > 1 { return try decodeVersioned(bytes) }
             if isBare {
-                return (try Value(from: StoredDecoder(bytes, isPresent: isOptional)), nil)
+                let decoder = StoredDecoder(bytes, isPresent: optional != nil)
+                let value = try Value(from: decoder)
+                try decoder.checkWasRead()
+                return (value, nil)
             }
             let document = try JSONDocument.read(bytes)
             try StoredVersion.check(StoredVersion.of(document), atMost: 1)
@@ -59,7 +59,7 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
     }
 
     private func decode(_ document: JSONDocument, _ place: Int) throws -> Value {
-        try Value(from: ValueDecoder(document, place, at: nil, isPresent: isOptional))
+        try Value(from: ValueDecoder(document, place, at: nil, isPresent: optional != nil))
     }
 
     private func decodeVersioned(_ bytes: [UInt8]) throws -> StateCodec<Value>.Stored {
@@ -104,20 +104,29 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
 }
 
 /// An Optional: its nil removes the entry.
-protocol AbsentValue {
+///
+/// Nothing is cast from one Optional to another, which could change how deep a nil stands.
+protocol AbsentValue: SendableMetatype {
     /// Whether an Optional is in this Optional.
     static var isNested: Bool { get }
-    /// The nil.
-    static var absent: Self { get }
-    /// Whether it is nil.
-    var isAbsent: Bool { get }
+    /// The nil, of this type.
+    static func absent<Value>(as type: Value.Type) -> Value
+    /// Whether a value of this type is nil.
+    static func isAbsent<Value>(_ value: Value) -> Bool
 }
 
 extension Optional: AbsentValue {
     static var isNested: Bool { Wrapped.self is any AbsentValue.Type }
-    static var absent: Wrapped? { nil }
-    var isAbsent: Bool {
-        if case .none = self { true } else { false }
+
+    static func absent<Value>(as type: Value.Type) -> Value {
+        precondition(type == Self.self)
+        return unsafeBitCast(Self.none, to: Value.self)
+    }
+
+    static func isAbsent<Value>(_ value: Value) -> Bool {
+        precondition(Value.self == Self.self)
+        if case .none = unsafeBitCast(value, to: Self.self) { return true }
+        return false
     }
 }
 

@@ -19,11 +19,12 @@ extension StateCodec where Value: Codable & Sendable {
     ///
     /// From version 2 on the value carries its version, as the member `$version` of the object that it is, or beside the
     /// `$value` where it is none. Without that member it is version 1. Reading writes nothing: the entry is of the
-    /// new version when the container is changed next.
+    /// new version when the container is changed next. A chain of steps with a gap ends the process.
     ///
     /// - Parameters:
     ///   - version: The version of `Value`, 1 at least.
     ///   - migrations: The steps that lead to it, oldest first, without a gap. Values older than the first step are refused.
+    /// - Returns: The codec.
     public static func versioned(
         _ version: Int,
         migrations: [StateMigration] = []

@@ -8,11 +8,11 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
     private let bytes: [UInt8]
     private var document: JSONDocument?
     private var isPresent: Bool
+    private var wasRead = false
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
 
-    /// - Parameter isPresent: Whether an Optional of a value is decoded that is known to be there, though
-    ///   its text be `null`.
+    /// Where `isPresent`, an Optional of a value is decoded that is known to be there, though its text be `null`.
     init(_ bytes: [UInt8], isPresent: Bool = false) {
         self.bytes = bytes
         self.isPresent = isPresent
@@ -33,12 +33,16 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
             isPresent = false
             return false
         }
+        wasRead = true
         return bytes.split(whereSeparator: JSONScanner.isSpace).elementsEqual(["null".utf8[...]]) {
             $0.elementsEqual($1)
         }
     }
 
-    func decode<T: StoredScalar>(_ type: T.Type) throws -> T {
+    func decode<T: StoredScalar>(_ type: T.Type) throws -> T { try scalar(type) }
+
+    func scalar<T: StoredScalar>(_ type: T.Type) throws -> T {
+        wasRead = true
         guard let value = T(bare: bytes) else {
             let context = DecodingError.Context(
                 codingPath: [],
@@ -51,7 +55,13 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T { try T(from: self) }
 
+    /// A value that asked for nothing is one of JSON too.
+    func checkWasRead() throws {
+        if !wasRead { _ = try element() }
+    }
+
     private func element() throws -> ValueDecoder {
+        wasRead = true
         let document = try document ?? JSONDocument.read(bytes)
         self.document = document
         try StoredVersion.check(StoredVersion.of(document), atMost: 1)

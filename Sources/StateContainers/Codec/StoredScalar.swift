@@ -109,6 +109,16 @@ extension StoredScalar where Self: BinaryFloatingPoint & LosslessStringConvertib
     init?(bare bytes: [UInt8]) { self.init(digits: bytes[...]) }
 
     private init?(digits: ArraySlice<UInt8>) {
+        // No letters but that of the exponent, so no "nan" and no hexadecimal digits.
+        let isDecimal = digits.allSatisfy {
+            $0 <= UInt8(ascii: "9") || $0 | 0x20 == UInt8(ascii: "e")
+        }
+        if isDecimal, let number = Self(String(decoding: digits, as: UTF8.self)), number.isFinite,
+            number != 0
+        {
+            self = number
+            return
+        }
         guard let number = NumberText(digits)?.nearest(as: Self.self) else { return nil }
         self = number
     }

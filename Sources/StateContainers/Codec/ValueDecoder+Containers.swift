@@ -45,8 +45,11 @@ struct KeyedValueDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     func decode<T: StoredScalar>(_ type: T.Type, forKey key: Key) throws -> T {
-        let value = try value(key)
-        return try scalar(type, value, key)
+        try scalar(type, key)
+    }
+
+    func scalar<T: StoredScalar>(_ type: T.Type, _ key: Key) throws -> T {
+        try scalar(type, value(key), key)
     }
 
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
@@ -143,7 +146,9 @@ struct UnkeyedValueDecoder: UnkeyedDecodingContainer {
         return isNull
     }
 
-    mutating func decode<T: StoredScalar>(_ type: T.Type) throws -> T {
+    mutating func decode<T: StoredScalar>(_ type: T.Type) throws -> T { try scalar(type) }
+
+    mutating func scalar<T: StoredScalar>(_ type: T.Type) throws -> T {
         guard !isAtEnd else { throw exhausted(type) }
         let value = try ValueDecoder.decoded(
             scalar: type,
@@ -213,7 +218,9 @@ struct SingleValueDecoder: SingleValueDecodingContainer {
 
     func decodeNil() -> Bool { decoder.decodeNil() }
 
-    func decode<T: StoredScalar>(_ type: T.Type) throws -> T {
+    func decode<T: StoredScalar>(_ type: T.Type) throws -> T { try scalar(type) }
+
+    func scalar<T: StoredScalar>(_ type: T.Type) throws -> T {
         try ValueDecoder.decoded(scalar: type, decoder.document, decoder.token, at: codingPath)
     }
 

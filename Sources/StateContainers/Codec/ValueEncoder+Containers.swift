@@ -7,7 +7,9 @@ struct KeyedValueEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
     func encodeNil(forKey key: Key) { put(.null, key) }
 
-    func encode<T: StoredScalar>(_ value: T, forKey key: Key) throws {
+    func encode<T: StoredScalar>(_ value: T, forKey key: Key) throws { try put(scalar: value, key) }
+
+    func put<T: StoredScalar>(scalar value: T, _ key: Key) throws {
         put(try ValueEncoder.encoded(scalar: value, at: codingPath + [key]), key)
     }
 
@@ -51,7 +53,9 @@ struct UnkeyedValueEncoder: UnkeyedEncodingContainer {
 
     func encodeNil() { array.elements.append(.null) }
 
-    func encode<T: StoredScalar>(_ value: T) throws {
+    func encode<T: StoredScalar>(_ value: T) throws { try put(scalar: value) }
+
+    func put<T: StoredScalar>(scalar value: T) throws {
         let path = { codingPath + [PlaceKey(count)] }
         array.elements.append(try ValueEncoder.encoded(scalar: value, at: path()))
     }
@@ -89,7 +93,9 @@ struct SingleValueEncoder: SingleValueEncodingContainer {
 
     func encodeNil() { encoder.put(.null) }
 
-    func encode<T: StoredScalar>(_ value: T) throws {
+    func encode<T: StoredScalar>(_ value: T) throws { try put(scalar: value) }
+
+    func put<T: StoredScalar>(scalar value: T) throws {
         encoder.put(try ValueEncoder.encoded(scalar: value, at: codingPath))
     }
 

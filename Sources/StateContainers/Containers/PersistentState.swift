@@ -51,7 +51,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
         key: Key,
         in keyspace: any Keyspace,
         codec: StateCodec<Value>,
-        durability: Durability
+        durability: Durability = .synced
     ) async throws(StateError) {
         persistent = try PersistentCore.following(key, in: keyspace, defaultValue, codec)
         self.durability = durability
@@ -69,6 +69,10 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
 
     /// Whether the value is what is stored.
     public final var status: StateStatus { persistent.status }
+
+    /// What goes wrong without a call that could be told: a stored value that cannot be read, the keyspace away, a change that was
+    /// taken back after its writer had gone on.
+    public final var failures: StateFailures { StateFailures(latest: persistent.failure.values) }
 
     // MARK: Changing
 

@@ -101,11 +101,18 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// The class of the library that this is, where it is one; a subclass of the reader's own may override `didModify`.
     package class var libraryClass: AnyClass { State<Value, Failure>.self }
 
+    /// Whether nobody but the library says what `didModify` does.
+    package final var isOfLibrary: Bool {
+        type(of: self) == Self.libraryClass || self is any FinalContainer
+    }
+
     private final func connect(_ seat: Seat<Value>) {
-        seat.queue.connect { [weak self] change in self?.didModify(change) }
-        if type(of: self) != Self.libraryClass, !(self is any FinalContainer) {
-            seat.core.register(seat.queue)
+        seat.queue.connect(key) { [weak self] change in
+            guard let self else { return }
+            StateTrace.note(.change(key, change.revision))
+            didModify(change)
         }
+        if !isOfLibrary { seat.core.register(seat.queue) }
     }
 
     // MARK: Where it is

@@ -5,7 +5,7 @@ import StateEngine
 ///
 /// The thread that finds it idle drains it; after 64 changes the notifier goes on, so that no writer is kept for ever.
 @usableFromInline
-package final class ChangeQueue<Value: Sendable>: Sendable {
+package final class ChangeQueue<Value: Sendable>: NotifierJob {
     /// How many changes may wait.
     package static var limit: Int { 1_024 }
     /// How many a writer tells of before the notifier goes on.
@@ -15,10 +15,14 @@ package final class ChangeQueue<Value: Sendable>: Sendable {
         var changes: [StateChange<Value>] = []
         /// Those before it in `changes` have been taken.
         var first = 0
+        /// How many were ever put.
+        var number: Int64 = 0
         var isDraining = false
         /// Writers that wait for room.
         var writers: [Semaphore] = []
-        /// The container's `didModify`.
+        /// The container.
+        var key: Key?
+        /// Its `didModify`.
         var take: @Sendable (StateChange<Value>) -> Void = { _ in }
 
         var count: Int { changes.count - first }
@@ -47,9 +51,22 @@ package final class ChangeQueue<Value: Sendable>: Sendable {
     /// Makes an empty queue, whose changes are told in `scope`.
     package init(scope: StateScope? = nil) { self.scope = scope }
 
-    /// From now on changes go to `take`, the container's `didModify`.
-    package func connect(_ take: @escaping @Sendable (StateChange<Value>) -> Void) {
-        waiting.withLock { $0.take = take }
+    /// From now on changes go to `take`, the `didModify` of the container of that key.
+    package func connect(
+        _ key: Key,
+        _ take: @escaping @Sendable (StateChange<Value>) -> Void
+    ) {
+        waiting.withLock { waiting in
+            waiting.key = key
+            waiting.take = take
+        }
+    }
+
+    /// The number of the last change that was put.
+    var lastNumber: Int64 { waiting.withLock { $0.number } }
+
+    package var subject: (key: Key, who: String) {
+        (waiting.withLock { $0.key } ?? "none", "didModify")
     }
 
     /// Whether one more change may be put.
@@ -75,6 +92,9 @@ package final class ChangeQueue<Value: Sendable>: Sendable {
     /// Called under the lock of the core, so that the order is that of the changes.
     package func put(_ change: StateChange<Value>, merges: Bool = false) {
         waiting.withLock { waiting in
+            waiting.number += 1
+            var change = change
+            change.number = waiting.number
             if merges, waiting.count >= Self.limit, let last = waiting.changes.popLast() {
                 waiting.changes.append(change.merging(last))
             } else {
@@ -90,7 +110,7 @@ package final class ChangeQueue<Value: Sendable>: Sendable {
 
     /// Has the notifier tell of what waits, unless somebody is at it.
     package func drainLater() {
-        if begin() { Notifier.shared.run { self.run() } }
+        if begin() { Notifier.shared.run(self) }
     }
 
     private func begin() -> Bool {
@@ -101,12 +121,13 @@ package final class ChangeQueue<Value: Sendable>: Sendable {
         }
     }
 
-    private func run() {
+    /// Tells of some of what waits, the one who is at it.
+    package func run() {
         for _ in 0..<Self.turn {
             guard let (change, take) = next() else { return }
-            tell(change, take)
+            change.tell(in: scope, take)
         }
-        Notifier.shared.run { self.run() }
+        Notifier.shared.run(self)
     }
 
     private typealias Take = @Sendable (StateChange<Value>) -> Void
@@ -123,13 +144,5 @@ package final class ChangeQueue<Value: Sendable>: Sendable {
         }
         for writer in writers { writer.signal() }
         return next
-    }
-
-    private func tell(_ change: StateChange<Value>, _ take: Take) {
-        let depth = clinux_depth()
-        clinux_set_depth(change.depth + 1)
-        defer { clinux_set_depth(depth) }
-        guard let scope else { return take(change) }
-        StateScope.$current.withValue(scope) { take(change) }
     }
 }

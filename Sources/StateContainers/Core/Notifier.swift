@@ -1,24 +1,154 @@
+import CLinux
+import Glibc
 import StateEngine
 
+/// One turn of work for the notifier: of one listener, or of one container's `didModify`.
+package protocol NotifierJob: AnyObject, Sendable {
+    /// The container, and who is at work, for a trace.
+    var subject: (key: Key, who: String) { get }
+    /// Does the work; puts itself behind the others for more.
+    func run()
+}
+
 /// The threads that tell of changes when no writer's does.
+///
+/// Started when a job finds none idle, 8 at most, and ended when they had nothing to do for a while: 7 jobs that block for ever delay
+/// no other. The jobs of one listener are serial because it has one at a time in here.
 package final class Notifier: Sendable {
     package static let shared = Notifier()
 
-    private let jobs = StateLock<[@Sendable () -> Void]>([])
-    private let semaphore = Semaphore()
-    private let thread = WorkerThread(name: "notifier")
+    private static let threadLimit = 8
+    private static let idleNanoseconds: Int64 = 10_000_000_000
+    /// Work that takes longer is named to the trace hook.
+    private static let slowNanoseconds: Int64 = 1_000_000_000
 
-    private init() {
-        thread.start { [self] in
-            while true {
-                semaphore.wait()
-                jobs.withLock { $0.removeFirst() }()
+    private struct Pool {
+        var jobs = Ring<any NotifierJob>()
+        var workers: [Worker] = []
+        /// Those that wait for a job. Each job that waits has a worker that was taken from here and is on its way, or all are at
+        /// work.
+        var idle: [Worker] = []
+        /// Whether a thread looks for slow work.
+        var isWatched = false
+    }
+
+    /// One thread.
+    private final class Worker: @unchecked Sendable {
+        let semaphore = Semaphore()
+        // Under the lock of the pool: the proof of `@unchecked Sendable`.
+        var work: Work?
+    }
+
+    private struct Work {
+        let job: any NotifierJob
+        let start: Int64
+        var isNamed = false
+    }
+
+    private let pool = StateLock(Pool())
+
+    /// Has a thread run `job`, after those that came before it.
+    package func run(_ job: any NotifierJob) {
+        let (idle, new) = pool.withLock { pool -> (Worker?, Worker?) in
+            pool.jobs.append(job)
+            if let idle = pool.idle.popLast() { return (idle, nil) }
+            guard pool.workers.count < Self.threadLimit else { return (nil, nil) }
+            let new = Worker()
+            pool.workers.append(new)
+            return (nil, new)
+        }
+        idle?.semaphore.signal()
+        if let new { start("state-notifier") { self.serve(new) } }
+    }
+
+    /// How many threads there are.
+    package var threadCount: Int { pool.withLock { $0.workers.count } }
+
+    private func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
+        WorkerThread(name: name).start {
+            // Nobody joins it.
+            pthread_detach(pthread_self())
+            body()
+        }
+    }
+
+    // MARK: A thread's life
+
+    private func serve(_ worker: Worker) {
+        while true {
+            if let job = nextJob(worker) {
+                job.run()
+            } else {
+                worker.semaphore.wait(nanoseconds: Self.idleNanoseconds)
+                if mayEnd(worker) { return }
             }
         }
     }
 
-    package func run(_ job: @escaping @Sendable () -> Void) {
-        jobs.withLock { $0.append(job) }
-        semaphore.signal()
+    private func nextJob(_ worker: Worker) -> (any NotifierJob)? {
+        let now = clinux_monotonic_nanoseconds()
+        let (job, done) = pool.withLock { pool -> ((any NotifierJob)?, Work?) in
+            // Handed out, so that what was done with is not freed under the lock.
+            let done = worker.work
+            let job = pool.jobs.popFirst()
+            worker.work = job.map { Work(job: $0, start: now) }
+            if job == nil { pool.idle.append(worker) }
+            return (job, done)
+        }
+        _ = done
+        if job != nil, StateTrace.isWanted { watch() }
+        return job
+    }
+
+    /// Whether nobody took `worker` from those that are idle; then it is none of the pool's any more.
+    private func mayEnd(_ worker: Worker) -> Bool {
+        pool.withLock { pool in
+            guard let place = pool.idle.firstIndex(where: { $0 === worker }) else { return false }
+            pool.idle.remove(at: place)
+            pool.workers.removeAll { $0 === worker }
+            return true
+        }
+    }
+
+    // MARK: Slow work
+
+    /// Has a thread look for slow work as long as there is any work, unless one does.
+    func watch() {
+        let begins = pool.withLock { pool in
+            guard !pool.isWatched else { return false }
+            pool.isWatched = true
+            return true
+        }
+        guard begins else { return }
+        start("state-watch") {
+            let semaphore = Semaphore()
+            while let pause = self.nameSlowWork() { semaphore.wait(nanoseconds: pause) }
+        }
+    }
+
+    /// - Returns: After how long the next work becomes slow; nil: there is none that has no name yet, and nobody looks any more.
+    private func nameSlowWork() -> Int64? {
+        let now = clinux_monotonic_nanoseconds()
+        let (slow, next) = pool.withLock { pool -> ([any NotifierJob], Int64?) in
+            var slow: [any NotifierJob] = []
+            var next: Int64?
+            for worker in pool.workers {
+                guard let work = worker.work, !work.isNamed else { continue }
+                let rest = work.start + Self.slowNanoseconds - now
+                if rest <= 0 {
+                    slow.append(work.job)
+                    worker.work?.isNamed = true
+                } else {
+                    next = min(rest, next ?? rest)
+                }
+            }
+            pool.isWatched = next != nil
+            return (slow, next)
+        }
+        for job in slow {
+            let subject = job.subject
+            StateTrace.note(.slow(subject.key, who: subject.who))
+        }
+        return next
     }
 }

@@ -1,3 +1,6 @@
+import CLinux
+public import StateEngine
+
 /// What one change did to a container.
 public struct StateChange<Value: Sendable>: Sendable {
     /// The value before; where changes were skipped, before the first of them.
@@ -11,7 +14,9 @@ public struct StateChange<Value: Sendable>: Sendable {
     /// Who made it, and where it is known why.
     public let cause: Cause
     /// How many changes in a row led to this one, each made while the one before was told.
-    package let depth: Int64
+    package internal(set) var depth: Int64
+    /// Its place among all changes that its container took, the first being 1.
+    package internal(set) var number: Int64 = 0
 
     package init(
         old: Value,
@@ -31,13 +36,34 @@ public struct StateChange<Value: Sendable>: Sendable {
 
     /// This change and the `earlier` one that nobody was told of, as one.
     package func merging(_ earlier: StateChange) -> StateChange {
-        StateChange(
-            old: earlier.old,
+        var merged = with(old: earlier.old, new: new, skipped: skipped + earlier.skipped + 1)
+        merged.depth = max(depth, earlier.depth)
+        return merged
+    }
+
+    /// The value that this change left, for one who begins with it.
+    var beginning: StateChange { with(old: new, new: new, skipped: 0) }
+
+    /// The same change as one of other values: of a part, or of more than one change.
+    func with<Part>(old: Part, new: Part, skipped: Int) -> StateChange<Part> {
+        var change = StateChange<Part>(
+            old: old,
             new: new,
             revision: revision,
-            skipped: skipped + earlier.skipped + 1,
+            skipped: skipped,
             cause: cause,
-            depth: max(depth, earlier.depth)
+            depth: depth
         )
+        change.number = number
+        return change
+    }
+
+    /// Has `body` take this change, in `scope`; what it changes counts as led to by this one.
+    func tell(in scope: StateScope?, _ body: (StateChange) -> Void) {
+        let depth = clinux_depth()
+        clinux_set_depth(self.depth + 1)
+        defer { clinux_set_depth(depth) }
+        guard let scope else { return body(self) }
+        StateScope.$current.withValue(scope) { body(self) }
     }
 }

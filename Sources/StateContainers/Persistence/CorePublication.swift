@@ -22,7 +22,11 @@ struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
     }
 
     func tell() {
-        if case .failure(let error) = decoded { core.note(error) }
+        switch decoded {
+        case .failure(let error): core.note(error)
+        // What can be read again is no failure any more.
+        case .success: if core.failure.value != nil { core.failure.modify(nil) }
+        }
         core.loading.putFirst(.success(revision.number))
         if !isAwaited { core.tellLater() }
     }

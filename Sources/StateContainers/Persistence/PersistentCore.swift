@@ -60,7 +60,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
 
     init(_ defaultValue: Value, key: Key, in hub: KeyspaceHub, codec: StateCodec<Value>) {
         self.hub = hub
-        self.codec = codec
+        self.codec = codec.checked
         self.defaultValue = defaultValue
         let start = Revision(epoch: hub.keyspace.epoch, number: 0)
         head = StateLock(Head(stored: Stored(value: defaultValue, revision: start)))
@@ -136,7 +136,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         do throws(StateError) {
             return .success(try codec.decodeStored(bytes))
         } catch {
-            return .failure(StateError(error.code, "key '\(key)': \(error.message)"))
+            return .failure(error.naming(key))
         }
     }
 

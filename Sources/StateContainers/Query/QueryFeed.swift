@@ -3,7 +3,7 @@ import StateEngine
 /// What brings a live query up to date: takes in whole commits where the keyspace tells them, and computes the rows elsewhere.
 ///
 /// It keeps one change a key until the rows are computed, however many commits come meanwhile.
-final class QueryFeed<Value: Codable & Sendable>: Sendable {
+final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
     /// What was told and is not shown yet.
     private struct Inbox {
         var changes: [Key: KeyspaceChange] = [:]
@@ -55,13 +55,16 @@ final class QueryFeed<Value: Codable & Sendable>: Sendable {
             return !inbox.isDraining
         }
         if drains {
-            Notifier.shared.run { self.drain() }
+            Notifier.shared.run(self)
         } else if let absence {
             loading.putFirst(.failure(absence))
         }
     }
 
-    private func drain() {
+    var subject: (key: Key, who: String) { (.queryName, "\(query.pattern)") }
+
+    /// Shows what was told meanwhile.
+    func run() {
         while let taken = take() { show(taken) }
     }
 

@@ -1,20 +1,19 @@
 import CLinux
 import Glibc
-import StateEngine
 
 /// The lock that makes one process the owner of a store, held as long as this object lives.
 ///
 /// A lock of the open file description (F_OFD_SETLK): it goes when the process ends, however it ends, and it keeps two
 /// owners in one process apart, which a POSIX lock does not. The kernel does not tell who holds one, so the owner writes
 /// its pid into the file. https://man7.org/linux/man-pages/man2/fcntl_locking.2.html
-final class OwnerLock {
+package final class OwnerLock {
     private let descriptor: Int32
 
     /// Takes the lock at `path`, making the file where it is absent.
     ///
     /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage``, where the file cannot be
     ///   made.
-    init(path: String, for store: String) throws(StateError) {
+    package init(path: String, for store: String) throws(StateError) {
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard opened >= 0 else {
             throw StateError(.storage, "\(store) cannot be owned: \(path): \(lastSystemError())")
@@ -66,7 +65,7 @@ final class OwnerLock {
     /// Who owns the store whose lock is at `path`, in words; nil where nobody does.
     ///
     /// Takes and changes nothing.
-    static func owner(path: String) throws(StateError) -> String? {
+    package static func owner(path: String) throws(StateError) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else {
             if errno == ENOENT { return nil }
@@ -78,4 +77,4 @@ final class OwnerLock {
 }
 
 /// What the last system call of this thread that failed said.
-func lastSystemError() -> String { String(cString: strerror(errno)) }
+package func lastSystemError() -> String { String(cString: strerror(errno)) }

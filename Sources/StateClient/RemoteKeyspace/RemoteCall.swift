@@ -1,0 +1,101 @@
+import StateEngine
+import StateWire
+
+/// A caller's request, from when it is handed over until it is answered.
+struct RemoteCall: Sendable {
+    /// As it stands on the wire.
+    let request: [UInt8]
+    /// Changes something: where its reply is lost, its outcome is unknown.
+    let isWrite: Bool
+    /// Keys that it surely changes, and of which every watch is to be told before it is answered.
+    let changedKeys: [Key]
+    /// How long the answer may take once it is sent.
+    let timeout: Duration
+    /// How long it waits while the daemon is away; nil: not at all.
+    let patience: Duration?
+    /// By when it has to be sent, and afterwards answered.
+    var deadline: Deadline
+    /// Called once, on the connection's thread.
+    let finish: @Sendable (Result<Reply, StateError>) -> Void
+
+    init(
+        request: [UInt8],
+        isWrite: Bool,
+        changedKeys: [Key] = [],
+        timeout: Duration,
+        patience: Duration?,
+        _ finish: @escaping @Sendable (Result<Reply, StateError>) -> Void
+    ) {
+        self.request = request
+        self.isWrite = isWrite
+        self.changedKeys = changedKeys
+        self.timeout = timeout
+        self.patience = patience
+        self.finish = finish
+        deadline = Deadline(after: max(timeout, patience ?? timeout))
+    }
+
+    /// Ends it without an answer.
+    ///
+    /// - Parameters:
+    ///   - cause: Why there is none.
+    ///   - isSent: Whether any of it may have arrived.
+    func fail(_ cause: String, isSent: Bool) {
+        if isSent, isWrite {
+            finish(
+                .failure(
+                    StateError(
+                        .outcomeUnknown,
+                        "\(cause), after the request was sent: its outcome is unknown"
+                    )
+                )
+            )
+        } else {
+            finish(.failure(StateError(.unreachable, cause)))
+        }
+    }
+}
+
+/// Elements that are taken in the order in which they were put.
+struct FirstInFirstOut<Element> {
+    private var elements: [Element?] = []
+    private var head = 0
+
+    var count: Int { elements.count - head }
+    var isEmpty: Bool { head == elements.count }
+    var first: Element? { isEmpty ? nil : elements[head] }
+
+    mutating func append(_ element: Element) { elements.append(element) }
+
+    /// - Complexity: O(1) amortized.
+    mutating func popFirst() -> Element? {
+        guard !isEmpty, let element = elements[head] else { return nil }
+        elements[head] = nil
+        head += 1
+        if head == elements.count || head >= 1_024 && head * 2 > elements.count {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return element
+    }
+
+    /// Calls `body` with each, in order.
+    mutating func update(_ body: (inout Element) -> Void) {
+        for index in head..<elements.count {
+            guard var element = elements[index] else { continue }
+            body(&element)
+            elements[index] = element
+        }
+    }
+
+    /// Takes those out of which `body` says so, in order.
+    mutating func take(where body: (Element) -> Bool) -> [Element] {
+        var taken: [Element] = []
+        var kept: [Element?] = []
+        for case let element? in elements[head...] {
+            if body(element) { taken.append(element) } else { kept.append(element) }
+        }
+        (elements, head) = (kept, 0)
+        return taken
+    }
+}

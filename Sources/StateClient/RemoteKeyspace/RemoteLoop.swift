@@ -1,0 +1,216 @@
+import StateEngine
+import StateWire
+
+/// The thread of a ``RemoteKeyspace``: connects, sends what is asked, hands out what comes.
+///
+/// A turn of the loop is ``turn()``. Nobody else uses any of it. Events and answers are handed out in the order in which they
+/// arrive, which is how the daemon keeps its promise that a commit is told before it is answered.
+final class RemoteLoop {
+    private let link: RemoteLink
+    var session: RemoteSession?
+    /// HELLO was answered: requests may be sent.
+    var isReady = false
+    private var backOff = BackOff()
+    /// By when HELLO has to be answered.
+    private var helloDeadline: Deadline?
+    /// Why there is no connection; nil where there is one or nobody knows yet.
+    var absence: StateError?
+
+    /// Requests that no session has taken.
+    private var waiting = FirstInFirstOut<RemoteCall>()
+    /// No deadline of a call is before it; nil: no call has one.
+    private var earliest: Deadline?
+    var watches: [ObjectIdentifier: WatchedKeys] = [:]
+    /// The daemon's watches on this connection, by their numbers.
+    var wires: [Int64: WireWatch] = [:]
+
+    init(_ link: RemoteLink) { self.link = link }
+
+    func run() {
+        while turn() {}
+        end()
+    }
+
+    // MARK: The turn
+
+    private func turn() -> Bool {
+        let work = link.takeWork()
+        guard !work.isClosing else {
+            for call in work.calls { waiting.append(call) }
+            return false
+        }
+        for call in work.calls { take(call) }
+        for watch in work.watches.values { attend(to: watch) }
+        if work.isReleased, waiting.isEmpty, session?.hasCalls != true { return false }
+        if session == nil, backOff.isOver { connect() }
+        do throws(Loss) {
+            if isReady { sendWaiting() }
+            try session?.flush()
+            expire()
+            if wait(), let session { try receive(session) }
+            if let helloDeadline, helloDeadline.hasPassed { throw .timedOut }
+        } catch {
+            lose(error)
+        }
+        return true
+    }
+
+    private func wait() -> Bool {
+        let deadlines = [earliest, helloDeadline, session == nil ? backOff.end : nil]
+        let first = deadlines.compactMap { $0 }.min()
+        return link.wakeup.wait(
+            socket: session?.descriptor ?? -1,
+            toSend: session?.hasOutput ?? false,
+            milliseconds: first?.millisecondsLeft ?? -1
+        )
+    }
+
+    private func receive(_ session: RemoteSession) throws(Loss) {
+        // What a watch's receiver is slow to take waits in the socket, and then in the daemon, which bounds it.
+        try session.receive()
+        while let reply = try session.next() {
+            if case .push = reply {
+                try take(push: reply)
+            } else {
+                try take(reply, session.popAwaited())
+            }
+        }
+    }
+
+    private func take(_ reply: Reply, _ awaited: RemoteSession.Awaited) throws(Loss) {
+        if let take = awaited.take {
+            try take(reply)
+        } else {
+            link.forget(byteCount: awaited.byteCount)
+            if let call = awaited.call { finish(call, reply) }
+        }
+    }
+
+    /// Hands an answer out once every watch has told of what it tells.
+    ///
+    /// The daemon pushes a commit before it answers, but for a watch that has fallen behind: that tells the state later.
+    private func finish(_ call: RemoteCall, _ reply: Reply) {
+        if let revision = reply["revision"]?.integerValue, !call.changedKeys.isEmpty,
+            let watch = watches.values.first(where: { $0.misses(call.changedKeys, at: revision) })
+        {
+            watch.hold { [unowned self] in finish(call, reply) }
+        } else {
+            call.finish(.success(reply))
+        }
+    }
+
+    // MARK: Requests
+
+    private func take(_ call: RemoteCall) {
+        if let absence, call.patience == nil {
+            refuse(call, absence)
+            return
+        }
+        note(call.deadline)
+        waiting.append(call)
+    }
+
+    private func refuse(_ call: RemoteCall, _ error: StateError) {
+        link.forget(byteCount: call.request.count)
+        call.finish(.failure(error))
+    }
+
+    private func note(_ deadline: Deadline) { earliest = min(earliest ?? deadline, deadline) }
+
+    private func sendWaiting() {
+        guard let session else { return }
+        while session.hasRoom, let call = waiting.popFirst() {
+            session.send(call)
+            note(Deadline(after: call.timeout))
+        }
+    }
+
+    private func expire() {
+        guard let earliest, earliest.hasPassed else { return }
+        self.earliest = session?.expire()
+        for call in waiting.take(where: { $0.deadline.hasPassed }) {
+            link.forget(byteCount: call.request.count)
+            call.fail(absence?.message ?? "no room to send in time", isSent: false)
+        }
+        waiting.update { note($0.deadline) }
+    }
+
+    // MARK: The connection
+
+    private func connect() {
+        do throws(StateError) {
+            let session = try RemoteSession(path: try Client.path(of: link.socket))
+            self.session = session
+            helloDeadline = Deadline(after: link.timeout)
+            backOff.noteAttempt()
+            greet(session)
+        } catch {
+            backOff.noteAttempt()
+            noteAbsence(error)
+        }
+    }
+
+    private func greet(_ session: RemoteSession) {
+        var request = RequestWriter()
+        if link.name.isEmpty {
+            request.append(words: "HELLO", "3")
+        } else {
+            request.append(words: "HELLO", "3", "SETNAME", link.name)
+        }
+        session.send(request) { (reply) throws(Loss) in
+            if case .error(let error) = reply { throw .refused(error) }
+        }
+        request.removeAll()
+        request.append(words: "STATE.STATUS")
+        session.send(request) { [unowned self] (reply) throws(Loss) in
+            guard let epoch = reply["epoch"]?.textValue.flatMap({ Epoch($0) }) else {
+                throw .malformed("what answers is no stated: STATE.STATUS tells no epoch")
+            }
+            begin(epoch)
+        }
+    }
+
+    private func begin(_ epoch: Epoch) {
+        isReady = true
+        helloDeadline = nil
+        absence = nil
+        backOff.noteSuccess()
+        link.note(.connected, epoch: epoch)
+        for watch in watches.values { advance(watch) }
+    }
+
+    /// The connection is of no more use.
+    private func lose(_ loss: Loss) {
+        guard let session else { return }
+        self.session = nil
+        isReady = false
+        helloDeadline = nil
+        backOff.begin()
+        wires = [:]
+        for watch in watches.values { watch.forgetWires() }
+        let sentence = "\(loss) (\(session.path))"
+        noteAbsence(StateError(.unreachable, sentence))
+        for (awaited, isSent) in session.end() where awaited.take == nil {
+            link.forget(byteCount: awaited.byteCount)
+            awaited.call?.fail(sentence, isSent: isSent)
+        }
+    }
+
+    /// Order matters: who is told that a request cannot be sent can read that the daemon is away.
+    private func noteAbsence(_ error: StateError) {
+        absence = error
+        link.note(.away(error))
+        for watch in watches.values { watch.tellAway(error) }
+        for call in waiting.take(where: { $0.patience == nil }) { refuse(call, error) }
+    }
+
+    private func end() {
+        let error = RemoteLink.closed
+        link.note(.closed)
+        if session != nil { lose(.ended) }
+        // What was handed over after the last look is among it.
+        let rest = link.takeWork()
+        for call in waiting.take(where: { _ in true }) + rest.calls { refuse(call, error) }
+        for watch in Array(watches.values) + rest.watches.values { watch.tellAway(error) }
+    }
+}

@@ -1,0 +1,136 @@
+import StateEngine
+import Synchronization
+
+extension WatchedKeys {
+    /// Takes what one of the daemon's watches tells.
+    ///
+    /// - Returns: Whether that watch has done its work.
+    func take(_ event: Client.Event, from wire: WireWatch) throws(StateError) -> Bool {
+        switch event {
+        case .commit(_, let number, let changes):
+            guard wire === main, !isStale else { break }
+            toldRevision = number
+            tellCommit(wire.revision(number), try changes.map(Self.change))
+        case .gap: wire.beginPieces()
+        case .piece(_, let changes):
+            for change in changes { wire.add(try Self.change(change)) }
+        case .synced(_, let number):
+            let state = wire.endPieces()
+            guard wire === main || wire === snapshot else { break }
+            tellState(wire.revision(number), wire.patterns, state)
+            if wire === main || heals { noteCurrent(at: number) }
+            guard wire === snapshot else { break }
+            snapshot = nil
+            return true
+        case .progress: break
+        }
+        return false
+    }
+
+    // MARK: Answers that wait
+
+    /// Whether it follows one of `keys`, which the commit of `revision` changed, and has not told of that commit.
+    func misses(_ keys: [Key], at revision: Int64) -> Bool {
+        guard toldRevision < revision, main != nil, !isCancelled.load(ordering: .relaxed) else {
+            return false
+        }
+        return followed.withLock { followed in
+            keys.contains { key in
+                key.bytes.withUnsafeBytes { key in
+                    followed.settled.contains { $0.matches(key) }
+                }
+            }
+        }
+    }
+
+    /// Calls `body` when it has told more, or follows nothing any more.
+    ///
+    /// - Complexity: O(1).
+    func hold(_ body: @escaping () -> Void) { held.append(body) }
+
+    /// All that is settled has been told as it is at this revision.
+    private func noteCurrent(at revision: Int64) {
+        toldRevision = revision
+        isStale = false
+        heals = false
+        releaseHeld()
+    }
+
+    func releaseHeld() {
+        let bodies = held
+        held = []
+        for body in bodies { body() }
+    }
+
+    private static func change(_ change: Client.Change) throws(StateError) -> KeyspaceChange {
+        KeyspaceChange(
+            key: try Key(bytes: change.key),
+            value: change.value,
+            revision: change.value == nil ? 0 : change.revision,
+            cause: change.cause
+        )
+    }
+
+    private func tellCommit(_ revision: Revision, _ changes: [KeyspaceChange]) {
+        let filter = followed.withLock { followed in
+            if let filter = followed.filter { return filter }
+            let isWhole = main?.patterns.allSatisfy { followed.settled.contains($0) } ?? false
+            let filter = isWhole ? Filter.all : .some(PatternSet(Array(followed.settled)))
+            followed.filter = filter
+            return filter
+        }
+        var kept = changes
+        if case .some(let set) = filter { kept.removeAll { !set.matches($0.key) } }
+        guard let first = kept.first else { return }
+        tell(.commit(revision, kept, cause: first.cause ?? .unknown))
+    }
+
+    private func tellState(
+        _ revision: Revision,
+        _ patterns: [Pattern],
+        _ state: some Sequence<KeyspaceChange>
+    ) {
+        let told = followed.withLock { followed in
+            let told = patterns.filter { followed.counts[$0] != nil }
+            followed.settled.formUnion(told)
+            followed.filter = nil
+            followed.isToldAway = false
+            return told
+        }
+        guard !told.isEmpty else { return }
+        var changes = Array(state)
+        if told.count < patterns.count {
+            let set = PatternSet(told)
+            changes.removeAll { !set.matches($0.key) }
+        }
+        tell(.state(revision, patterns: told, changes))
+    }
+
+    /// Tells, once, that nothing is heard of the daemon; and again who has asked for something since.
+    func tellAway(_ error: StateError) {
+        let isNews = followed.withLock { followed in
+            let isNews = !followed.isToldAway || !followed.asked.isEmpty
+            followed.isToldAway = true
+            followed.asked = []
+            return isNews
+        }
+        if isNews { tell(.away(error)) }
+    }
+
+    /// Tells which patterns were too many.
+    func tellRefusals() {
+        let refusals = followed.withLock { followed in
+            defer { followed.refusals = [] }
+            return followed.refusals
+        }
+        for (patterns, error) in refusals { tell(.refused(patterns: patterns, error)) }
+    }
+
+    func tell(_ event: KeyspaceEvent) {
+        if !isCancelled.load(ordering: .relaxed) { receive(event) }
+    }
+}
+
+extension PatternSet {
+    fileprivate func matches(_ key: Key) -> Bool { key.bytes.withUnsafeBytes { matches($0) } }
+}

@@ -1,0 +1,25 @@
+public import Observation
+
+/// A container's value for code that tracks what it reads with the Observation library.
+///
+/// ```swift
+/// withObservationTracking { label = volume.observed.value } onChange: { redraw() }
+/// ```
+///
+/// When `onChange` is called the value is the new one already.
+public final class ObservedState<Value: Sendable>: Observable, Receiver {
+    private let registrar = ObservationRegistrar()
+    private let core: StateCore<Value>
+
+    init(core: StateCore<Value>) { self.core = core }
+
+    /// The container's value.
+    public var value: Value {
+        registrar.access(self, keyPath: \.value)
+        return core.read()
+    }
+
+    package func put(_ change: StateChange<Value>) {
+        registrar.withMutation(of: self, keyPath: \.value) {}
+    }
+}

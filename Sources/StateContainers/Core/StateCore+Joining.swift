@@ -1,0 +1,49 @@
+import CLinux
+import StateEngine
+
+extension StateCore {
+    /// Has `receiver` told of the changes that `queue` takes, unless one that is the same is told already.
+    ///
+    /// With what it begins and which change is its first is settled in one step: none is lost in between, and none is told that is older.
+    ///
+    /// - Returns: The one that is told.
+    func join(
+        _ receiver: any Receiver<Value>,
+        to queue: ChangeQueue<Value>,
+        from beginning: Beginning,
+        unless isSame: @Sendable (any Receiver<Value>) -> Bool = { _ in false }
+    ) -> any Receiver<Value> {
+        checkBody()
+        let mark = Unmanaged.passUnretained(self).toOpaque()
+        let depth = clinux_depth()
+        return published.withLock { published in
+            // A receiver of a part looks at the value, with code that is not ours.
+            clinux_set_body(mark)
+            defer { clinux_set_body(nil) }
+            let listeners = queue.listeners
+            let told = listeners.add(receiver, after: queue.lastNumber, unless: isSame)
+            guard told === receiver else { return told }
+            if !published.queues.contains(where: { $0 === queue }) {
+                published.queues.append(queue)
+            }
+            let current = beginning.change(published.value, published.revision, depth: depth)
+            if let current { receiver.begin(current) }
+            return told
+        }
+    }
+
+    /// Whether a change is told, rather than made in place.
+    package final var isTold: Bool { published.withLock { !$0.queues.isEmpty } }
+
+    /// No longer has `queue` take changes where nobody is left whom it tells: the next is made in place again.
+    ///
+    /// In the body of a `modify`, where an observation may be released, it is left to the next change.
+    func unregisterIdle(_ queue: ChangeQueue<Value>) {
+        guard clinux_body() == nil else { return }
+        published.withLock { published in
+            if queue.listeners.isEmpty { published.queues.removeAll { $0 === queue } }
+        }
+        // A writer that has put a change but not told of it yet no longer finds the queue.
+        queue.drainLater()
+    }
+}

@@ -1,0 +1,136 @@
+import Dispatch
+import StateEngine
+
+/// The one slot of a listener: what it has not been told of yet, on the way to it.
+///
+/// What comes while it is at work, or paused, becomes one change with what waits; so it rests on the last one, whatever it is slow at.
+final class Delivery<Value: Sendable>: Receiver, NotifierJob {
+    private struct Slot {
+        var pending: StateChange<Value>?
+        /// Whether what waits is the value that the listener begins with.
+        var isBeginning = false
+        /// Whether a call is under way, or will be.
+        var isAtWork = false
+        var isPaused = false
+        var isEnded = false
+
+        /// Takes the change that is next; nil: nothing is to be told now.
+        mutating func next() -> StateChange<Value>? {
+            isAtWork = pending != nil && !isPaused && !isEnded
+            guard isAtWork else { return nil }
+            isBeginning = false
+            return pending.take()
+        }
+
+        /// Whether somebody must see to it that what waits is told.
+        mutating func isDue() -> Bool {
+            guard !isAtWork, pending != nil, !isPaused, !isEnded else { return false }
+            isAtWork = true
+            return true
+        }
+    }
+
+    private let key: Key
+    private let who: String
+    private let queue: StateQueue
+    private let scope = StateScope.current
+    private weak let attached: (any StateListener)?
+    let identity: ObjectIdentifier?
+    private let call: @Sendable (StateChange<Value>) -> Void
+    private let slot = StateLock(Slot())
+
+    /// - Parameters:
+    ///   - listener: Whom `call` calls, where it may go away.
+    ///   - who: The name of the listener in a trace.
+    init(
+        _ key: Key,
+        on queue: StateQueue,
+        to listener: (any StateListener)? = nil,
+        who: String,
+        _ call: @escaping @Sendable (StateChange<Value>) -> Void
+    ) {
+        self.key = key
+        self.who = who
+        self.queue = queue
+        attached = listener
+        identity = listener.map(ObjectIdentifier.init)
+        self.call = call
+    }
+
+    var subject: (key: Key, who: String) { (key, who) }
+    var listener: (any StateListener)? { attached }
+    var isGone: Bool { identity != nil && attached == nil }
+
+    // MARK: What is to be told
+
+    func begin(_ current: StateChange<Value>) {
+        slot.withLock { slot in
+            slot.pending = current
+            slot.isBeginning = true
+        }
+    }
+
+    func put(_ change: StateChange<Value>) {
+        update { slot in
+            guard !slot.isEnded else { return }
+            if slot.isBeginning {
+                slot.pending = change.beginning
+            } else if let pending = slot.pending {
+                slot.pending = change.merging(pending)
+            } else {
+                slot.pending = change
+            }
+        }
+    }
+
+    /// Tells of what waits, where something does.
+    func start() { update { _ in } }
+
+    func pause() { update { $0.isPaused = true } }
+
+    func resume() { update { $0.isPaused = false } }
+
+    func end() {
+        update { slot in
+            slot.isEnded = true
+            slot.pending = nil
+        }
+    }
+
+    private func update(_ change: @Sendable (inout Slot) -> Void) {
+        let (isDue, old) = slot.withLock { slot in
+            // Handed out, so that a value that nobody needs is not freed under the lock.
+            let old = slot.pending
+            change(&slot)
+            return (slot.isDue(), old)
+        }
+        _ = old
+        if isDue { schedule() }
+    }
+
+    // MARK: Telling
+
+    private func schedule() {
+        switch queue {
+        case .notifier: Notifier.shared.run(self)
+        case .inline: while tellNext() {}
+        case .main: DispatchQueue.main.async { self.run() }
+        case .queue(let queue): queue.async { self.run() }
+        }
+    }
+
+    /// One call; what came meanwhile waits behind the other listeners.
+    func run() {
+        if tellNext() { schedule() }
+    }
+
+    /// - Returns: Whether there is more to tell.
+    private func tellNext() -> Bool {
+        guard let change = slot.withLock({ $0.next() }) else { return false }
+        change.tell(in: scope, call)
+        return slot.withLock { slot in
+            slot.isAtWork = false
+            return slot.isDue()
+        }
+    }
+}

@@ -1,0 +1,35 @@
+import StateEngine
+
+/// That somebody observes a container: it ends when it is cancelled or released, so it must be kept. It keeps the container.
+public final class StateObservation: Sendable {
+    private let delivery: any PausableDelivery
+    private let membership: StateLock<Membership?>
+
+    init(_ delivery: any PausableDelivery, _ membership: Membership) {
+        self.delivery = delivery
+        self.membership = StateLock(membership)
+    }
+
+    deinit { delivery.end() }
+
+    /// Ends it. A call that is under way may still be running when this returns; then none is made. To cancel again does nothing.
+    public func cancel() {
+        delivery.end()
+        _ = membership.withLock { $0.take() }
+    }
+
+    /// Holds the changes back, for one that is hidden: they become one in its slot.
+    public func pause() { delivery.pause() }
+
+    /// Tells of what came while it was paused in one call; makes none where nothing did.
+    public func resume() { delivery.resume() }
+}
+
+/// A delivery, whatever it delivers.
+protocol PausableDelivery: Sendable {
+    func pause()
+    func resume()
+    func end()
+}
+
+extension Delivery: PausableDelivery {}

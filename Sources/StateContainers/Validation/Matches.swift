@@ -1,0 +1,81 @@
+public import StateEngine
+
+/// A text of which a part matches a regular expression of ECMA 262; a nil passes.
+///
+/// ```swift
+/// @Matches("^[a-z]+$") var name = "a"
+/// ```
+@propertyWrapper
+public struct Matches<Value: TextValue>: ValidatedWrapper {
+    /// The value.
+    public var wrappedValue: Value
+    /// Nil where the value was decoded.
+    private let expression: RegularExpression?
+
+    /// Makes a wrapper of a text that is to match `pattern`.
+    ///
+    /// `^` and `$` are the text's beginning and end; there are no back-references and no look-around. A pattern that is
+    /// none ends the process and says why. Matching takes time in proportion to the text.
+    public init(wrappedValue: Value, _ pattern: String) {
+        self.wrappedValue = wrappedValue
+        do {
+            expression = try RegularExpression(pattern)
+        } catch {
+            preconditionFailure(error.message)
+        }
+    }
+
+    /// Makes a wrapper without a pattern.
+    public init(unruled value: Value) { (wrappedValue, expression) = (value, nil) }
+
+    /// What is wrong with the text.
+    public func issue(model: Self) -> ValidationIssue? {
+        guard let expression = expression ?? model.expression, let text = wrappedValue.checkedText
+        else { return nil }
+        return ValidationCheck.pattern(expression, text)
+    }
+}
+
+extension Matches: RequirableValue where Value: RequirableValue {
+    /// Whether the value is missing.
+    public var isMissing: Bool { wrappedValue.isMissing }
+}
+
+extension Matches: TextValue {
+    /// The text of the value.
+    public var checkedText: String? { wrappedValue.checkedText }
+}
+
+extension Matches: BoundedValue where Value: BoundedValue {
+    /// What is compared of the value.
+    public var checkedValue: Value.Bound? { wrappedValue.checkedValue }
+}
+
+extension Matches: Decodable where Value: Decodable {
+    /// Decodes the bare value.
+    public init(from decoder: any Decoder) throws {
+        self.init(unruled: try decoder.singleValueContainer().decode(Value.self))
+    }
+}
+
+extension Matches: Encodable where Value: Encodable {
+    /// Encodes the bare value.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(wrappedValue)
+    }
+}
+
+extension Matches: Equatable where Value: Equatable {
+    /// Whether the values are equal; rules are not compared.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.wrappedValue == right.wrappedValue
+    }
+}
+
+extension Matches: Hashable where Value: Hashable {
+    /// By the value.
+    public func hash(into hasher: inout Hasher) { hasher.combine(wrappedValue) }
+}
+
+extension Matches: Sendable where Value: Sendable {}

@@ -1,0 +1,44 @@
+/// A member that is not there is a nil in a wrapper, as it is without one: what the compiler makes of `Codable` calls these
+/// rather than the general ones.
+extension KeyedDecodingContainer {
+    /// Decodes a wrapped value; for a member that is not there a nil, where the value can be one.
+    public func decode<Wrapper: ValidatedWrapper & Decodable>(
+        _ type: Wrapper.Type,
+        forKey key: Key
+    ) throws -> Wrapper {
+        if let wrapper = try decodeIfPresent(type, forKey: key) { return wrapper }
+        if let absent = Wrapper.absent() { return absent }
+        let context = DecodingError.Context(
+            codingPath: codingPath,
+            debugDescription: "expected a member '\(key.stringValue)', found none"
+        )
+        throw DecodingError.keyNotFound(key, context)
+    }
+}
+
+extension KeyedEncodingContainer {
+    /// Encodes a wrapped value; nil is no member.
+    public mutating func encode<Wrapper: ValidatedWrapper & Encodable>(
+        _ wrapper: Wrapper,
+        forKey key: Key
+    ) throws {
+        try encodeIfPresent(wrapper.isAbsent ? nil : wrapper, forKey: key)
+    }
+}
+
+extension ValidatedWrapper {
+    /// The wrapper of a nil, however deep that stands in others; nil where the value cannot be one.
+    fileprivate static func absent() -> Self? {
+        if let inner = Value.self as? any ValidatedWrapper.Type {
+            return (inner.absent() as? Value).map { Self(unruled: $0) }
+        }
+        return (Value.self as? any AbsentValue.Type).map {
+            Self(unruled: $0.absent(as: Value.self))
+        }
+    }
+
+    fileprivate var isAbsent: Bool {
+        if let inner = wrappedValue as? any ValidatedWrapper { return inner.isAbsent }
+        return (Value.self as? any AbsentValue.Type)?.isAbsent(wrappedValue) ?? false
+    }
+}

@@ -1,0 +1,98 @@
+/// The new files in their places, and what becomes of a commit that fails there.
+extension FileBacking {
+    /// Takes the steps of a commit whose new files are written.
+    func publish(_ commit: FileCommit, in tree: FileTree) throws {
+        guard !commit.steps.isEmpty else { return }
+        let isJournaled = commit.steps.count > 1
+        if isJournaled { try writeJournal(of: commit, in: tree) }
+        var publisher = FilePublisher(tree) { self.temporaryName(in: tree) }
+        do throws(FileFailure) {
+            try publisher.take(commit.steps)
+        } catch {
+            if !isJournaled, !publisher.hasBegun {
+                drop(commit, in: tree)
+                throw error
+            }
+            unfinished = commit
+            throw StateError(.readOnly, "\(StateError.unknownOutcome): \(error.sentence)")
+        }
+        if !isJournaled, let obstructed = publisher.obstructed.first {
+            try adopt([obstructed.path], in: tree)
+        }
+        note(publisher.edited, publisher.obstructed)
+        if isJournaled { try? tree.remove(FileJournal.path) }
+    }
+
+    /// What others did in the moment of a commit comes after it.
+    private func note(
+        _ edited: [FilePath],
+        _ obstructed: [(path: FilePath, failure: FileFailure)]
+    ) {
+        for (path, failure) in obstructed { refuse(path, StateError(.storage, failure.sentence)) }
+        for path in edited + obstructed.map(\.path) {
+            watcher?.note(FileWatcher.Place(path: path, isTree: true, isWritten: true))
+        }
+    }
+
+    private func writeJournal(of commit: FileCommit, in tree: FileTree) throws {
+        do throws(FileFailure) {
+            try tree.remove(FileJournal.path)
+            let bytes = FileJournal.encoded(commit.steps)
+            let written = bytes.withUnsafeBytes { bytes in
+                Result { () throws(FileFailure) in
+                    try tree.write(bytes, to: FileJournal.path, like: nil, mode: 0o600)
+                }
+            }
+            _ = try written.get()
+            try tree.directory(FileJournal.directory).sync()
+        } catch {
+            // What may be replayed is not refused: only where the journal is surely gone was nothing committed.
+            do throws(FileFailure) {
+                try tree.remove(FileJournal.path)
+                try tree.directory(FileJournal.directory).sync()
+            } catch let second {
+                unfinished = commit
+                throw StateError(.readOnly, "\(StateError.unknownOutcome): \(second.sentence)")
+            }
+            drop(commit, in: tree)
+            throw error
+        }
+    }
+
+    /// The files are now those of the commit.
+    func finish(_ commit: FileCommit) {
+        for change in commit.changes { known[change.path] = nil }
+        for step in commit.steps {
+            if let staged = step.staged { known[step.target] = staged.stamp }
+        }
+    }
+
+    // MARK: After a commit whose outcome is unknown
+
+    /// Takes the steps of the commit whose outcome is unknown again, to its end.
+    ///
+    /// Only a rename or the sync of a directory can have failed in it, the files were synced before. A file system that has lost
+    /// a change of a directory refuses every sync after it (it aborts its journal), so one that succeeds is to be believed.
+    ///
+    /// - Throws: ``StateError/Code/storage``, where they cannot be taken yet.
+    public func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws {
+        guard let tree, let commit = unfinished else {
+            throw StateError(.storage, "\(directory) is not open")
+        }
+        var publisher = FilePublisher(tree) { self.temporaryName(in: tree) }
+        do throws(FileFailure) {
+            try publisher.take(commit.steps)
+            try tree.remove(FileJournal.path)
+            try tree.directory(FileJournal.directory).sync()
+        } catch {
+            throw StateError(.storage, error.sentence)
+        }
+        unfinished = nil
+        finish(commit)
+        note(publisher.edited, publisher.obstructed)
+        for change in commit.changes { change.adopted.withStored(receive) }
+    }
+}

@@ -1,0 +1,201 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// One file for each key, below a directory: the value as it is, for people, editors, git and configuration management.
+///
+/// ``FileName`` says which file is a key's. A commit writes each new file beside its target, with the old one's mode and
+/// owner, and syncs it; then come the renames and the sync of each directory. Where it changes several files, a journal makes
+/// them all or none across a crash. What others do to the files is adopted as commits whose cause is `file`.
+///
+/// The files hold values and nothing else: each start is another epoch, with every entry at its first revision.
+///
+/// `.stated` in the directory holds the owner's lock and the journal. ``load(_:)`` is first and once, everything after it is
+/// the commit thread's, one call at a time; ``validate(_:)`` and ``unreadable`` may be called from anywhere. That, and the
+/// lock around what they read, is the proof of `@unchecked Sendable`.
+public final class FileBacking: EditableBacking, @unchecked Sendable {
+    /// True: what is committed outlives the process.
+    public let isPersistent = true
+    /// The directory, as it was given.
+    public let directory: String
+
+    /// A file that is no value, and what of it.
+    public struct Unreadable: Hashable, Sendable {
+        /// Its place below the directory.
+        public var path: String
+        /// What is wrong with it.
+        public var error: StateError
+    }
+
+    let valueByteCount: Int
+    let newFileMode: mode_t
+    private let isShared: Bool
+    let onUnreadable: @Sendable (Unreadable) -> Void
+
+    // From load to close; the commit thread's.
+    var tree: FileTree?
+    private var lock: OwnerLock?
+    var watcher: FileWatcher?
+    /// The file that each entry was last read from or written to.
+    var known: [FilePath: FileStamp] = [:]
+    /// What a commit whose outcome is unknown has to do still.
+    var unfinished: FileCommit?
+    /// Edits that a commit has met.
+    var met: [OutsideChange] = []
+    /// How many commits in a row have met some.
+    var meetingCount = 0
+    private var temporaryCount = 0
+
+    /// What stands in the way of keys, and why; they keep the values that they have.
+    let obstacles = Mutex<[FilePath: StateError]>([:])
+
+    /// The store in a directory, which is made where it is absent, with mode 0700.
+    ///
+    /// Nothing is opened until ``load(_:)``.
+    ///
+    /// - Parameters:
+    ///   - directory: Where the files are.
+    ///   - isShared: Whether others than root and this process's user may write the directory itself.
+    ///   - newFileMode: The mode of a file that supersedes none; one that does keeps the old mode.
+    ///   - valueByteCount: The largest file that is a value; not below the limit of the keyspace.
+    ///   - onUnreadable: Called on the commit thread for each file that is found to be no value; see ``unreadable``.
+    public init(
+        directory: String,
+        isShared: Bool = false,
+        newFileMode: UInt32 = 0o600,
+        valueByteCount: Int = Limits().valueByteCount,
+        onUnreadable: @escaping @Sendable (Unreadable) -> Void = { _ in }
+    ) {
+        self.directory = directory
+        self.isShared = isShared
+        self.newFileMode = mode_t(newFileMode)
+        self.valueByteCount = valueByteCount
+        self.onUnreadable = onUnreadable
+    }
+
+    deinit { watcher?.stop() }
+
+    /// Files in the place of keys that are no values: directories, links, pipes, too large or not readable.
+    ///
+    /// They are left as they are, the entries keep the values that they had, and a write to such a key is refused.
+    public var unreadable: [Unreadable] {
+        obstacles.withLock { obstacles in
+            obstacles.map { Unreadable(path: $0.key.description, error: $0.value) }
+        }
+        .sorted { $0.path < $1.path }
+    }
+
+    /// Refuses a key that no file can have, or in whose place is something that could not be read.
+    ///
+    /// - Throws: ``StateError/Code/rejected``, or what is wrong with what is there.
+    /// - Complexity: O(*n*) in the bytes of the key.
+    public func validate(_ key: Bytes) throws(StateError) {
+        let path = try FileName.path(of: key)
+        let obstacle = obstacles.withLock { obstacles -> StateError? in
+            guard !obstacles.isEmpty else { return nil }
+            for place in [path] + path.ancestors {
+                if let obstacle = obstacles[place] { return obstacle }
+            }
+            return nil
+        }
+        guard let obstacle else { return }
+        throw StateError(
+            obstacle.code,
+            "key \(StateError.quoted(key)) cannot be written: \(obstacle.message)"
+        )
+    }
+
+    /// Begins to tell of edits.
+    public func watchOutside(_ wake: @escaping @Sendable () -> Void) { watcher?.setWake(wake) }
+
+    /// Does nothing: there is nothing to tidy up.
+    public func maintain() {}
+
+    /// Stops watching and releases the lock.
+    public func close() {
+        watcher?.stop()
+        watcher = nil
+        tree = nil
+        lock = nil
+    }
+
+    func temporaryName(in tree: FileTree) -> [UInt8] {
+        temporaryCount += 1
+        return tree.temporaryName(temporaryCount)
+    }
+
+    // MARK: Opening
+
+    /// Opens the directory, finishes what a crash left half done, and reads every file.
+    ///
+    /// - Parameter receive: Called for each value; the bytes in it live for that call.
+    /// - Returns: A new epoch.
+    /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid, or ``StateError/Code/storage``, where the
+    ///   directory cannot be used or others may write it. No file of a key was touched then.
+    /// - Complexity: O(*n*) in the bytes of the files.
+    public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
+        precondition(tree == nil, "\(directory) is loaded already")
+        if mkdir(directory, 0o700) != 0, errno != EEXIST {
+            throw StateError(.storage, "\(directory) cannot be made: \(lastSystemError())")
+        }
+        let tree = try FileTree(directory)
+        do {
+            try checkAccess(to: tree)
+            try prepare(tree)
+            lock = try OwnerLock(
+                path:
+                    "\(tree.location)/\(String(decoding: FileJournal.directory.bytes, as: UTF8.self))/lock",
+                for: directory
+            )
+            try replayJournal(in: tree)
+            // Order matters: an edit from here on is noticed.
+            let watcher = try FileWatcher(tree)
+            self.watcher = watcher
+            let count = readAll(tree, receive)
+            self.tree = tree
+            watcher.start()
+            return LoadedStore(epoch: .random(), revision: count > 0 ? 1 : 0)
+        } catch {
+            lock = nil
+            guard let failure = error as? FileFailure else { throw error }
+            throw StateError(.storage, "\(directory) cannot be used: \(failure.sentence)")
+        }
+    }
+
+    private func checkAccess(to tree: FileTree) throws {
+        guard let status = try tree.status(.root) else {
+            throw StateError(.storage, "\(directory) is gone")
+        }
+        let isOurs = status.uid == geteuid() || status.uid == 0
+        if !isShared, !isOurs || status.mode & 0o022 != 0 {
+            throw StateError(
+                .storage,
+                "others may write \(directory) (uid \(status.uid), mode \(String(status.mode & 0o7777, radix: 8)))"
+            )
+        }
+    }
+
+    /// Makes the directory for the lock and the journal, and both directories durable.
+    private func prepare(_ tree: FileTree) throws {
+        for path in try tree.makeDirectories(FileJournal.directory) {
+            try tree.directory(path).sync()
+        }
+        // Where it may not be opened, it is not ours, and so not new.
+        let parent = open("\(tree.location)/..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard parent >= 0 else { return }
+        defer { Glibc.close(parent) }
+        guard fsync(parent) == 0 else { throw FileFailure("fsync", .root) }
+    }
+
+    private func replayJournal(in tree: FileTree) throws {
+        guard try tree.status(FileJournal.path) != nil,
+            case .value(let bytes, _)? = try tree.contents(of: FileJournal.path, limit: 1 << 30)
+        else { return }
+        if let steps = FileJournal.decoded(bytes) {
+            var publisher = FilePublisher(tree) { self.temporaryName(in: tree) }
+            try publisher.take(steps)
+        }
+        try tree.remove(FileJournal.path)
+        try tree.directory(FileJournal.directory).sync()
+    }
+}

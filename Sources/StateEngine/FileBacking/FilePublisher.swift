@@ -1,0 +1,155 @@
+import CLinux
+import Glibc
+
+/// Takes the steps of a commit: deletes, then renames, then fsync of each directory that was touched.
+///
+/// Taking steps again that were taken, all or some, changes nothing: so a journal is replayed. A file that somebody else
+/// put in place in the moment between the look at it and the rename is put back: it comes after what was written.
+struct FilePublisher: ~Copyable {
+    private let tree: FileTree
+    private let makeName: () -> [UInt8]
+    /// Whether anything was changed under the name of a key.
+    private(set) var hasBegun = false
+    /// Files of others that stand where a step was to be taken.
+    private(set) var edited: [FilePath] = []
+    /// Where something else than a file has come to stand since it was looked at; the new file is gone.
+    private(set) var obstructed: [(path: FilePath, failure: FileFailure)] = []
+    private var touched: Set<FilePath> = []
+
+    /// Begins with nothing done; `makeName` gives names that nothing has.
+    init(_ tree: FileTree, makeName: @escaping () -> [UInt8]) {
+        self.tree = tree
+        self.makeName = makeName
+    }
+
+    /// - Throws: ``FileFailure``; what was done so far stays, and the steps may be taken again.
+    mutating func take(_ steps: [FileStep]) throws(FileFailure) {
+        // Order matters: a file may make way for a directory, and the other way round.
+        for step in steps where step.staged == nil { try remove(step) }
+        for step in steps {
+            if let staged = step.staged { try place(staged, step) }
+        }
+        try syncDirectories()
+    }
+
+    // MARK: Deletes
+
+    private mutating func remove(_ step: FileStep) throws(FileFailure) {
+        let target = step.target
+        touched.insert(target.parent)
+        guard let status = try tree.status(target) else { return }
+        guard status.stamp == step.before else {
+            edited.append(target)
+            return
+        }
+        let parent = try tree.directory(target.parent)
+        let aside = makeName()
+        guard
+            rename(parent, target.name, parent, aside, CLINUX_RENAME_NOREPLACE) == 0
+                || errno == EINVAL && rename(parent, target.name, parent, aside, 0) == 0
+        else {
+            throw FileFailure("renameat2", target)
+        }
+        hasBegun = true
+        if try FileTree.status(aside, in: parent)?.stamp != step.before {
+            edited.append(target)
+            if rename(parent, aside, parent, target.name, CLINUX_RENAME_NOREPLACE) == 0 { return }
+        }
+        try tree.remove(target.parent.appending(aside))
+        removeEmptyDirectories(from: target.parent)
+    }
+
+    /// The directories that a delete left empty go, the root stays.
+    private mutating func removeEmptyDirectories(from path: FilePath) {
+        for directory in [path] + path.ancestors where !directory.isRoot {
+            guard let parent = try? tree.directory(directory.parent) else { return }
+            let code = FilePath.withCString(directory.name) {
+                unlinkat(parent.descriptor, $0, AT_REMOVEDIR)
+            }
+            guard code == 0 else { return }
+            touched.insert(directory.parent)
+        }
+    }
+
+    // MARK: Renames
+
+    private mutating func place(_ staged: FileStep.Staged, _ step: FileStep) throws(FileFailure) {
+        let target = step.target
+        touched.formUnion([target.parent, staged.path.parent])
+        guard let waiting = try tree.status(staged.path) else { return }
+        if waiting.stamp == staged.stamp {
+            do throws(FileFailure) {
+                touched.formUnion(try tree.makeDirectories(target.parent))
+                try swap(staged, step)
+            } catch  where error.isObstacle {
+                obstructed.append((target, error))
+            }
+        }
+        // What lies there now is what was displaced.
+        try tree.remove(staged.path)
+    }
+
+    private mutating func swap(_ staged: FileStep.Staged, _ step: FileStep) throws(FileFailure) {
+        var expected = step.before
+        var mine: FileStamp? = staged.stamp
+        // Who edits faster than this eight times over wins as he is.
+        for _ in 0..<8 {
+            let displaced = try exchange(staged.path, step.target, expected)
+            hasBegun = true
+            guard displaced != expected, displaced != nil else { return }
+            if edited.last != step.target { edited.append(step.target) }
+            expected = mine
+            mine = displaced
+        }
+    }
+
+    /// Puts the file at `source` in the place of `target`, and what is there in its.
+    ///
+    /// - Returns: What was there.
+    private func exchange(
+        _ source: FilePath,
+        _ target: FilePath,
+        _ expected: FileStamp?
+    ) throws(FileFailure) -> FileStamp? {
+        let from = try tree.directory(source.parent)
+        let to = try tree.directory(target.parent)
+        var present = expected == nil ? nil : try FileTree.status(target.name, in: to)
+        for _ in 0..<8 {
+            if present?.isDirectory ?? false { throw FileFailure("renameat2", target, EISDIR) }
+            let flags = present == nil ? CLINUX_RENAME_NOREPLACE : CLINUX_RENAME_EXCHANGE
+            if rename(from, source.name, to, target.name, flags) == 0 {
+                return present == nil ? nil : try FileTree.status(source.name, in: from)?.stamp
+            }
+            // Where the file system knows no flags, the last look is what there is.
+            if errno == EINVAL, rename(from, source.name, to, target.name, 0) == 0 {
+                return present?.stamp
+            }
+            guard errno == EEXIST || errno == ENOENT else { throw FileFailure("renameat2", target) }
+            present = try FileTree.status(target.name, in: to)
+        }
+        throw FileFailure("renameat2", target, EBUSY)
+    }
+
+    private func rename(
+        _ from: borrowing FileTree.Directory,
+        _ old: [UInt8],
+        _ to: borrowing FileTree.Directory,
+        _ new: [UInt8],
+        _ flags: some BinaryInteger
+    ) -> Int32 {
+        let (source, target) = (from.descriptor, to.descriptor)
+        return FilePath.withCString(old) { old in
+            FilePath.withCString(new) { clinux_rename(source, old, target, $0, UInt32(flags)) }
+        }
+    }
+
+    private func syncDirectories() throws(FileFailure) {
+        for path in touched {
+            do throws(FileFailure) {
+                try tree.directory(path).sync()
+            } catch  where error.code == ENOENT || error.code == ENOTDIR {
+                // It was removed, and the one that it was in is among those that were touched.
+            }
+        }
+    }
+}

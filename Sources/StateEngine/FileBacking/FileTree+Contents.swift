@@ -1,0 +1,149 @@
+import CLinux
+import Glibc
+
+extension FileTree {
+    /// What a file holds, if it held still.
+    enum Contents {
+        case value([UInt8], FileStatus)
+        /// It was changed or replaced while it was read.
+        case unstable
+    }
+
+    /// Reads a file, and makes what was read durable.
+    ///
+    /// - Throws: ``StateError``, where it is no file, too large, or cannot be read.
+    func contents(of path: FilePath, limit: Int) throws(StateError) -> Contents? {
+        do {
+            let parent = try directory(path.parent)
+            guard let before = try FileTree.status(path.name, in: parent) else { return nil }
+            guard before.isRegular else {
+                throw StateError(.storage, "\(path) is \(before.kind), not a file")
+            }
+            guard before.stamp.byteCount <= Int64(limit) else {
+                throw StateError(
+                    .tooBig,
+                    "\(path) has \(before.stamp.byteCount) bytes; the limit is \(limit)"
+                )
+            }
+            let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
+            let file = FilePath.withCString(path.name) { openat(parent.descriptor, $0, flags) }
+            guard file >= 0 else {
+                if errno == ENOENT || errno == ELOOP { return .unstable }
+                throw FileFailure("openat", path)
+            }
+            defer { close(file) }
+            return try FileTree.readStable(file, path, before)
+        } catch let error as StateError {
+            throw error
+        } catch let failure as FileFailure {
+            throw StateError(.storage, failure.sentence)
+        } catch {
+            throw StateError(.storage, "\(path): \(error)")
+        }
+    }
+
+    private static func readStable(
+        _ file: Int32,
+        _ path: FilePath,
+        _ before: FileStatus
+    ) throws(FileFailure) -> Contents {
+        var bytes = [UInt8](repeating: 0, count: Int(before.stamp.byteCount) + 1)
+        var count = 0
+        while count < bytes.count {
+            let got = bytes.withUnsafeMutableBytes {
+                read(file, $0.baseAddress.map { $0 + count }, $0.count - count)
+            }
+            if got == 0 { break }
+            if got > 0 {
+                count += got
+            } else if errno != EINTR {
+                throw FileFailure("read", path)
+            }
+        }
+        guard fsync(file) == 0 else { throw FileFailure("fsync", path) }
+        var found = stat()
+        guard fstat(file, &found) == 0 else { throw FileFailure("fstat", path) }
+        let after = FileStatus(found)
+        guard after.stamp == before.stamp, after.changed == before.changed,
+            count == Int(before.stamp.byteCount)
+        else { return .unstable }
+        bytes.removeLast()
+        return .value(bytes, after)
+    }
+
+    /// Writes a file that nothing else has the name of, and makes it durable.
+    ///
+    /// It takes mode and owner of the file `old`; `mode` is for one that supersedes none.
+    ///
+    /// - Returns: Which file it is.
+    /// - Throws: ``FileFailure``; the file is gone then.
+    func write(
+        _ value: Bytes,
+        to path: FilePath,
+        like old: FileStatus?,
+        mode: mode_t
+    ) throws(FileFailure) -> FileStamp {
+        let parent = try directory(path.parent)
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let file = FilePath.withCString(path.name) { openat(parent.descriptor, $0, flags, 0o600) }
+        guard file >= 0 else { throw FileFailure("openat", path) }
+        defer { close(file) }
+        do throws(FileFailure) {
+            try FileTree.fill(file, with: value, path)
+            try FileTree.protect(file, like: old, mode: mode, path)
+            guard fsync(file) == 0 else { throw FileFailure("fsync", path) }
+            var status = stat()
+            guard fstat(file, &status) == 0 else { throw FileFailure("fstat", path) }
+            return FileStatus(status).stamp
+        } catch {
+            _ = FilePath.withCString(path.name) { unlinkat(parent.descriptor, $0, 0) }
+            throw error
+        }
+    }
+
+    private static func fill(
+        _ file: Int32,
+        with value: Bytes,
+        _ path: FilePath
+    ) throws(FileFailure) {
+        var written = 0
+        while written < value.count {
+            let count = Glibc.write(
+                file,
+                value.baseAddress.map { $0 + written },
+                value.count - written
+            )
+            if count >= 0 {
+                written += count
+            } else if errno != EINTR {
+                throw FileFailure("write", path)
+            }
+        }
+    }
+
+    private static func protect(
+        _ file: Int32,
+        like old: FileStatus?,
+        mode: mode_t,
+        _ path: FilePath
+    ) throws(FileFailure) {
+        // Order matters: a change of owner clears bits of the mode.
+        if let old {
+            var own = stat()
+            guard fstat(file, &own) == 0 else { throw FileFailure("fstat", path) }
+            if own.st_uid != old.uid || own.st_gid != old.gid {
+                guard fchown(file, old.uid, old.gid) == 0 else { throw FileFailure("fchown", path) }
+            }
+        }
+        guard fchmod(file, old.map { $0.mode & 0o7777 } ?? mode) == 0 else {
+            throw FileFailure("fchmod", path)
+        }
+    }
+
+    /// Removes a file, which may be gone already.
+    func remove(_ path: FilePath) throws(FileFailure) {
+        let parent = try directory(path.parent)
+        let code = FilePath.withCString(path.name) { unlinkat(parent.descriptor, $0, 0) }
+        guard code == 0 || errno == ENOENT else { throw FileFailure("unlinkat", path) }
+    }
+}

@@ -1,0 +1,91 @@
+import Glibc
+import Synchronization
+
+/// What inotify(7) says.
+extension FileWatcher {
+    private static let events: UInt32 =
+        UInt32(IN_MODIFY) | UInt32(IN_CLOSE_WRITE) | UInt32(IN_ATTRIB) | UInt32(IN_MOVED_FROM)
+        | UInt32(IN_MOVED_TO) | UInt32(IN_CREATE) | UInt32(IN_DELETE) | UInt32(IN_ONLYDIR)
+        | UInt32(IN_EXCL_UNLINK) | UInt32(IN_DONT_FOLLOW)
+
+    /// Watches a directory and those in it; before anything in them is looked at, so that nothing is missed.
+    func add(_ path: FilePath) {
+        let full = tree.location + (path.isRoot ? "" : "/")
+        let bytes = Array(full.utf8) + path.bytes
+        let watch = FilePath.withCString(bytes) { inotify_add_watch(queue, $0, Self.events) }
+        guard watch >= 0 else {
+            if errno != ENOENT && errno != ENOTDIR { fail(path, lastSystemError()) }
+            return
+        }
+        state.withLock { $0.directories[watch] = path }
+        do throws(FileFailure) {
+            try tree.forEachName(in: path) { name, isDirectory in
+                if isDirectory, FileName.isOfKey(name) { add(path.appending(name)) }
+            }
+        } catch {
+            if error.code != ENOENT && error.code != ENOTDIR { fail(path, error.sentence) }
+        }
+    }
+
+    private func fail(_ path: FilePath, _ reason: String) {
+        let error = StateError(.storage, "edits in directory \(path) are not noticed: \(reason)")
+        state.withLock { $0.failures.append((path, error)) }
+    }
+
+    /// A directory that has left its place: what happens in it is told no more.
+    private func forget(_ path: FilePath) {
+        let left = state.withLock { state in
+            let left = state.directories.filter { entry in
+                entry.value == path || entry.value.ancestors.contains(path)
+            }
+            for watch in left.keys { state.directories[watch] = nil }
+            return left.keys
+        }
+        for watch in left { inotify_rm_watch(queue, watch) }
+    }
+
+    func readEvents() {
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = read(queue, &buffer, buffer.count)
+            guard count > 0 else { return }
+            var places: [Place] = []
+            buffer.withUnsafeBytes { bytes in
+                var start = 0
+                while start + 16 <= count {
+                    let watch = bytes.loadUnaligned(fromByteOffset: start, as: Int32.self)
+                    let mask = bytes.loadUnaligned(fromByteOffset: start + 4, as: UInt32.self)
+                    let size = bytes.loadUnaligned(fromByteOffset: start + 12, as: UInt32.self)
+                    let end = start + 16 + Int(size)
+                    let name = Array(bytes.slice(start + 16, end).prefix { $0 != 0 })
+                    if let place = take(watch, mask, name) { places.append(place) }
+                    start = end
+                }
+            }
+            if !places.isEmpty { note(places) }
+        }
+    }
+
+    private func take(_ watch: Int32, _ mask: UInt32, _ name: [UInt8]) -> Place? {
+        func has(_ event: some BinaryInteger) -> Bool { mask & UInt32(event) != 0 }
+        if has(IN_Q_OVERFLOW) {
+            add(.root)
+            return Place(path: .root, isTree: true, isWritten: true)
+        }
+        if has(IN_IGNORED) {
+            state.withLock { $0.directories[watch] = nil }
+            return nil
+        }
+        guard let directory = state.withLock({ $0.directories[watch] }), !name.isEmpty,
+            FileName.isOfKey(name)
+        else { return nil }
+        let path = directory.appending(name)
+        let isWritten = has(IN_MODIFY) || has(IN_CLOSE_WRITE) || has(IN_ATTRIB)
+        let isTree = has(IN_ISDIR)
+        if isTree {
+            if has(IN_MOVED_FROM) || has(IN_DELETE) { forget(path) }
+            if has(IN_MOVED_TO) || has(IN_CREATE) { add(path) }
+        }
+        return Place(path: path, isTree: isTree, isWritten: isWritten)
+    }
+}

@@ -1,0 +1,155 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// Notices what others do in the directory, by inotify(7), on a thread of its own; what it names is looked at by the commit thread.
+///
+/// A place counts as soon as nothing happened there for a while, so that a file that is being written is not taken half.
+final class FileWatcher: Sendable {
+    /// A place that may have changed.
+    struct Place: Hashable {
+        var path: FilePath
+        /// Whether all that is below it may have changed, too.
+        var isTree: Bool
+        /// Whether bytes of the file itself were written, or its mode changed: no rename of ours does that.
+        var isWritten: Bool
+    }
+
+    struct State {
+        /// When each place counts, in nanoseconds of CLOCK_MONOTONIC.
+        var due: [FilePath: (place: Place, time: Int64)] = [:]
+        var wake: @Sendable () -> Void = {}
+        /// The directories that are watched; the watcher's thread changes them once it runs.
+        var directories: [Int32: FilePath] = [:]
+        var failures: [(FilePath, StateError)] = []
+    }
+
+    static let quietNanoseconds: Int64 = 100_000_000
+    /// More places than these become the whole tree.
+    private static let placeLimit = 65_536
+
+    let tree: FileTree
+    let queue: Int32
+    /// Has the thread look again.
+    private let bell: Int32
+    private let isStopping = Atomic(false)
+    let state = Mutex(State())
+    private let thread = WorkerThread(name: "files")
+
+    init(_ tree: FileTree) throws(StateError) {
+        self.tree = tree
+        queue = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+        bell = clinux_eventfd()
+        guard queue >= 0, bell >= 0 else {
+            let reason = lastSystemError()
+            for descriptor in [queue, bell] where descriptor >= 0 { close(descriptor) }
+            throw StateError(.storage, "\(tree.location) cannot be watched: \(reason)")
+        }
+        add(.root)
+    }
+
+    deinit {
+        close(queue)
+        close(bell)
+    }
+
+    func start() { thread.start { self.run() } }
+
+    /// Ends the thread; nothing is told afterwards.
+    func stop() {
+        state.withLock { $0.wake = {} }
+        isStopping.store(true, ordering: .releasing)
+        ring()
+        thread.join()
+    }
+
+    func setWake(_ wake: @escaping @Sendable () -> Void) {
+        state.withLock { $0.wake = wake }
+        wake()
+    }
+
+    /// The places that count now, and directories that could not be watched.
+    func takeDue() -> (places: [Place], failures: [(FilePath, StateError)]) {
+        let now = clinux_monotonic_nanoseconds()
+        return state.withLock { state in
+            let places = state.due.values.filter { $0.time <= now }.map(\.place)
+            for place in places { state.due[place.path] = nil }
+            defer { state.failures = [] }
+            return (places, state.failures)
+        }
+    }
+
+    /// Has a place looked at after another quiet time.
+    func note(_ place: Place) {
+        note([place])
+        ring()
+    }
+
+    private func ring() {
+        var one: UInt64 = 1
+        write(bell, &one, 8)
+    }
+
+    func note(_ places: [Place]) {
+        let time = clinux_monotonic_nanoseconds() + FileWatcher.quietNanoseconds
+        state.withLock { state in
+            for place in places {
+                var place = place
+                if let known = state.due[place.path]?.place {
+                    place.isTree = place.isTree || known.isTree
+                    place.isWritten = place.isWritten || known.isWritten
+                }
+                state.due[place.path] = (place, time)
+            }
+            if state.due.count > FileWatcher.placeLimit {
+                let all = Place(path: .root, isTree: true, isWritten: true)
+                state.due = [.root: (all, time)]
+            }
+        }
+    }
+
+    // MARK: The watcher's thread
+
+    private func run() {
+        while !isStopping.load(ordering: .acquiring) {
+            let timeout = wakeDue()
+            var waiting = [
+                pollfd(fd: bell, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: queue, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&waiting, 2, timeout) > 0 else { continue }
+            if waiting[1].revents != 0 {
+                readEvents()
+                // Where much happens, one look for all of it.
+                waiting[0].revents = 0
+                poll(&waiting, 1, 20)
+            }
+            if waiting[0].revents != 0 {
+                var value: UInt64 = 0
+                read(bell, &value, 8)
+            }
+        }
+    }
+
+    /// Wakes the commit thread where a place counts now.
+    ///
+    /// - Returns: Milliseconds until the next one does; -1 where there is none.
+    private func wakeDue() -> Int32 {
+        let now = clinux_monotonic_nanoseconds()
+        let (wake, rest) = state.withLock { state -> ((@Sendable () -> Void)?, Int64?) in
+            var next: Int64?
+            var isDue = !state.failures.isEmpty
+            for entry in state.due.values {
+                if entry.time <= now {
+                    isDue = true
+                } else {
+                    next = min(next ?? .max, entry.time)
+                }
+            }
+            return (isDue ? state.wake : nil, next.map { $0 - now })
+        }
+        wake?()
+        guard let rest else { return -1 }
+        return Int32(rest / 1_000_000 + 1)
+    }
+}

@@ -1,0 +1,108 @@
+/// A store that others change too.
+extension KeyspaceCore {
+    /// Refuses a key that the store cannot hold, and one below or above another.
+    ///
+    /// - Throws: ``StateError/Code/rejected``, naming both keys, or what the backing says.
+    /// - Complexity: O(*n*) in the bytes of the key, once for each segment.
+    func checkPlace(of key: Bytes, in editable: any EditableBacking) throws(StateError) {
+        try editable.validate(key)
+        for index in key.indices where key[index] == UInt8(ascii: "/") && index > 0 {
+            guard let above = table.head(key.slice(0, index)), !above.isDeleted else { continue }
+            throw KeyspaceCore.nested(key, below: above.key)
+        }
+        var below: Record?
+        let prefix = Array(key) + [UInt8(ascii: "/")]
+        prefix.withUnsafeBytes { prefix in
+            table.live.forEach(prefix: prefix, after: nil) { record in
+                below = record.isDeleted ? nil : record
+                return record.isDeleted
+            }
+        }
+        if let below { throw KeyspaceCore.nested(below.key, below: key) }
+    }
+
+    private static func nested(_ key: Bytes, below above: Bytes) -> StateError {
+        StateError(
+            .rejected,
+            "key \(StateError.quoted(key)) is below key \(StateError.quoted(above)), and a file is no directory"
+        )
+    }
+
+    /// Those of `changes` that differ from what is on stable storage.
+    func differing(_ changes: [OutsideChange]) -> [OutsideChange] {
+        changes.filter { change in
+            change.key.withUnsafeBytes { key in
+                guard let present = readDurable(key)?.value else { return change.value != nil }
+                return !(change.value?.withUnsafeBytes { $0.isEqual(to: present) } ?? false)
+            }
+        }
+    }
+
+    /// Takes over what others did as one commit, and tells it; nothing may be provisional.
+    func adopt(outside changes: [OutsideChange]) {
+        let revision = newestRevision + 1
+        let writer = changes.lazy.compactMap(\.writer).first ?? .file(uid: .max, gid: .max)
+        let cause = Array(writer.description.utf8)
+        let adopted = changes.enumerated().map { ordinal, change in
+            let current = change.key.withUnsafeBytes { readDurable($0) }
+            return AdoptedChange(
+                Record.Fields(
+                    revision: revision,
+                    created: current?.created ?? revision,
+                    version: change.value == nil ? 0 : (current?.version ?? 0) + 1,
+                    time: change.time,
+                    ordinal: Int32(ordinal),
+                    owner: current?.owner ?? change.writer?.uid ?? .max,
+                    cause: 0
+                ),
+                key: change.key,
+                value: change.value,
+                cause: cause
+            )
+        }
+        _ = adopt(adopted)
+    }
+
+    /// Does again what callers had asked and what was undone, in its order, on what is there now.
+    ///
+    /// A condition on the revision of an undone commit means the commit that it has become.
+    func repeatUndone(at time: Int64) {
+        let undone = waiters
+        waiters = []
+        var became: [Int64: Int64] = [:]
+        for answer in undone {
+            let mutations = answer.mutations.map { $0.renumbered(became) }
+            let again = perform(mutations, at: time, answer.completion)
+            if case (.success(let old), .success(let new)) = (answer.result, again.result) {
+                became[old] = new
+            }
+            if again.revision > durableRevision {
+                hold(again)
+            } else {
+                deliveries.append(.answer(again))
+            }
+        }
+    }
+}
+
+extension Mutation {
+    /// The same with the revisions of conditions replaced.
+    fileprivate func renumbered(_ became: [Int64: Int64]) -> Mutation {
+        switch self {
+        case .set(let key, let value, let revision?):
+            .set(key, value, ifRevision: became[revision] ?? revision)
+        case .delete(let key, let revision?):
+            .delete(key, ifRevision: became[revision] ?? revision)
+        case .check(let key, let revision):
+            .check(key, revision: became[revision] ?? revision)
+        case .set, .delete: self
+        }
+    }
+}
+
+extension Cause {
+    /// Who edits a file: all that is known is who owns it.
+    package static func file(uid: UInt32, gid: UInt32) -> Cause {
+        Cause(uid: uid, gid: gid, pid: 0, command: "file")
+    }
+}

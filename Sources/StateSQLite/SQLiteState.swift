@@ -1,0 +1,38 @@
+public import StateContainers
+public import StateEngine
+
+/// A container whose value is in a database of the program's own, in the format that `stated` serves.
+///
+/// ```swift
+/// let volume = try SQLiteState(0.5, key: "audio/volume", in: SQLiteDatabase(path: "app.db"))
+/// try volume ~> 0.7
+/// ```
+public final class SQLiteState<Value: Codable & Sendable>: PersistentState<Value>, FinalContainer,
+    @unchecked Sendable
+{
+    // Constant: the proof of `@unchecked Sendable`.
+    /// Where the value is; open as long as a container in it lives.
+    public let database: SQLiteDatabase
+
+    /// A container of the entry `key` of `database`.
+    ///
+    /// - Throws: as ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
+    public init(
+        _ defaultValue: Value,
+        key: Key,
+        in database: SQLiteDatabase,
+        codec: StateCodec<Value> = .standard,
+        durability: Durability = .synced,
+        acceptsUnreadable: Bool = false
+    ) throws(StateError) {
+        self.database = database
+        try super.init(
+            defaultValue,
+            key: key,
+            in: database.keyspace,
+            codec: codec,
+            durability: durability,
+            acceptsUnreadable: acceptsUnreadable
+        )
+    }
+}

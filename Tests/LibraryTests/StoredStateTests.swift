@@ -1,0 +1,114 @@
+import Glibc
+import StateContainers
+import StateSQLite
+import StateTestSupport
+import Testing
+
+struct StoredStateTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func program(_ arguments: String...) throws -> RunningCommand {
+        try RunningCommand(builtProgram("StateTestProgram"), arguments.map { Array($0.utf8) })
+    }
+
+    @Test func `a value outlives the process, in a database and in a directory`() throws {
+        do {
+            let stored = try SQLiteState(
+                0.5,
+                key: "audio/volume",
+                in: SQLiteDatabase(path: path("app.db"))
+            )
+            let file = try FileState(
+                "blue",
+                key: "ui/theme",
+                in: StateDirectory(path: path("conf"))
+            )
+            #expect(stored.value == 0.5)
+            try stored ~> 0.7
+            try file ~> "green"
+        }
+        let stored = try SQLiteState(
+            0.5,
+            key: "audio/volume",
+            in: SQLiteDatabase(path: path("app.db"))
+        )
+        let file = try FileState("blue", key: "ui/theme", in: StateDirectory(path: path("conf")))
+        #expect(stored.value == 0.7)
+        #expect(stored.origin == .stored)
+        #expect(file.value == "green")
+        #expect(try runCommand("cat", [path("conf/ui/theme")]).text == "green")
+    }
+
+    @Test func `a database that another process has open is locked, with its pid`() throws {
+        let writer = try program("transfer", "database", path("app.db"))
+        _ = try writer.nextLine()
+        let error = #expect(throws: StateError.self) { try SQLiteDatabase(path: path("app.db")) }
+        #expect(error?.code == .locked)
+        #expect(error?.message.contains("\(writer.pid)") ?? false)
+        writer.signal(SIGKILL)
+        _ = writer.wait()
+    }
+
+    @Test func `Atomic: a transaction is whole in the database after a kill at any moment`() throws
+    {
+        var random = SplitMix(seed: 11)
+        var told = 0
+        for _ in 0..<Extent.named("STATED_KILLS", short: 15) {
+            let writer = try program("transfer", "database", path("app.db"))
+            for _ in 0..<Int.random(in: 1...30, using: &random) {
+                _ = try writer.nextLine()
+                told += 1
+            }
+            writer.signal(SIGKILL)
+            _ = writer.wait()
+            let database = try SQLiteDatabase(path: path("app.db"))
+            let accounts = try ["a", "b", "c"].map {
+                try SQLiteState(0, key: Key("account/\($0)"), in: database)
+            }
+            let sum = accounts.reduce(0) { $0 + $1.value }
+            #expect(sum == 0, "\(accounts.map(\.value))")
+            #expect(accounts[0].value == accounts[1].value)
+            #expect(accounts[0].value >= told)
+            told = accounts[0].value
+        }
+    }
+
+    @Test func `a file is whole after a kill at any moment, and keeps its mode`() throws {
+        mkdir(path("conf"), 0o700)
+        try directory.write(String(repeating: "0", count: 100_000), to: "conf/big")
+        chmod(path("conf/big"), 0o640)
+        var random = SplitMix(seed: 12)
+        for _ in 0..<Extent.named("STATED_KILLS", short: 15) {
+            let writer = try program("rewrite", path("conf"), "big")
+            for _ in 0..<Int.random(in: 1...10, using: &random) { _ = try writer.nextLine() }
+            writer.signal(SIGKILL)
+            _ = writer.wait()
+            let text = try runCommand("cat", [path("conf/big")]).text
+            #expect(text.utf8.count == 100_000)
+            #expect(Set(text.utf8).count == 1, "a file of two values")
+            let state = try FileState("", key: "big", in: StateDirectory(path: path("conf")))
+            #expect(state.value == text)
+            #expect(try runCommand("stat", ["-c", "%a", path("conf/big")]).text == "640\n")
+        }
+    }
+
+    @Test func `a file that is edited, replaced or removed is seen`() throws {
+        let state = try FileState("blue", key: "ui/theme", in: StateDirectory(path: path("conf")))
+        try state ~> "green"
+        chmod(path("conf/ui/theme"), 0o600)
+        _ = try runCommand("sed", ["-i", "s/green/red/", path("conf/ui/theme")])
+        #expect(state.waits { $0 == "red" })
+        try directory.write("white", to: "new")
+        _ = try runCommand("mv", [path("new"), path("conf/ui/theme")])
+        #expect(state.waits { $0 == "white" })
+        try state ~> "black"
+        #expect(try runCommand("stat", ["-c", "%a", path("conf/ui/theme")]).text == "600\n")
+        _ = try runCommand("rm", [path("conf/ui/theme")])
+        #expect(state.waits { $0 == "blue" })
+        #expect(state.origin == .defaulted)
+    }
+
+    private func path(_ name: String) -> String { directory.path(of: name) }
+}

@@ -1,0 +1,137 @@
+import Glibc
+import StateClient
+import StateContainers
+import StateSQLite
+
+/// What the library's tests run as another process: each command is a program of a few lines that a test may kill.
+@main
+enum StateTestProgram {
+    static func main() {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        do {
+            try run(arguments)
+        } catch {
+            let line = Array("\(error)\n".utf8)
+            write(STDERR_FILENO, line, line.count)
+            exit(1)
+        }
+    }
+
+    private static func run(_ arguments: [String]) throws {
+        switch (arguments.first ?? "", arguments.dropFirst().map { $0 }) {
+        case ("count", let rest) where rest.count == 3:
+            try count(in: rest[0], Key(rest[1]), Int(rest[2]) ?? 0)
+        case ("set", let rest) where rest.count == 4:
+            try set(in: rest[0], Key(rest[1]), from: Int(rest[2]) ?? 0, to: Int(rest[3]) ?? 0)
+        case ("transfer", let rest) where rest.count == 2:
+            try transfer(in: rest[0], rest[1])
+        case ("rewrite", let rest) where rest.count == 2:
+            try rewrite(in: rest[0], Key(rest[1]))
+        default:
+            throw StateError(
+                .err,
+                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY"
+            )
+        }
+    }
+
+    /// Adds 1 so many times, and prints each answer: `ok VALUE` or `unknown`. What was not sent is tried again.
+    private static func count(in socket: String, _ key: Key, _ times: Int) throws {
+        let counter = try attached(0, key, socket)
+        var done = 0
+        while done < times {
+            do throws(StateError) {
+                let value = try counter.modify { value -> Int in
+                    value += 1
+                    return value
+                }
+                say("ok \(value)")
+                done += 1
+            } catch {
+                switch error.code {
+                case .unreachable: usleep(2_000)
+                case .outcomeUnknown:
+                    say("unknown")
+                    done += 1
+                default: throw error
+                }
+            }
+        }
+    }
+
+    /// Sets the numbers in turn; each is set before the next.
+    private static func set(in socket: String, _ key: Key, from first: Int, to last: Int) throws {
+        let state = try attached(0, key, socket)
+        var number = first
+        while number <= last {
+            do throws(StateError) {
+                try state.modify(number)
+                number += 1
+            } catch {
+                guard error.code == .unreachable || error.code == .outcomeUnknown else {
+                    throw error
+                }
+                usleep(2_000)
+            }
+        }
+        say(last)
+    }
+
+    /// Moves amounts between three containers for ever, and prints how often.
+    private static func transfer(in kind: String, _ path: String) throws {
+        let accounts: [PersistentState<Int>]
+        if kind == "database" {
+            let database = try SQLiteDatabase(path: path)
+            accounts = try names.map { try SQLiteState(0, key: $0, in: database) }
+        } else {
+            accounts = try names.map { try attached(0, $0, path) }
+        }
+        var times = 0
+        while true {
+            try withTransaction { tx in
+                tx[accounts[0]] += 1
+                tx[accounts[1]] += 1
+                tx[accounts[2]] -= 2
+            }
+            times += 1
+            say(times)
+        }
+    }
+
+    private static let names: [Key] = ["account/a", "account/b", "account/c"]
+
+    /// Fills a file with one digit after the other for ever, and prints which.
+    private static func rewrite(in directory: String, _ key: Key) throws {
+        let state = try FileState("", key: key, in: StateDirectory(path: directory))
+        var digit = 0
+        while true {
+            digit = (digit + 1) % 10
+            try state ~> String(repeating: "\(digit)", count: 100_000)
+            say(digit)
+        }
+    }
+
+    /// Prints a line at once: who reads it may kill this process.
+    private static func say(_ text: some CustomStringConvertible) {
+        let line = Array("\(text)\n".utf8)
+        write(STDOUT_FILENO, line, line.count)
+    }
+
+    /// A container of a daemon that may not be there yet.
+    private static func attached(
+        _ value: Int,
+        _ key: Key,
+        _ socket: String
+    ) throws -> RemoteState<Int> {
+        let keyspace = try RemoteKeyspace.shared(socket: socket)
+        for _ in 0..<2_000 {
+            do throws(StateError) {
+                return try RemoteState(value, key: key, in: keyspace)
+            } catch {
+                guard error.code == .unreachable else { throw error }
+                usleep(5_000)
+            }
+        }
+        return try RemoteState(value, key: key, in: keyspace)
+    }
+}
