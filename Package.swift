@@ -10,15 +10,19 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// ThreadSanitizer is a shared library, so what it watches cannot be static: `STATED_SANITIZED=1 swift build --sanitize=thread …`.
+let isSanitized = Context.environment["STATED_SANITIZED"] != nil
+
 /// The programs carry the Swift runtime: they start in 2 ms and need no Swift on the machine.
 /// (A flag of the command line would also reach the test bundle, which cannot be linked so.)
-let standalone: [LinkerSetting] = [.unsafeFlags(["-static-stdlib"])]
+let standalone: [LinkerSetting] = isSanitized ? [] : [.unsafeFlags(["-static-stdlib"])]
 
 /// `statectl` starts once for each line of a script, so it does without the dynamic loader.
 ///
 /// `statectl get` as a whole process takes 1.0 ms where it took 2.6 (10th percentiles). With the system's
 /// linker this warns of dlopen in the runtime.
-let withoutLoader: [LinkerSetting] = [.unsafeFlags(["-static-executable", "-use-ld=lld"])]
+let withoutLoader: [LinkerSetting] =
+    isSanitized ? [] : [.unsafeFlags(["-static-executable", "-use-ld=lld"])]
 
 /// The server's loop has one thread, and checks of overlapping access cost it 7 % of a GET (perf, pipelines
 /// of 16); no library product contains it.

@@ -1,6 +1,6 @@
 #if TSAN
 
-public import Glibc
+import Glibc
 
 /// A lock and what it guards, which ThreadSanitizer understands: it reports races of a contended `Mutex` that are none.
 public struct StateLock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {

@@ -145,7 +145,7 @@ struct RemoteKeyspaceLossTests {
         let keyspace = try RemoteKeyspace(socket: daemon.socketPath)
         let recorder = WatchRecorder()
         let watch = keyspace.watch(recorder.take)
-        watch.include([try Pattern("a"), try Pattern("b")])
+        watch.include(["a", "b"])
         #expect(recorder.waits { $0.revision != nil })
         try keyspace.apply([.set("a", [0x31]), .set("b", [0x31])])
         let epoch = recorder.told.current.revision?.epoch
@@ -195,10 +195,10 @@ struct RemoteKeyspaceLossTests {
         let keyspace = try RemoteKeyspace(socket: directory.path(of: "s"))
         let events = Observed<[String]>([])
         let watch = keyspace.watch { event in events.update { $0.append(event.shown) } }
-        watch.include([try Pattern("a")])
+        watch.include(["a"])
         #expect(events.wait { !$0.isEmpty })
         let count = events.current.count
-        watch.include([try Pattern("b")])
+        watch.include(["b"])
         #expect(events.wait { $0.count > count })
         let daemon = try Daemon(directory: directory)
         #expect(events.wait { $0.last == "state 0 of a b: " })
@@ -234,7 +234,7 @@ struct RemoteKeyspaceLossTests {
         )
         let recorder = WatchRecorder()
         let watch = keyspace.watch(recorder.take)
-        watch.include([try Pattern("n")])
+        watch.include(["n"])
         #expect(recorder.waits { $0.revision != nil })
         let workers = InThreads(4) { _ in try Counter(keyspace, "n").increment(times: 500) }
         for share in [400, 900, 1_500] {

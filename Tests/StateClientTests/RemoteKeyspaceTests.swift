@@ -56,7 +56,7 @@ struct RemoteKeyspaceTests {
     @Test func `entries come in key order, after a key, up to a number`() throws {
         try keyspace.apply((0..<50).map { .set(try Key("a/\($0 + 10)"), [UInt8($0)]) })
         try keyspace.apply([.set("b", [])])
-        let all = try keyspace.entries(try Pattern("a/"), after: nil, limit: .max)
+        let all = try keyspace.entries("a/", after: nil, limit: .max)
         #expect(all.map(\.key.description) == (10..<60).map { "a/\($0)" })
         #expect(all.map(\.entry.value) == (0..<50).map { [$0] })
         #expect(all[7].entry == server.keyspace.entry(for: "a/17"))
@@ -100,7 +100,7 @@ struct RemoteKeyspaceTests {
     {
         let recorder = WatchRecorder()
         let watch = keyspace.watch(recorder.take)
-        watch.include([try Pattern("n")])
+        watch.include(["n"])
         #expect(recorder.waits { $0.revision != nil })
         let late = Observed((count: 0, late: 0))
         for round in 1...1_000 {
@@ -160,6 +160,26 @@ struct RemoteKeyspaceTests {
         backing.open()
         #expect(answer.wait { $0 == .success(1) })
         try server.waitForClients(0)
+    }
+
+    @Test func `No hidden deadlock: a completion that waits for its keyspace ends the process`()
+        async throws
+    {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let server = try ServedKeyspace()
+            let keyspace = try RemoteKeyspace(socket: server.socketPath)
+            let isDone = Observed(false)
+            keyspace.submit([]) { _ in
+                _ = try? keyspace.entry(for: "k")
+                isDone.update { $0 = true }
+            }
+            _ = isDone.wait { $0 }
+        }
+        let words = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(words.contains("waits for it, whose thread it holds"))
     }
 
     @Test(arguments: ["with blank", "ä", String(repeating: "x", count: 257)])

@@ -17,10 +17,6 @@ struct RemoteKeyspaceWatchTests {
         keyspace = try RemoteKeyspace(socket: server.socketPath)
     }
 
-    private func patterns(_ texts: String...) throws -> [Pattern] {
-        try texts.map { try Pattern($0) }
-    }
-
     private func set(_ values: [Key: String]) throws {
         try server.keyspace.apply(values.map { .set($0.key, Array(text: $0.value)) })
     }
@@ -28,7 +24,7 @@ struct RemoteKeyspaceWatchTests {
     @Test func `it begins with the state, then tells each commit`() throws {
         try set(["a/1": "x", "b": "y", "c": "z"])
         let watch = keyspace.watch(recorder.take)
-        watch.include(try patterns("a/", "b", "absent"))
+        watch.include(["a/", "b", "absent"])
         #expect(recorder.waits(forEvent: "state 1 of a/ absent b: a/1=x b=y"))
         try set(["c": "other"])
         try set(["a/2": "1", "b": "2", "c": "3"])
@@ -45,17 +41,17 @@ struct RemoteKeyspaceWatchTests {
 
     @Test func `what is included later comes with its state, and what is excluded stops`() throws {
         let watch = keyspace.watch(recorder.take)
-        watch.include(try patterns("a"))
+        watch.include(["a"])
         #expect(recorder.waits(forEvent: "state 0 of a: "))
         try set(["a": "1", "b": "1"])
-        watch.include(try patterns("b"))
+        watch.include(["b"])
         #expect(recorder.waits(forEvent: "state 1 of b: b=1"))
-        watch.include(try patterns("b"))
+        watch.include(["b"])
         #expect(recorder.waits { $0.events.count { $0.shown == "state 1 of b: b=1" } == 2 })
-        watch.exclude(try patterns("b"))
+        watch.exclude(["b"])
         try set(["a": "2", "b": "2"])
         #expect(recorder.waits(forEvent: "commit 2 a=2 b=2"))
-        watch.exclude(try patterns("b"))
+        watch.exclude(["b"])
         try set(["a": "3", "b": "3"])
         #expect(recorder.waits(forEvent: "commit 3 a=3"))
         #expect(recorder.told.current.faults == [])
@@ -83,7 +79,7 @@ struct RemoteKeyspaceWatchTests {
         var random = SplitMix(seed: seed)
         let audit = CountAudit()
         let watch = keyspace.watch(audit.take)
-        watch.include(try patterns("base"))
+        watch.include(["base"])
         let keyspace = server.keyspace
         let writer = InThreads(1) { _ in
             var random = SplitMix(seed: seed &+ 1)
@@ -98,7 +94,7 @@ struct RemoteKeyspaceWatchTests {
                 try keyspace.apply(mutations)
             }
         }
-        let choices = try patterns("0/", "1/", "2/", "0/0", "1/4", "2/8", "?/[036]")
+        let choices: [Pattern] = ["0/", "1/", "2/", "0/0", "1/4", "2/8", "?/[036]"]
         var included: [Pattern] = []
         while audit.waits(beforeBase: 4_000) {
             let some = choices.filter { _ in random.chance(30) }
@@ -128,7 +124,7 @@ struct RemoteKeyspaceWatchTests {
             recorder.take(event)
             if case .commit = event { _ = gate.wait { $0 } }
         }
-        watch.include(try patterns("a/"))
+        watch.include(["a/"])
         #expect(recorder.waits { $0.revision != nil })
         let value = String(repeating: "x", count: 10_000)
         for number in 0..<400 {
@@ -139,7 +135,7 @@ struct RemoteKeyspaceWatchTests {
             try server.keyspace.apply([mutation])
         }
         // It is begun anew while it is behind.
-        watch.include(try patterns("b"))
+        watch.include(["b"])
         try server.keyspace.apply([.set("b", [])])
         gate.update { $0 = true }
         let durable = server.durable()
@@ -182,11 +178,11 @@ struct RemoteKeyspaceWatchTests {
         let many = try (0..<1_000).map { try Pattern("k/\($0)") }
         watch.include(many)
         #expect(recorder.waits { $0.revision != nil })
-        watch.include(try patterns("more"))
+        watch.include(["more"])
         #expect(recorder.waits(forEvent: "refused more"))
         watch.include(Array(many[0..<3]))
         watch.exclude([many[999]])
-        watch.include(try patterns("more"))
+        watch.include(["more"])
         #expect(recorder.waits { $0.events.contains { $0.shown.hasSuffix(" more: ") } })
         try set(["more": "1", "k/7": "1", "k/999": "1"])
         #expect(recorder.waits(forEvent: "commit 1 k/7=1 more=1"))
@@ -196,9 +192,9 @@ struct RemoteKeyspaceWatchTests {
         let server = try ServedKeyspace(HeldBacking(isHeld: false)) { $0.watchCount = 2 }
         let keyspace = try RemoteKeyspace(socket: server.socketPath)
         let watch = keyspace.watch(recorder.take)
-        watch.include(try patterns("a", "b"))
+        watch.include(["a", "b"])
         #expect(recorder.waits(forEvent: "state 0 of a b: "))
-        watch.include(try patterns("c"))
+        watch.include(["c"])
         #expect(recorder.waits(forEvent: "refused c"))
         try server.keyspace.apply([.set("a", [0x31]), .set("c", [])])
         #expect(recorder.waits { $0.values == ["a": "1"] })

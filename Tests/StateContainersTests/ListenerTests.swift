@@ -208,15 +208,4 @@ struct ListenerTests {
         state ~> 2
         #expect(seen.withLock { $0 } == [1])
     }
-
-    @Test func `the trace hook hears of keys and revisions`() {
-        let heard = StateLock<[StateTrace.Event]>([])
-        StateTrace.hook = { event in heard.withLock { $0.append(event) } }
-        defer { StateTrace.hook = nil }
-        let state = MonitoredState(0, key: "trace/heard")
-        let listener = Listener()
-        state.attach(listener: listener)
-        let revision = state.modify(1)
-        #expect(heard.withLock { $0.contains(.change("trace/heard", revision)) })
-    }
 }

@@ -3,6 +3,7 @@ import StateEngine
 import StateTestSupport
 import Testing
 
+// Serialized for the one trace hook.
 @Suite(.serialized)
 struct NotifierTests {
     @Test func `7 listeners that block for ever delay no other`() {
@@ -55,6 +56,17 @@ struct NotifierTests {
         let event = StateTrace.Event.slow("trace/slow", who: "\(#fileID):\(line)")
         #expect(slow.wait { $0.contains(event) })
         observation.cancel()
+    }
+
+    @Test func `the trace hook hears of keys and revisions`() {
+        let heard = StateLock<[StateTrace.Event]>([])
+        StateTrace.hook = { event in heard.withLock { $0.append(event) } }
+        defer { StateTrace.hook = nil }
+        let state = MonitoredState(0, key: "trace/heard")
+        let listener = Listener()
+        state.attach(listener: listener)
+        let revision = state.modify(1)
+        #expect(heard.withLock { $0.contains(.change("trace/heard", revision)) })
     }
 
     /// Puts a value in place of another, which is returned.

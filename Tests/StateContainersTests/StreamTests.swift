@@ -58,6 +58,41 @@ struct StreamTests {
         #expect(await changes.next()?.skipped == 0)
     }
 
+    @Test(arguments: [1, 2, 5, 64])
+    func `a slot gives what was put, in order, and counts the rest`(limit: Int) {
+        let slot = StreamSlot(limit: limit)
+        let epoch = Epoch.random()
+        var generator = SplitMix(seed: UInt64(limit))
+        var put = 0
+        var taken = 0
+        var waiting = 0
+        for _ in 0..<10_000 {
+            if Int.random(in: 0..<100, using: &generator) < 55 {
+                let revision = Revision(epoch: epoch, number: Int64(put + 1))
+                let change = StateChange(
+                    old: put,
+                    new: put + 1,
+                    revision: revision,
+                    cause: .unknown
+                )
+                slot.put(change.record)
+                put += 1
+                waiting = min(waiting + 1, limit)
+            } else if let record = slot.take() {
+                let change = StateChange<Int>(record)
+                #expect(change.old == taken)
+                #expect(change.new == taken + 1 + change.skipped)
+                taken = change.new
+                waiting -= 1
+                if waiting == 0 { #expect(taken == put) }
+            } else {
+                #expect(waiting == 0)
+            }
+        }
+        while let record = slot.take() { taken = StateChange<Int>(record).new }
+        #expect(taken == put)
+    }
+
     @Test func `changes since the current revision begins with the next`() async {
         let state = MonitoredState(0, key: "a")
         let revision = state.modify(1)

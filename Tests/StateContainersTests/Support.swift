@@ -1,4 +1,4 @@
-import CLinux
+import Glibc
 import StateContainers
 import StateEngine
 import StateTestSupport
@@ -16,7 +16,11 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
 /// What `body` gives, which blocks its thread: one of its own, for there are few that run tasks.
 func elsewhere<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
     await withCheckedContinuation { continuation in
-        WorkerThread(name: "test-elsewhere").start { continuation.resume(returning: body()) }
+        WorkerThread(name: "test-elsewhere").start {
+            // Nobody joins it.
+            pthread_detach(pthread_self())
+            continuation.resume(returning: body())
+        }
     }
 }
 
@@ -67,7 +71,7 @@ final class Gate: Sendable {
     /// Waits until it is open.
     func pass() {
         passing.update { $0 += 1 }
-        _ = isOpen.wait(seconds: 60) { $0 }
+        _ = isOpen.wait(seconds: 300) { $0 }
     }
 
     /// Waits until so many came to it.

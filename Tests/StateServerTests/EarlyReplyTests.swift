@@ -78,6 +78,7 @@ struct EarlyReplyTests {
         // These replies have not gone, and so are what the failure makes of them.
         try writer.send("SET a 1", "STATE.SET k 2 DURABILITY memory")
         #expect(backing.held() != nil)
+        try server.catchUp()
         backing.fail(StateError(.noSpace, "the disk is full"))
         let error = "-NOSPACE the disk is full"
         #expect(try writer.next(2).map(\.shown) == [error, error])

@@ -53,10 +53,7 @@ extension RemoteKeyspace {
     private typealias Answer = Result<Reply, StateError>
 
     private func waitFor(_ request: RequestWriter) -> Answer {
-        precondition(
-            !link.isOnLoopThread,
-            "a completion or a receiver of a RemoteKeyspace waits for it, whose thread it holds"
-        )
+        link.checkMayWait()
         let box = ReplyBox()
         call(request) { box.put($0) }
         return box.wait()

@@ -97,7 +97,7 @@ public final class RemoteKeyspace: Keyspace {
         var request = RequestWriter()
         request.append(mutations, durability)
         // Who asks for less than stable storage is answered before anybody is told.
-        let changedKeys = durability == .memory ? [] : mutations.setKeys
+        let changedKeys = durability == .memory ? [] : mutations.changedKeys
         call(
             request,
             isWrite: true,
@@ -214,13 +214,14 @@ extension RequestWriter {
 }
 
 extension [Mutation] {
-    /// The keys that have been set at the end, and so were surely changed.
-    fileprivate var setKeys: [Key] {
+    /// The keys that are surely changed where the commit succeeds: set at the end, or deleted where they must be there.
+    fileprivate var changedKeys: [Key] {
         if count == 1, case .set(let key, _, _) = self[0] { return [key] }
         var keys: Set<Key> = []
         for mutation in self {
             switch mutation {
             case .set(let key, _, _): keys.insert(key)
+            case .delete(let key, let revision?) where revision > 0: keys.insert(key)
             case .delete(let key, _): keys.remove(key)
             case .check: break
             }

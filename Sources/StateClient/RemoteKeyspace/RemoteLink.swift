@@ -88,9 +88,16 @@ final class RemoteLink: Sendable {
         shared.withLock { if case .closed = $0.status { true } else { false } }
     }
 
-    var isOnLoopThread: Bool {
-        shared.withLock { shared in
+    /// Ends the process where the connection's thread is about to wait for itself.
+    func checkMayWait() {
+        let isOnLoopThread = shared.withLock { shared in
             shared.thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false
+        }
+        // Unlike a precondition's, its words come in a release, too.
+        guard !isOnLoopThread else {
+            fatalError(
+                "a completion or a receiver of a RemoteKeyspace waits for it, whose thread it holds"
+            )
         }
     }
 
@@ -126,10 +133,7 @@ final class RemoteLink: Sendable {
     }
 
     func close() {
-        precondition(
-            !isOnLoopThread,
-            "a completion or a receiver of a RemoteKeyspace closes it, whose thread it holds"
-        )
+        checkMayWait()
         wake {
             $0.status = .closed
             $0.work.isClosing = true

@@ -7,7 +7,10 @@ extension MonitoredState {
     /// - Parameters:
     ///   - queue: Where it is called.
     ///   - initial: Whether it is called with the current value first, as a change whose `old` is its `new`.
-    ///   - file: How a trace names it, with the line.
+    ///   - file: How a trace names it.
+    ///   - line: The same.
+    ///   - body: What is called.
+    /// - Returns: What ends it when it is released.
     public final func observe(
         on queue: StateQueue = .notifier,
         initial: Bool = true,
@@ -15,7 +18,7 @@ extension MonitoredState {
         line: Int = #line,
         _ body: @escaping @Sendable (StateChange<Value>) -> Void
     ) -> StateObservation {
-        let delivery = Delivery<Value>(key, on: queue, who: "\(file):\(line)", body)
+        let delivery = Delivery(key, on: queue, who: "\(file):\(line)") { body(StateChange($0)) }
         return observation(by: delivery, delivery, initial: initial)
     }
 
@@ -26,7 +29,10 @@ extension MonitoredState {
     ///
     /// - Parameters:
     ///   - initial: Whether it is called with the current value first, as a change whose `old` is its `new`.
-    ///   - file: How a trace names it, with the line.
+    ///   - file: How a trace names it.
+    ///   - line: The same.
+    ///   - body: What is called.
+    /// - Returns: What ends it when it is released.
     public final func observe(
         initial: Bool = true,
         file: String = #fileID,
@@ -39,9 +45,9 @@ extension MonitoredState {
     }
 
     /// Has `receiver` told, which hands what it is given to `delivery`, or is it.
-    final func observation<Part>(
-        by receiver: some Receiver<Value>,
-        _ delivery: Delivery<Part>,
+    final func observation(
+        by receiver: some Receiver,
+        _ delivery: Delivery,
         initial: Bool
     ) -> StateObservation {
         let membership = join(receiver, from: initial ? .current : .now)

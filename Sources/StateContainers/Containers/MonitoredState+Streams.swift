@@ -14,6 +14,7 @@ extension MonitoredState {
     ///     revisions in between, which in a keyspace may be of other keys, and is 0 where the epoch is another.
     ///   - buffer: How many changes may wait for the reader, 1 to ``StateChanges/bufferLimit``; beyond that they become one with
     ///     the last.
+    /// - Returns: A sequence that registers each of its iterators when it is made.
     public final func changes(since: Revision? = nil, buffer: Int = 64) -> StateChanges<Value> {
         StateChanges(buffer: buffer) {
             self.join($0, from: since.map { .after($0) } ?? .now)
@@ -28,17 +29,20 @@ extension MonitoredState {
         timeout: Duration,
         until isDone: (Value) -> Bool
     ) async throws -> Value {
-        let slot = StreamSlot<Value>()
+        let slot = StreamSlot()
         let membership = join(slot, from: .current)
         defer { withExtendedLifetime(membership) {} }
-        if let current = slot.take()?.new, isDone(current) { return current }
+        if let current = slot.take().map({ StateChange<Value>($0).new }), isDone(current) {
+            return current
+        }
         let timer = Task {
             // A clock cannot count to the end of all durations.
             try? await Task.sleep(for: min(timeout, .seconds(1_000_000_000)))
             slot.end()
         }
         defer { timer.cancel() }
-        while let value = await slot.next()?.new {
+        while let change = await slot.next() {
+            let value = StateChange<Value>(change).new
             if isDone(value) { return value }
         }
         try Task.checkCancellation()

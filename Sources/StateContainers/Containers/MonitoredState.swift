@@ -40,13 +40,13 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
     open override func didModify(_ change: StateChange<Value>) {
         super.didModify(change)
         let seat = seat
-        if seat.queue.listeners.tell(change) { leave(seat) { $0.isGone } }
+        if seat.queue.listeners.tell(change.record) { leave(seat) { $0.isGone } }
     }
 
     // MARK: Who is told
 
     /// Has `receiver` told until what is returned is released.
-    final func join(_ receiver: some Receiver<Value>, from beginning: Beginning) -> Membership {
+    final func join(_ receiver: some Receiver, from beginning: Beginning) -> Membership {
         let seat = seat
         _ = seat.core.join(receiver, to: seat.queue, from: beginning)
         return Membership { self.leave(seat) { $0 === receiver } }
@@ -55,7 +55,7 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
     /// Takes those out who leave; when nobody is left, changes are made in place again, unless a subclass takes them.
     private final func leave(
         _ seat: Seat<Value>,
-        where leaves: (any Receiver<Value>) -> Bool
+        where leaves: (any Receiver) -> Bool
     ) {
         seat.queue.listeners.remove(where: leaves)
         if isOfLibrary, seat.queue.listeners.isEmpty {
@@ -69,21 +69,20 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
 extension MonitoredState {
     /// Tells `listener` of changes from now on, as long as it lives; it is not kept.
     ///
-    /// One that is attached already stays as it is. In a ``StateScope`` it is attached to the value of that scope.
-    ///
-    /// - Parameter initial: Whether it is told of the current value first, as a change whose `old` is its `new`.
+    /// One that is attached already stays as it is. In a ``StateScope`` it is attached to the value of that scope. With `initial` it is
+    /// told of the current value first, as a change whose `old` is its `new`.
     public final func attach(listener: any StateListener, initial: Bool = false) {
         let seat = seat
         // One that is gone may have been where this one is.
         leave(seat) { $0.isGone }
         let identity = ObjectIdentifier(listener)
-        let delivery = Delivery<Value>(
+        let delivery = Delivery(
             key,
             on: listener.stateListenerQueue,
             to: listener,
             who: "\(type(of: listener))"
         ) { [weak self, weak listener] change in
-            if let self, let listener { listener.stateModified(self, change) }
+            if let self, let listener { listener.stateModified(self, StateChange(change)) }
         }
         let told = seat.core.join(delivery, to: seat.queue, from: initial ? .current : .now) {
             $0.identity == identity
@@ -112,8 +111,8 @@ extension MonitoredState {
         seat.queue.listeners.receivers.compactMap(\.listener)
     }
 
-    private final func deliveries(to listener: any StateListener) -> [Delivery<Value>] {
+    private final func deliveries(to listener: any StateListener) -> [Delivery] {
         seat.queue.listeners.receivers.filter { $0.identity == ObjectIdentifier(listener) }
-            .compactMap { $0 as? Delivery<Value> }
+            .compactMap { $0 as? Delivery }
     }
 }

@@ -19,7 +19,7 @@ public final class ObservedState<Value: Sendable>: Observable, Receiver {
         return core.read()
     }
 
-    package func put(_ change: StateChange<Value>) {
+    package func put(_ change: ChangeRecord) {
         registrar.withMutation(of: self, keyPath: \.value) {}
     }
 }

@@ -44,7 +44,10 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
     /// - Parameters:
     ///   - queue: Where it is called.
     ///   - initial: Whether it is called with the current part first, as a change whose `old` is its `new`.
-    ///   - file: How a trace names it, with the line.
+    ///   - file: How a trace names it.
+    ///   - line: The same.
+    ///   - body: What is called.
+    /// - Returns: What ends it when it is released.
     public func observe(
         on queue: StateQueue = .notifier,
         initial: Bool = true,
@@ -52,7 +55,9 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
         line: Int = #line,
         _ body: @escaping @Sendable (StateChange<Field>) -> Void
     ) -> StateObservation {
-        let delivery = Delivery<Field>(state.key, on: queue, who: "\(file):\(line)", body)
+        let delivery = Delivery(state.key, on: queue, who: "\(file):\(line)") {
+            body(StateChange($0))
+        }
         let receiver = PartReceiver(path, delivery)
         return state.observation(by: receiver, delivery, initial: initial)
     }
@@ -80,9 +85,7 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
 }
 
 extension MonitoredState {
-    /// A part of the value, as a container of its own.
-    ///
-    /// - Parameter path: The way to the part; what it runs may touch no container.
+    /// The part of the value at the end of `path`, as a container of its own; what `path` runs may touch no container.
     public final func scope<Field: Equatable & Sendable>(
         _ path: any WritableKeyPath<Value, Field> & Sendable
     ) -> ScopedState<Value, Field, Failure> {
@@ -93,25 +96,28 @@ extension MonitoredState {
 /// Hands on what happens to one part of the value.
 private final class PartReceiver<Value: Sendable, Field: Equatable & Sendable>: Receiver {
     private let path: any KeyPath<Value, Field> & Sendable
-    private let receiver: any Receiver<Field>
+    private let receiver: any Receiver
 
-    init(_ path: any KeyPath<Value, Field> & Sendable, _ receiver: any Receiver<Field>) {
+    init(_ path: any KeyPath<Value, Field> & Sendable, _ receiver: any Receiver) {
         self.path = path
         self.receiver = receiver
     }
 
-    func begin(_ current: StateChange<Value>) { receiver.begin(part(of: current)) }
+    func begin(_ current: ChangeRecord) { receiver.begin(part(of: current)) }
 
-    func put(_ change: StateChange<Value>) {
-        let change = part(of: change)
-        if change.old != change.new { receiver.put(change) }
+    func put(_ change: ChangeRecord) {
+        let part = part(of: change)
+        if part.old != part.new { receiver.put(part) }
     }
 
-    private func part(of change: StateChange<Value>) -> StateChange<Field> {
-        change.with(
-            old: change.old[keyPath: path],
-            new: change.new[keyPath: path],
-            skipped: change.skipped
+    private func part(of change: ChangeRecord) -> ChangeValues<Field> {
+        let whole = StateChange<Value>(change)
+        return ChangeValues(
+            whole.old[keyPath: path],
+            whole.new[keyPath: path],
+            like: change,
+            skipped: change.skipped,
+            depth: change.depth
         )
     }
 }

@@ -110,7 +110,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         seat.queue.connect(key) { [weak self] change in
             guard let self else { return }
             StateTrace.note(.change(key, change.revision))
-            didModify(change)
+            didModify(StateChange(change))
         }
         if !isOfLibrary { seat.core.register(seat.queue) }
     }

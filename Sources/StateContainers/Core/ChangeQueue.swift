@@ -5,29 +5,27 @@ import StateEngine
 ///
 /// The thread that finds it idle drains it; after 64 changes the notifier goes on, so that no writer is kept for ever.
 @usableFromInline
-package final class ChangeQueue<Value: Sendable>: NotifierJob {
+package final class ChangeQueue: NotifierJob {
     /// How many changes may wait.
     package static var limit: Int { 1_024 }
     /// How many a writer tells of before the notifier goes on.
     private static var turn: Int { 64 }
 
     private struct Waiting {
-        var changes: [StateChange<Value>] = []
+        var changes: [ChangeRecord] = []
         /// Those before it in `changes` have been taken.
         var first = 0
-        /// How many were ever put.
-        var number: Int64 = 0
         var isDraining = false
         /// Writers that wait for room.
         var writers: [Semaphore] = []
         /// The container.
         var key: Key?
         /// Its `didModify`.
-        var take: @Sendable (StateChange<Value>) -> Void = { _ in }
+        var take: @Sendable (ChangeRecord) -> Void = { _ in }
 
         var count: Int { changes.count - first }
 
-        mutating func removeFirst() -> StateChange<Value>? {
+        mutating func removeFirst() -> ChangeRecord? {
             guard first < changes.count else {
                 changes.removeAll(keepingCapacity: changes.capacity <= ChangeQueue.turn)
                 first = 0
@@ -45,7 +43,7 @@ package final class ChangeQueue<Value: Sendable>: NotifierJob {
 
     private let waiting = StateLock(Waiting())
     /// Whom the container's `didModify` tells.
-    package let listeners = ListenerList<Value>()
+    package let listeners = ListenerList()
     private let scope: StateScope?
 
     /// Makes an empty queue, whose changes are told in `scope`.
@@ -54,16 +52,13 @@ package final class ChangeQueue<Value: Sendable>: NotifierJob {
     /// From now on changes go to `take`, the `didModify` of the container of that key.
     package func connect(
         _ key: Key,
-        _ take: @escaping @Sendable (StateChange<Value>) -> Void
+        _ take: @escaping @Sendable (ChangeRecord) -> Void
     ) {
         waiting.withLock { waiting in
             waiting.key = key
             waiting.take = take
         }
     }
-
-    /// The number of the last change that was put.
-    var lastNumber: Int64 { waiting.withLock { $0.number } }
 
     package var subject: (key: Key, who: String) {
         (waiting.withLock { $0.key } ?? "none", "didModify")
@@ -90,11 +85,8 @@ package final class ChangeQueue<Value: Sendable>: NotifierJob {
     /// Puts a change behind the others; beyond the limit one that `merges`, for its writer cannot wait, becomes one with the last.
     ///
     /// Called under the lock of the core, so that the order is that of the changes.
-    package func put(_ change: StateChange<Value>, merges: Bool = false) {
+    package func put(_ change: ChangeRecord, merges: Bool = false) {
         waiting.withLock { waiting in
-            waiting.number += 1
-            var change = change
-            change.number = waiting.number
             if merges, waiting.count >= Self.limit, let last = waiting.changes.popLast() {
                 waiting.changes.append(change.merging(last))
             } else {
@@ -130,11 +122,11 @@ package final class ChangeQueue<Value: Sendable>: NotifierJob {
         Notifier.shared.run(self)
     }
 
-    private typealias Take = @Sendable (StateChange<Value>) -> Void
+    private typealias Take = @Sendable (ChangeRecord) -> Void
 
-    private func next() -> (StateChange<Value>, Take)? {
+    private func next() -> (ChangeRecord, Take)? {
         let (next, writers) = waiting.withLock {
-            waiting -> ((StateChange<Value>, Take)?, [Semaphore]) in
+            waiting -> ((ChangeRecord, Take)?, [Semaphore]) in
             let change = waiting.removeFirst()
             if change == nil { waiting.isDraining = false }
             let next = change.map { ($0, waiting.take) }

@@ -25,8 +25,9 @@ package final class Notifier: Sendable {
     private struct Pool {
         var jobs = Ring<any NotifierJob>()
         var workers: [Worker] = []
-        /// Those that wait for a job. Each job that waits has a worker that was taken from here and is on its way, or all are at
-        /// work.
+        /// Those that wait for a job.
+        ///
+        /// Each job that waits has a worker that was taken from here and is on its way, or all are at work.
         var idle: [Worker] = []
         /// Whether a thread looks for slow work.
         var isWatched = false

@@ -1,22 +1,23 @@
-import CLinux
 public import StateEngine
 
 /// What one change did to a container.
+///
+/// One object, whatever the value: to hand it on costs a reference.
 public struct StateChange<Value: Sendable>: Sendable {
+    @usableFromInline let values: ChangeValues<Value>
+
     /// The value before; where changes were skipped, before the first of them.
-    public let old: Value
+    @inlinable public var old: Value { values.old }
     /// The value after.
-    public let new: Value
+    @inlinable public var new: Value { values.new }
     /// The commit.
-    public let revision: Revision
+    @inlinable public var revision: Revision { values.revision }
     /// How many changes before this one its receiver was not told of by themselves.
-    public let skipped: Int
+    @inlinable public var skipped: Int { values.skipped }
     /// Who made it, and where it is known why.
-    public let cause: Cause
-    /// How many changes in a row led to this one, each made while the one before was told.
-    package internal(set) var depth: Int64
-    /// Its place among all changes that its container took, the first being 1.
-    package internal(set) var number: Int64 = 0
+    @inlinable public var cause: Cause { values.cause }
+    /// The change without its values.
+    package var record: ChangeRecord { values }
 
     package init(
         old: Value,
@@ -24,46 +25,22 @@ public struct StateChange<Value: Sendable>: Sendable {
         revision: Revision,
         skipped: Int = 0,
         cause: Cause,
-        depth: Int64 = 0
+        depth: Int64 = 0,
+        number: Int64 = 0
     ) {
-        self.old = old
-        self.new = new
-        self.revision = revision
-        self.skipped = skipped
-        self.cause = cause
-        self.depth = depth
-    }
-
-    /// This change and the `earlier` one that nobody was told of, as one.
-    package func merging(_ earlier: StateChange) -> StateChange {
-        var merged = with(old: earlier.old, new: new, skipped: skipped + earlier.skipped + 1)
-        merged.depth = max(depth, earlier.depth)
-        return merged
-    }
-
-    /// The value that this change left, for one who begins with it.
-    var beginning: StateChange { with(old: new, new: new, skipped: 0) }
-
-    /// The same change as one of other values: of a part, or of more than one change.
-    func with<Part>(old: Part, new: Part, skipped: Int) -> StateChange<Part> {
-        var change = StateChange<Part>(
-            old: old,
-            new: new,
+        values = ChangeValues(
+            old,
+            new,
             revision: revision,
             skipped: skipped,
             cause: cause,
-            depth: depth
+            depth: depth,
+            number: number
         )
-        change.number = number
-        return change
     }
 
-    /// Has `body` take this change, in `scope`; what it changes counts as led to by this one.
-    func tell(in scope: StateScope?, _ body: (StateChange) -> Void) {
-        let depth = clinux_depth()
-        clinux_set_depth(self.depth + 1)
-        defer { clinux_set_depth(depth) }
-        guard let scope else { return body(self) }
-        StateScope.$current.withValue(scope) { body(self) }
+    /// A change of which it is known that its values are of this type: it comes from a container of it.
+    package init(_ record: ChangeRecord) {
+        values = unsafeDowncast(record, to: ChangeValues<Value>.self)
     }
 }

@@ -8,11 +8,11 @@ extension StateCore {
     ///
     /// - Returns: The one that is told.
     func join(
-        _ receiver: any Receiver<Value>,
-        to queue: ChangeQueue<Value>,
+        _ receiver: any Receiver,
+        to queue: ChangeQueue,
         from beginning: Beginning,
-        unless isSame: @Sendable (any Receiver<Value>) -> Bool = { _ in false }
-    ) -> any Receiver<Value> {
+        unless isSame: @Sendable (any Receiver) -> Bool = { _ in false }
+    ) -> any Receiver {
         checkBody()
         let mark = Unmanaged.passUnretained(self).toOpaque()
         let depth = clinux_depth()
@@ -21,13 +21,13 @@ extension StateCore {
             clinux_set_body(mark)
             defer { clinux_set_body(nil) }
             let listeners = queue.listeners
-            let told = listeners.add(receiver, after: queue.lastNumber, unless: isSame)
+            let told = listeners.add(receiver, after: published.toldCount, unless: isSame)
             guard told === receiver else { return told }
             if !published.queues.contains(where: { $0 === queue }) {
                 published.queues.append(queue)
             }
             let current = beginning.change(published.value, published.revision, depth: depth)
-            if let current { receiver.begin(current) }
+            if let current { receiver.begin(current.record) }
             return told
         }
     }
@@ -38,7 +38,7 @@ extension StateCore {
     /// No longer has `queue` take changes where nobody is left whom it tells: the next is made in place again.
     ///
     /// In the body of a `modify`, where an observation may be released, it is left to the next change.
-    func unregisterIdle(_ queue: ChangeQueue<Value>) {
+    func unregisterIdle(_ queue: ChangeQueue) {
         guard clinux_body() == nil else { return }
         published.withLock { published in
             if queue.listeners.isEmpty { published.queues.removeAll { $0 === queue } }

@@ -17,7 +17,9 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         @usableFromInline var number: Int64
         @usableFromInline var epoch: Epoch
         /// Who takes each change; where nobody does, none is made.
-        @usableFromInline var queues: [ChangeQueue<Value>] = []
+        @usableFromInline var queues: [ChangeQueue] = []
+        /// How many changes were told.
+        var toldCount: Int64 = 0
 
         init(_ value: Value, _ revision: Revision) {
             self.value = value
@@ -40,14 +42,16 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
             number = revision.number
             epoch = revision.epoch
             guard !queues.isEmpty else { return }
+            toldCount += 1
             let change = StateChange(
                 old: old,
                 new: new,
                 revision: revision,
                 cause: cause,
-                depth: depth
+                depth: depth,
+                number: toldCount
             )
-            for queue in queues { queue.put(change, merges: merges) }
+            for queue in queues { queue.put(change.record, merges: merges) }
         }
     }
 
@@ -138,7 +142,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
 
     // MARK: Who takes changes
 
-    final func register(_ queue: ChangeQueue<Value>) {
+    final func register(_ queue: ChangeQueue) {
         published.withLock { published in
             if !published.queues.contains(where: { $0 === queue }) {
                 published.queues.append(queue)
@@ -146,7 +150,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    final func unregister(_ queue: ChangeQueue<Value>) {
+    final func unregister(_ queue: ChangeQueue) {
         published.withLock { published in published.queues.removeAll { $0 === queue } }
     }
 

@@ -61,9 +61,9 @@ public final class StateScope: Sendable {
 @usableFromInline
 package final class Seat<Value: Sendable>: Sendable {
     @usableFromInline package let core: StateCore<Value>
-    package let queue: ChangeQueue<Value>
+    package let queue: ChangeQueue
 
-    init(_ core: StateCore<Value>, _ queue: ChangeQueue<Value>) {
+    init(_ core: StateCore<Value>, _ queue: ChangeQueue) {
         self.core = core
         self.queue = queue
     }

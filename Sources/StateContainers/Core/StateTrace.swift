@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Keys and revisions only, never a value: a protected one does not come out this way.
 public enum StateTrace {
-    /// What happened. More may come: a `switch` has a `default`.
+    /// What happened; more may come, so a `switch` has a `default`.
     public enum Event: Hashable, Sendable {
         /// A change that a container is about to tell of.
         case change(Key, Revision)

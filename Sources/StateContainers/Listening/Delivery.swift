@@ -4,9 +4,9 @@ import StateEngine
 /// The one slot of a listener: what it has not been told of yet, on the way to it.
 ///
 /// What comes while it is at work, or paused, becomes one change with what waits; so it rests on the last one, whatever it is slow at.
-final class Delivery<Value: Sendable>: Receiver, NotifierJob {
+final class Delivery: Receiver, NotifierJob {
     private struct Slot {
-        var pending: StateChange<Value>?
+        var pending: ChangeRecord?
         /// Whether what waits is the value that the listener begins with.
         var isBeginning = false
         /// Whether a call is under way, or will be.
@@ -15,7 +15,7 @@ final class Delivery<Value: Sendable>: Receiver, NotifierJob {
         var isEnded = false
 
         /// Takes the change that is next; nil: nothing is to be told now.
-        mutating func next() -> StateChange<Value>? {
+        mutating func next() -> ChangeRecord? {
             isAtWork = pending != nil && !isPaused && !isEnded
             guard isAtWork else { return nil }
             isBeginning = false
@@ -36,18 +36,16 @@ final class Delivery<Value: Sendable>: Receiver, NotifierJob {
     private let scope = StateScope.current
     private weak let attached: (any StateListener)?
     let identity: ObjectIdentifier?
-    private let call: @Sendable (StateChange<Value>) -> Void
+    private let call: @Sendable (ChangeRecord) -> Void
     private let slot = StateLock(Slot())
 
-    /// - Parameters:
-    ///   - listener: Whom `call` calls, where it may go away.
-    ///   - who: The name of the listener in a trace.
+    /// Makes the slot of `listener`, whom `call` calls, where it may go away; a trace names it by `who`.
     init(
         _ key: Key,
         on queue: StateQueue,
         to listener: (any StateListener)? = nil,
         who: String,
-        _ call: @escaping @Sendable (StateChange<Value>) -> Void
+        _ call: @escaping @Sendable (ChangeRecord) -> Void
     ) {
         self.key = key
         self.who = who
@@ -63,14 +61,14 @@ final class Delivery<Value: Sendable>: Receiver, NotifierJob {
 
     // MARK: What is to be told
 
-    func begin(_ current: StateChange<Value>) {
+    func begin(_ current: ChangeRecord) {
         slot.withLock { slot in
             slot.pending = current
             slot.isBeginning = true
         }
     }
 
-    func put(_ change: StateChange<Value>) {
+    func put(_ change: ChangeRecord) {
         update { slot in
             guard !slot.isEnded else { return }
             if slot.isBeginning {

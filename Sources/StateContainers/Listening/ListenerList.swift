@@ -1,9 +1,9 @@
 import StateEngine
 
 /// Who is told of the changes that a container takes.
-package final class ListenerList<Value: Sendable>: Sendable {
+package final class ListenerList: Sendable {
     private struct Entry: Sendable {
-        let receiver: any Receiver<Value>
+        let receiver: any Receiver
         /// The last change that it is not told of, for it was there when it began.
         let last: Int64
     }
@@ -16,17 +16,17 @@ package final class ListenerList<Value: Sendable>: Sendable {
     package var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 
     /// In the order in which they came.
-    var receivers: [any Receiver<Value>] { entries.withLock { $0.map(\.receiver) } }
+    var receivers: [any Receiver] { entries.withLock { $0.map(\.receiver) } }
 
-    /// Adds a receiver, unless there is one that is the same, which `isSame` must say without a look at a listener.
+    /// Adds a receiver, which is not told of the changes up to the `last`, unless there is one that is the same; `isSame` must
+    /// say so without a look at a listener.
     ///
-    /// - Parameter last: The number of the last change that it is not told of.
     /// - Returns: The one that is in the list.
     package func add(
-        _ receiver: any Receiver<Value>,
+        _ receiver: any Receiver,
         after last: Int64,
-        unless isSame: @Sendable (any Receiver<Value>) -> Bool
-    ) -> any Receiver<Value> {
+        unless isSame: @Sendable (any Receiver) -> Bool
+    ) -> any Receiver {
         entries.withLock { entries in
             if let same = entries.first(where: { isSame($0.receiver) }) { return same.receiver }
             entries.append(Entry(receiver: receiver, last: last))
@@ -35,7 +35,7 @@ package final class ListenerList<Value: Sendable>: Sendable {
     }
 
     /// Takes those out that leave.
-    func remove(where leaves: (any Receiver<Value>) -> Bool) {
+    func remove(where leaves: (any Receiver) -> Bool) {
         // Without the lock: to look for a listener that is gone, or to free a receiver, may run anybody's code.
         let leaving = receivers.filter(leaves)
         guard !leaving.isEmpty else { return }
@@ -47,7 +47,7 @@ package final class ListenerList<Value: Sendable>: Sendable {
     /// Gives a change to each who began before it.
     ///
     /// - Returns: Whether some are gone, or nobody is left.
-    package func tell(_ change: StateChange<Value>) -> Bool {
+    package func tell(_ change: ChangeRecord) -> Bool {
         let entries = entries.withLock { $0 }
         var someAreGone = entries.isEmpty
         for entry in entries where change.number > entry.last {

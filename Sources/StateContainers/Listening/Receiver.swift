@@ -4,12 +4,11 @@ import StateEngine
 ///
 /// It is given each change after the one that it began with, once and ascending, by one thread at a time; it keeps as many as it has
 /// room for, and calls nobody under a lock.
-package protocol Receiver<Value>: AnyObject, Sendable {
-    associatedtype Value: Sendable
+package protocol Receiver: AnyObject, Sendable {
     /// Takes the current value, as a change whose `old` is its `new`; before any other, under the lock of the core.
-    func begin(_ current: StateChange<Value>)
+    func begin(_ current: ChangeRecord)
     /// Takes a change.
-    func put(_ change: StateChange<Value>)
+    func put(_ change: ChangeRecord)
     /// Whom it tells, where it was attached and is there still.
     var listener: (any StateListener)? { get }
     /// Which one it was attached for, also where it is gone.
@@ -19,7 +18,7 @@ package protocol Receiver<Value>: AnyObject, Sendable {
 }
 
 extension Receiver {
-    package func begin(_ current: StateChange<Value>) { put(current) }
+    package func begin(_ current: ChangeRecord) { put(current) }
     package var listener: (any StateListener)? { nil }
     package var identity: ObjectIdentifier? { nil }
     package var isGone: Bool { false }

@@ -1,6 +1,8 @@
 import StateEngine
 
-/// That somebody observes a container: it ends when it is cancelled or released, so it must be kept. It keeps the container.
+/// That somebody observes a container: it ends when it is cancelled or released.
+///
+/// So it must be kept; it keeps the container.
 public final class StateObservation: Sendable {
     private let delivery: any PausableDelivery
     private let membership: StateLock<Membership?>
@@ -12,7 +14,9 @@ public final class StateObservation: Sendable {
 
     deinit { delivery.end() }
 
-    /// Ends it. A call that is under way may still be running when this returns; then none is made. To cancel again does nothing.
+    /// Ends it; to cancel again does nothing.
+    ///
+    /// A call that is under way may still be running when this returns; then none is made.
     public func cancel() {
         delivery.end()
         _ = membership.withLock { $0.take() }

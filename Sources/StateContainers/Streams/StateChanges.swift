@@ -12,9 +12,9 @@ public struct StateChanges<Value: Sendable>: AsyncSequence, Sendable {
     public static var bufferLimit: Int { 65_536 }
 
     let buffer: Int
-    let join: @Sendable (StreamSlot<Value>) -> Membership
+    let join: @Sendable (StreamSlot) -> Membership
 
-    init(buffer: Int, join: @escaping @Sendable (StreamSlot<Value>) -> Membership) {
+    init(buffer: Int, join: @escaping @Sendable (StreamSlot) -> Membership) {
         precondition(
             (1...Self.bufferLimit).contains(buffer),
             "a buffer of \(buffer) changes; it has 1 to \(Self.bufferLimit)"
@@ -28,22 +28,22 @@ public struct StateChanges<Value: Sendable>: AsyncSequence, Sendable {
 
     /// One reader, for one task at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private let slot: StreamSlot<Value>
+        private let slot: StreamSlot
         private let membership: Membership
 
-        init(_ buffer: Int, join: (StreamSlot<Value>) -> Membership) {
+        init(_ buffer: Int, join: (StreamSlot) -> Membership) {
             slot = StreamSlot(limit: buffer)
             membership = join(slot)
         }
 
         /// The next change, waited for; nil where the task was cancelled.
-        public mutating func next() async -> StateChange<Value>? { await slot.next() }
+        public mutating func next() async -> StateChange<Value>? { await next(isolation: nil) }
 
         /// The next change, waited for; nil where the task was cancelled.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Never) -> StateChange<Value>? {
-            await slot.next(isolation: actor)
+            await slot.next(isolation: actor).map { StateChange($0) }
         }
     }
 }

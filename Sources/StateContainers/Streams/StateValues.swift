@@ -8,26 +8,26 @@ public struct StateValues<Value: Sendable>: AsyncSequence, Sendable {
     /// None.
     public typealias Failure = Never
 
-    let join: @Sendable (StreamSlot<Value>) -> Membership
+    let join: @Sendable (StreamSlot) -> Membership
 
     /// Begins with the value of now.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(join: join) }
 
     /// One reader, for one task at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        let slot = StreamSlot<Value>()
+        let slot = StreamSlot()
         private let membership: Membership
 
-        init(join: (StreamSlot<Value>) -> Membership) { membership = join(slot) }
+        init(join: (StreamSlot) -> Membership) { membership = join(slot) }
 
         /// The latest value, waited for where it was given before; nil where the task was cancelled.
-        public mutating func next() async -> Value? { await slot.next()?.new }
+        public mutating func next() async -> Value? { await next(isolation: nil) }
 
         /// The latest value, waited for where it was given before; nil where the task was cancelled.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Never) -> Value? {
-            await slot.next(isolation: actor)?.new
+            await slot.next(isolation: actor).map { StateChange($0).new }
         }
     }
 }

@@ -3,17 +3,17 @@ import StateEngine
 /// What a stream has not been asked for yet: so many changes at most, the last of which takes up those that come when it is full.
 ///
 /// One task reads it. To put or take a change costs a lock and no memory; only a reader that waits is resumed through its executor.
-package final class StreamSlot<Value: Sendable>: Receiver {
-    private typealias Reader = CheckedContinuation<StateChange<Value>?, Never>
+package final class StreamSlot: Receiver {
+    private typealias Reader = CheckedContinuation<ChangeRecord?, Never>
 
     private struct Buffer {
-        var changes = Ring<StateChange<Value>>()
+        var changes = Ring<ChangeRecord>()
         var reader: Reader?
         var isEnded = false
     }
 
     private enum Answer: Sendable {
-        case now(StateChange<Value>?)
+        case now(ChangeRecord?)
         case later
     }
 
@@ -23,7 +23,7 @@ package final class StreamSlot<Value: Sendable>: Receiver {
     /// Makes one that keeps `limit` changes.
     package init(limit: Int = 1) { self.limit = limit }
 
-    package func put(_ change: StateChange<Value>) {
+    package func put(_ change: ChangeRecord) {
         let reader = buffer.withLock { buffer -> Reader? in
             if let reader = buffer.reader.take() { return reader }
             guard !buffer.isEnded else { return nil }
@@ -40,7 +40,7 @@ package final class StreamSlot<Value: Sendable>: Receiver {
     /// The next change, waited for; nil: it has ended, or the task was cancelled.
     package func next(
         isolation: isolated (any Actor)? = #isolation
-    ) async -> StateChange<Value>? {
+    ) async -> ChangeRecord? {
         if Task.isCancelled {
             end()
             return nil
@@ -54,7 +54,7 @@ package final class StreamSlot<Value: Sendable>: Receiver {
     }
 
     /// The next change, where there is one.
-    package func take() -> StateChange<Value>? { buffer.withLock { $0.changes.popFirst() } }
+    package func take() -> ChangeRecord? { buffer.withLock { $0.changes.popFirst() } }
 
     /// No more changes; a reader that waits is told so.
     package func end() {
