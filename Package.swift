@@ -154,7 +154,8 @@ let package = Package(
         .testTarget(
             name: "StateContractTests",
             dependencies: [
-                "StateTesting", "StateContainers", "StateSQLite", "StateEngine", "StateTestSupport",
+                "StateTesting", "StateContainers", "StateSQLite", "StateClient", "StateEngine",
+                "StateTestSupport",
             ],
             swiftSettings: strict
         ),

@@ -30,7 +30,8 @@ enum Statebench {
 
         library  nanoseconds per operation of the containers, beside a bare Mutex, a dispatch queue
                  and a bare append to the history; medians
-          --turns N (5) --operations N (2000000) --rows memory,arrays,durable,scopes (all)
+          --turns N (5) --operations N (2000000)
+          --rows LIST        of memory,listening,arrays,durable,scopes (all)
           --commits N        durable ones in a turn (2000)
           --directory DIR    where (/var/tmp)
 

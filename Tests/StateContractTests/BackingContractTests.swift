@@ -7,13 +7,18 @@ import Testing
 
 /// Every backing that there is.
 enum Storage: CaseIterable {
-    case memory, sqlite
+    case memory, file, sqlite
 
     /// Its contract, on a store in `directory`.
     func contract(in directory: TemporaryDirectory) -> BackingContract {
         let path = directory.path(of: "data")
         return switch self {
         case .memory: BackingContract(keeping: .nothing) { MemoryBacking() }
+        // Some syncs for each commit: fewer of them.
+        case .file:
+            BackingContract(keeping: .values, commitCount: 1_000, seed: Seed.base) {
+                FileBacking(directory: path)
+            }
         case .sqlite:
             BackingContract(keeping: .history, seed: Seed.base) { SQLiteBacking(directory: path) }
         }

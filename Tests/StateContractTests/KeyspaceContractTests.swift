@@ -1,3 +1,4 @@
+import StateClient
 import StateContainers
 import StateSQLite
 import StateTestSupport
@@ -6,7 +7,7 @@ import Testing
 
 /// Every keyspace that there is.
 enum Home: CaseIterable {
-    case memory, sqlite
+    case memory, file, sqlite, daemon
 
     /// Runs `body` with a keyspace, and the same on a second connection where there is such a thing.
     func open<R>(_ body: (any Keyspace, (any Keyspace)?) async throws -> R) async throws -> R {
@@ -14,8 +15,16 @@ enum Home: CaseIterable {
         defer { withExtendedLifetime(directory) {} }
         switch self {
         case .memory: return try await local(MemoryBacking(), body)
+        case .file:
+            return try await local(FileBacking(directory: directory.path(of: "conf")), body)
         case .sqlite:
             return try await local(SQLiteBacking(directory: directory.path(of: "data")), body)
+        case .daemon:
+            let server = try ServedKeyspace(SQLiteBacking(directory: directory.path(of: "data")))
+            defer { server.stop() }
+            let keyspaces = try (0..<2).map { _ in try RemoteKeyspace(socket: server.socketPath) }
+            defer { for keyspace in keyspaces { keyspace.close() } }
+            return try await body(keyspaces[0], keyspaces[1])
         }
     }
 

@@ -30,8 +30,8 @@ enum DurableRows {
         in directory: String
     ) throws -> (append: Double, modify: Double) {
         let bare = try BareHistory(path: directory + "/bare.db")
-        let keyspace = try LocalKeyspace(backing: SQLiteBacking(path: directory + "/app.db"))
-        let state = try PersistentState(0, key: "demo/count", in: keyspace)
+        let database = try SQLiteDatabase(path: directory + "/app.db")
+        let state = try SQLiteState(0, key: "demo/count", in: database)
         var (append, modify): ([Double], [Double]) = ([], [])
         let turns = max(1, count / turnLength)
         for _ in 0..<turns {
@@ -39,7 +39,6 @@ enum DurableRows {
             modify.append(try nanoseconds(turnLength) { _ in try state.modify { $0 += 1 } })
         }
         bare.close()
-        keyspace.close()
         guard state.value == turns * turnLength else {
             throw BenchError.failed("\(turns * turnLength) increments leave \(state.value)")
         }

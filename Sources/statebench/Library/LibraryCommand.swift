@@ -11,6 +11,7 @@ enum LibraryCommand {
         var table = LibraryTable()
         for _ in 0..<turns {
             if rows.contains(.memory) { MemoryRows.measure(operations, &table) }
+            if rows.contains(.listening) { ListeningRows.measure(operations / 10, &table) }
             if rows.contains(.arrays) { ArrayRows.measure(operations, &table) }
             if rows.contains(.durable) { try DurableRows.measure(commits, in: place, &table) }
         }
@@ -20,7 +21,7 @@ enum LibraryCommand {
     }
 
     private enum Rows: String, CaseIterable {
-        case memory, arrays, durable, scopes
+        case memory, listening, arrays, durable, scopes
 
         /// Those that a list with commas names.
         static func named(_ list: String) throws(BenchError) -> Set<Rows> {
@@ -46,7 +47,7 @@ struct LibraryTable {
         var nanoseconds: [Double] = []
         /// The title of the row beside which it stands.
         var base: String?
-        /// The most of the base's time that it may take; nil: it only stands beside it.
+        /// The most of the base's time that it may take, or of nanoseconds where there is no base; nil: no bound.
         var bound: Double?
     }
 
@@ -74,19 +75,18 @@ struct LibraryTable {
     private func line(of row: Row) -> String {
         let median = row.nanoseconds.median
         let nanoseconds = "\(median.rounded(places: median < 1_000 ? 1 : 0))"
-        guard let name = row.base, let base = rows.first(where: { $0.title == name }) else {
-            return LibraryTable.line(row.title, nanoseconds, "", "", "")
-        }
-        let ratio = median / base.nanoseconds.median
-        let verdict = row.bound.map {
-            "<= \($0.rounded(places: 2)) \(ratio <= $0 ? "ok" : "MISSED")"
+        let base = rows.first { $0.title == row.base }
+        let ratio = base.map { median / $0.nanoseconds.median }
+        let verdict = row.bound.map { bound in
+            let isWithin = (ratio ?? median) <= bound
+            return "<= \(bound.rounded(places: 2)) \(isWithin ? "ok" : "MISSED")"
         }
         return LibraryTable.line(
             row.title,
             nanoseconds,
-            "\(ratio.rounded(places: 2))",
+            ratio.map { "\($0.rounded(places: 2))" } ?? "",
             verdict ?? "",
-            name
+            base?.title ?? ""
         )
     }
 

@@ -8,16 +8,6 @@ final class BareBox<Value: Sendable>: Sendable {
     init(_ value: Value) { mutex = Mutex(value) }
 }
 
-/// A container whose changes somebody takes.
-final class ToldState: State<Int, Never>, @unchecked Sendable {
-    private let sum = Mutex(0)
-
-    override func didModify(_ change: StateChange<Int>) {
-        super.didModify(change)
-        sum.withLock { $0 &+= change.new }
-    }
-}
-
 /// A value in memory, read and modified by one thread.
 enum MemoryRows {
     static let readBase = "a bare Mutex, read"
@@ -36,11 +26,6 @@ enum MemoryRows {
             modify(MonitoredState(1, key: "a"), count),
             beside: base,
             atMost: 3
-        )
-        table.add(
-            "State with a didModify, modify",
-            modify(ToldState(1, key: "a"), count / 10),
-            beside: base
         )
     }
 
