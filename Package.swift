@@ -100,7 +100,10 @@ let package = Package(
         ),
         .executableTarget(
             name: "statebench",
-            dependencies: ["StateClient", "StateWire", "CLinux"],
+            dependencies: [
+                "StateClient", "StateContainers", "StateSQLite", "StateEngine", "StateWire",
+                "CLinux",
+            ],
             swiftSettings: strict,
             linkerSettings: standalone
         ),
@@ -151,6 +154,14 @@ let package = Package(
         .testTarget(
             name: "StateContainersTests",
             dependencies: ["StateContainers", "StateEngine", "CLinux", "StateTestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "StateContractTests",
+            dependencies: [
+                "StateTesting", "StateContainers", "StateSQLite", "StateClient", "StateEngine",
+                "StateTestSupport",
+            ],
             swiftSettings: strict
         ),
         .testTarget(

@@ -28,6 +28,13 @@ enum Statebench {
         spawn    runs a command again and again and prints the median of its time from start to end
           --times N (500) -- COMMAND ...
 
+        library  nanoseconds per operation of the containers, beside a bare Mutex, a dispatch queue
+                 and a bare append to the history; medians
+          --turns N (5) --operations N (2000000)
+          --rows LIST        of memory,listening,arrays,durable,scopes (all)
+          --commits N        durable ones in a turn (2000)
+          --directory DIR    where (/var/tmp)
+
         writers  writes what can be checked until the server is gone, then writes the log
         check    compares what the server has with the log, and settles the log
           --socket PATH --log FILE --clients N (8) --seed N (1)
@@ -63,6 +70,7 @@ enum Statebench {
         case "ready": try ReadyCommand.run(Options(arguments))
         case "sample": try SampleCommand.run(Options(arguments))
         case "spawn": try SpawnCommand.run(Options(arguments))
+        case "library": try LibraryCommand.run(Options(arguments))
         case "writers": try WritersCommand.run(Options(arguments, flags: ["plain"]))
         case "check": try CheckCommand.run(Options(arguments, flags: ["plain"]))
         case "--help", "help": print(usage)

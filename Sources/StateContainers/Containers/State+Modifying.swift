@@ -54,8 +54,7 @@ extension State {
     final func change<R>(
         _ body: (inout Value) -> R
     ) throws(Failure) -> (result: R, revision: Revision) {
-        let core = core
-        if core.isDirect, let done = core.modifyUntold(body) { return done }
+        if let done = withCore({ $0.isDirect ? $0.modifyUntold(body) : nil }) { return done }
         return try change(because: String(), body)
     }
 
@@ -65,8 +64,7 @@ extension State {
         because reason: @autoclosure () -> String,
         _ body: (inout Value) -> R
     ) throws(Failure) -> (result: R, revision: Revision) {
-        let core = core
-        if core.isDirect, let done = core.modifyUntold(body) { return done }
+        if let done = withCore({ $0.isDirect ? $0.modifyUntold(body) : nil }) { return done }
         do {
             return try commit(plainChange.because(reason()), body)
         } catch let error as Failure {

@@ -76,7 +76,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// The value.
     ///
     /// - Complexity: O(1): a lock and a copy.
-    @inlinable public final var value: Value { core.read() }
+    @inlinable public final var value: Value { withCore { $0.read() } }
 
     /// The value and the commit that made it.
     public final var versioned: (value: Value, revision: Revision) { core.versioned }
@@ -88,7 +88,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     public final func withValue<R, E: Error>(
         _ body: (borrowing Value) throws(E) -> R
     ) throws(E) -> R {
-        try core.read(body)
+        try withCore { (core) throws(E) in try core.read(body) }
     }
 
     // MARK: Telling
@@ -119,6 +119,15 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
 
     @inlinable
     final var core: StateCore<Value> { clinux_has_scopes() == 0 ? ownCore : seat.core }
+
+    /// Runs `body` with the core.
+    ///
+    /// Where ``core`` returns it, it is retained and released: two atomic operations beside the two of the lock.
+    @inlinable
+    final func withCore<R, E: Error>(_ body: (StateCore<Value>) throws(E) -> R) throws(E) -> R {
+        if clinux_has_scopes() == 0 { return try body(ownCore) }
+        return try body(seat.core)
+    }
 
     /// Its core and queue in the scope of the calling task.
     @usableFromInline

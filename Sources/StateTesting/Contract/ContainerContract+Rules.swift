@@ -1,0 +1,307 @@
+import StateContainers
+
+extension ContainerContract {
+    private func counter(
+        _ place: ContractPlace,
+        _ name: String = "count"
+    ) throws -> PersistentState<Int> {
+        try PersistentState(0, key: place.key(name), in: keyspace, codec: .contractDigits)
+    }
+
+    func checkVisibility(_ place: ContractPlace, _ judge: Judge) throws {
+        let (first, second) = (try counter(place), try counter(place))
+        for number in 1...20 {
+            let (writer, reader) = number % 2 == 0 ? (first, second) : (second, first)
+            let revision = try writer.modify(number)
+            try judge.expectEqual(reader.value, number, "the other container's value")
+            try judge.expectEqual(writer.versioned.revision, revision, "the revision")
+            try judge.expectEqual(
+                try keyspace.entry(for: first.key)?.value,
+                Array("\(number)".utf8),
+                "what is stored"
+            )
+        }
+        try judge.expectEqual(
+            try first.modify { value in
+                value += 1
+                return "\(value)"
+            },
+            "21",
+            "the result of a body"
+        )
+    }
+
+    func checkAtomicity(_ place: ContractPlace, _ judge: Judge) throws {
+        struct Refusal: Error {}
+        let state = try counter(place)
+        let before = try state.modify(1)
+        let outcome = Result {
+            try state.modify { value in
+                value = 9
+                throw Refusal()
+            }
+        }
+        guard case .failure(let error) = outcome, error is Refusal else {
+            throw ContractViolation(judge.rule, "a body that throws gives \(outcome)")
+        }
+        try judge.expectEqual(state.value, 1, "the value")
+        try judge.expectEqual(state.versioned.revision, before, "the revision")
+        try judge.expectEqual(
+            try keyspace.entry(for: state.key)?.revision,
+            before.number,
+            "the entry's revision"
+        )
+    }
+
+    func checkIncrements(_ place: ContractPlace, _ judge: Judge) throws {
+        let state = try counter(place)
+        let key = state.key
+        let results = StateLock<[Int]>([])
+        try onThreads(4) { thread in
+            for _ in 0..<50 {
+                if thread < 2 {
+                    let result = try state.modify { value in
+                        value += 1
+                        return value
+                    }
+                    results.withLock { $0.append(result) }
+                } else {
+                    try incrementElsewhere(key)
+                }
+            }
+        }
+        try judge.expectEqual(
+            try keyspace.entry(for: key)?.value,
+            Array("200".utf8),
+            "what is stored"
+        )
+        let distinct = results.withLock { Set($0).count }
+        try judge.expectEqual(distinct, 100, "the number of different results")
+        // Others write while a body runs, so that it has to run again.
+        var runs: [Int] = []
+        try state.modify { value in
+            runs.append(value)
+            if runs.count == 1 {
+                let writer = WorkerThread(name: "contract")
+                writer.start { _ = try? other.apply([.set(key, Array("1000".utf8))]) }
+                writer.join()
+            }
+            value += 1
+        }
+        try judge.expectEqual(runs, [200, 1_000], "what the runs of one body are given")
+        try judge.expectEqual(state.value, 1_001, "the value")
+    }
+
+    private func incrementElsewhere(_ key: Key) throws(StateError) {
+        while true {
+            let entry = try other.entry(for: key)
+            let count = entry.flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
+            let bytes = Array("\(count + 1)".utf8)
+            do {
+                try other.apply([.set(key, bytes, ifRevision: entry?.revision ?? 0)])
+                return
+            } catch {
+                guard error.code == .conflict else { throw error }
+            }
+        }
+    }
+
+    func checkRevisions(_ place: ContractPlace, _ judge: Judge) throws {
+        let state = try counter(place)
+        let absent = state.versioned.revision
+        let first = try state.modify(1, ifRevision: absent)
+        try judge.expectRefusal(.conflict, "a change at the revision before") {
+            try state.modify(2, ifRevision: absent)
+        }
+        try judge.expectEqual(state.value, 1, "the value")
+        try state.modify(2, ifRevision: first)
+        try judge.expectEqual(state.value, 2, "the value")
+    }
+
+    func checkUndecodable(_ place: ContractPlace, _ judge: Judge) throws {
+        let state = try counter(place)
+        try state.modify(5)
+        let bytes = Array("five".utf8)
+        try other.apply([.set(state.key, bytes)])
+        try judge.expectRefusal(.undecodable, "a change of what does not decode") {
+            try state.modify { $0 += 1 }
+        }
+        try judge.expectEqual(state.value, 5, "the value")
+        guard case .undecodable = state.status else {
+            throw ContractViolation(judge.rule, "the status is \(state.status)")
+        }
+        try judge.expectRefusal(.undecodable, "a transaction over it") {
+            try withTransaction { $0[state] += 1 }
+        }
+        try judge.expectEqual(
+            try keyspace.entry(for: state.key)?.value,
+            bytes,
+            "what is stored"
+        )
+        try state.replace(6)
+        try judge.expectEqual(state.value, 6, "the value")
+        try judge.expectEqual(state.status, .current, "the status")
+        try judge.expectEqual(
+            try keyspace.entry(for: state.key)?.value,
+            Array("6".utf8),
+            "what is stored"
+        )
+        try other.apply([.set(try place.key("bad"), bytes)])
+        try judge.expectRefusal(.undecodable, "a new container") { try counter(place, "bad") }
+    }
+
+    func checkOrigin(_ place: ContractPlace, _ judge: Judge) throws {
+        let state = try counter(place)
+        try judge.expectEqual(state.origin, .defaulted, "the origin")
+        try judge.expect(
+            try keyspace.entry(for: state.key) == nil,
+            "an entry was made without a write"
+        )
+        try state.modify(3)
+        try judge.expectEqual(state.origin, .stored, "the origin")
+        try other.apply([.delete(state.key)])
+        try state.modify { $0 += 1 }
+        try judge.expectEqual(state.value, 1, "the value")
+    }
+
+    func checkTypes(_ place: ContractPlace, _ judge: Judge) throws {
+        let state = try counter(place)
+        try judge.expectRefusal(.typeMismatch, "a container of Bool on a key of Int") {
+            try PersistentState(
+                false,
+                key: state.key,
+                in: keyspace,
+                codec: StateCodec { _ in
+                    []
+                } decode: { _ in
+                    true
+                }
+            )
+        }
+        try state.modify(1)
+    }
+
+    func checkTransactions(_ place: ContractPlace, _ judge: Judge) throws {
+        struct Refusal: Error {}
+        let accounts = try (0..<3).map { try counter(place, "account/\($0)") }
+        try withTransaction { tx in
+            for account in accounts { tx[account] = 100 }
+        }
+        let revisions = try accounts.map { try keyspace.entry(for: $0.key)?.revision }
+        try judge.expectEqual(Set(revisions).count, 1, "the number of commits of one transaction")
+        try onThreads(4) { thread in
+            var random = ContractRandom(seed: UInt64(thread))
+            for number in 0..<50 {
+                let from = accounts[random.number(below: 3)]
+                let to = accounts[random.number(below: 3)]
+                try? withTransaction { tx in
+                    tx[from] -= 1
+                    if number % 10 == 9 { throw Refusal() }
+                    tx[to] += 1
+                }
+                let sum = try withTransaction { tx in accounts.reduce(0) { $0 + tx[$1] } }
+                try judge.expectEqual(sum, 300, "the sum of the accounts")
+            }
+        }
+        let stored = try place.values(in: other).values
+        try judge.expectEqual(
+            stored.reduce(0) { $0 + (Int(String(decoding: $1, as: UTF8.self)) ?? 0) },
+            300,
+            "the sum of what is stored"
+        )
+    }
+
+    func checkTelling(_ place: ContractPlace, _ judge: Judge) throws {
+        let state = try TellingState(0, key: place.key("count"), in: keyspace)
+        let revisions = StateLock<[Int64]>([])
+        try onThreads(4) { thread in
+            for _ in 0..<50 {
+                let revision = try state.bump()
+                revisions.withLock { $0.append(revision.number) }
+            }
+        }
+        let expected = revisions.withLock { $0.sorted() }
+        let told = try state.wait(forRevision: expected.last ?? 0, judge)
+        try judge.expectEqual(told.map(\.revision), expected, "the revisions that are told")
+        try judge.expectEqual(told.map(\.new), Array(1...200), "the values that are told")
+        try judge.expectEqual(told.map(\.old), Array(0..<200), "the values before")
+        try judge.expect(!state.overlapped, "didModify ran twice at once")
+    }
+
+    nonisolated(nonsending) func checkFlush(
+        _ place: ContractPlace
+    ) async throws(ContractViolation) {
+        let rule = Rule.flushesAll.rawValue
+        do {
+            let state = try counter(place)
+            for _ in 0..<50 { try await state.modify(durability: .memory) { $0 += 1 } }
+            try await state.flush()
+            let stored = try keyspace.entry(for: state.key)?.value
+            try place.clear()
+            guard stored != Array("50".utf8) else { return }
+            throw ContractViolation(rule, "after 50 changes stored is \(stored ?? [])")
+        } catch let violation as ContractViolation {
+            throw violation
+        } catch {
+            throw ContractViolation(rule, "\(error)")
+        }
+    }
+}
+
+/// A container that remembers what its `didModify` was told.
+///
+/// All of it is under the lock: the proof of `@unchecked Sendable`.
+private final class TellingState: PersistentState<Int>, @unchecked Sendable {
+    struct Told: Sendable {
+        var old: Int
+        var new: Int
+        var revision: Int64
+    }
+
+    private struct Heard: Sendable {
+        var told: [Told] = []
+        var isRunning = false
+        var overlapped = false
+    }
+
+    private let heard = StateLock(Heard())
+    private let semaphore = Semaphore()
+
+    init(_ value: Int, key: Key, in keyspace: any Keyspace) throws(StateError) {
+        try super.init(value, key: key, in: keyspace, codec: .contractDigits)
+    }
+
+    override func didModify(_ change: StateChange<Int>) {
+        super.didModify(change)
+        heard.withLock { heard in
+            heard.overlapped = heard.overlapped || heard.isRunning
+            heard.isRunning = true
+        }
+        heard.withLock { heard in
+            heard.told.append(
+                Told(old: change.old, new: change.new, revision: change.revision.number)
+            )
+            heard.isRunning = false
+        }
+        semaphore.signal()
+    }
+
+    var overlapped: Bool { heard.withLock { $0.overlapped } }
+
+    /// Adds 1; the revision of the commit.
+    func bump() throws -> Revision {
+        while true {
+            let (value, revision) = versioned
+            do { return try modify(value + 1, ifRevision: revision) } catch {
+                guard error.code == .conflict else { throw error }
+            }
+        }
+    }
+
+    func wait(forRevision revision: Int64, _ judge: Judge) throws -> [Told] {
+        try judge.wait(semaphore, for: "the change of revision \(revision)") {
+            let told = heard.withLock { $0.told }
+            return told.last?.revision ?? 0 >= revision ? told : nil
+        }
+    }
+}

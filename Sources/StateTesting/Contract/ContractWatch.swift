@@ -1,0 +1,128 @@
+import StateEngine
+
+/// A watch that remembers what it was told.
+final class ContractWatch: Sendable {
+    /// One event, in a form that can be compared.
+    enum Told: Hashable, Sendable {
+        case commit(Int64, [Key: [UInt8]?])
+        case state(Int64, [Pattern], [Key: [UInt8]?])
+        case other(String)
+
+        init(_ event: KeyspaceEvent) {
+            switch event {
+            case .commit(let revision, let changes, _):
+                self = .commit(revision.number, Told.values(changes))
+            case .state(let revision, let patterns, let changes):
+                self = .state(revision.number, patterns, Told.values(changes))
+            case .away(let error): self = .other("away: \(error)")
+            case .refused(let patterns, let error): self = .other("\(patterns) refused: \(error)")
+            }
+        }
+
+        private static func values(_ changes: [KeyspaceChange]) -> [Key: [UInt8]?] {
+            Dictionary(changes.map { ($0.key, $0.value) }) { _, _ in Array("twice".utf8) }
+        }
+
+        var commitRevision: Int64? { if case .commit(let number, _) = self { number } else { nil } }
+    }
+
+    private let heard = StateLock<[Told]>([])
+    private let semaphore = Semaphore()
+    private let watch: StateLock<(any KeyspaceWatch)?> = StateLock(nil)
+
+    /// Begins to follow `patterns`.
+    ///
+    /// - Parameters:
+    ///   - keyspace: Whose.
+    ///   - patterns: Which.
+    ///   - onEvent: Called with each event, after it was remembered.
+    init(
+        _ keyspace: any Keyspace,
+        _ patterns: [Pattern],
+        onEvent: @escaping @Sendable (KeyspaceEvent) -> Void = { _ in }
+    ) {
+        let begun = keyspace.watch { [weak self] event in
+            guard let self else { return }
+            heard.withLock { $0.append(Told(event)) }
+            onEvent(event)
+            semaphore.signal()
+        }
+        watch.withLock { $0 = begun }
+        if !patterns.isEmpty { include(patterns) }
+    }
+
+    deinit { cancel() }
+
+    func include(_ patterns: [Pattern]) { watch.withLock { $0 }?.include(patterns) }
+
+    func exclude(_ patterns: [Pattern]) { watch.withLock { $0 }?.exclude(patterns) }
+
+    func cancel() { watch.withLock { $0 }?.cancel() }
+
+    /// What it was told so far.
+    var told: [Told] { heard.withLock { $0 } }
+
+    /// The commits that it was told of so far.
+    var commits: [Int64] { told.compactMap(\.commitRevision) }
+
+    /// Waits until what was told is as asked.
+    ///
+    /// - Returns: What it was told.
+    @discardableResult
+    func wait(
+        _ judge: Judge,
+        for what: String,
+        until isDone: ([Told]) -> Bool
+    ) throws -> [Told] {
+        try judge.wait(semaphore, for: "\(what), after \(told.suffix(3)),") {
+            let told = told
+            return isDone(told) ? told : nil
+        }
+    }
+
+    func wait(_ judge: Judge, forCommit revision: Int64) throws {
+        try wait(judge, for: "commit \(revision)") { told in
+            told.contains { $0.commitRevision ?? 0 >= revision }
+        }
+    }
+
+    /// Waits for so many states.
+    func wait(_ judge: Judge, forStates count: Int) throws {
+        try wait(judge, for: "state \(count)") { told in
+            told.count { if case .state = $0 { true } else { false } } >= count
+        }
+    }
+
+    /// The values that who replays it has; the events have to be in order.
+    func replay(_ judge: Judge) throws -> [Key: [UInt8]] {
+        var values: [Key: [UInt8]] = [:]
+        var newest: Int64 = 0
+        for event in told {
+            switch event {
+            case .commit(let revision, let changes):
+                try judge.expect(
+                    revision > newest,
+                    "commit \(revision) is told after revision \(newest)"
+                )
+                newest = revision
+                for (key, value) in changes { values[key] = value }
+            case .state(let revision, let patterns, let changes):
+                try judge.expect(
+                    revision >= newest,
+                    "the state of \(revision) is told after revision \(newest)"
+                )
+                newest = revision
+                values = values.filter { entry in
+                    !patterns.contains { $0.matches(entry.key) }
+                }
+                for (key, value) in changes { values[key] = value }
+            case .other(let event): throw ContractViolation(judge.rule, "it is told \(event)")
+            }
+        }
+        return values
+    }
+}
+
+extension Pattern {
+    func matches(_ key: Key) -> Bool { key.bytes.withUnsafeBytes { matches($0) } }
+}

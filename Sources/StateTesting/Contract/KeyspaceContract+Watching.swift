@@ -1,0 +1,160 @@
+import StateEngine
+
+extension KeyspaceContract {
+    private typealias Told = ContractWatch.Told
+
+    func checkState(_ place: ContractPlace, _ judge: Judge) throws {
+        let (a, b) = (try place.key("in/a"), try place.key("in/b"))
+        let outside = try place.key("out")
+        let before = try keyspace.apply([.set(a, [1]), .set(outside, [9])])
+        for reader in [keyspace, other] {
+            let pattern = try place.pattern("in/")
+            let watch = ContractWatch(reader, [pattern])
+            try watch.wait(judge, forStates: 1)
+            guard case .state(let revision, [pattern], [a: [1]])? = watch.told.first else {
+                throw ContractViolation(judge.rule, "the first event is \(watch.told)")
+            }
+            try judge.expect(
+                revision >= before,
+                "the state is of revision \(revision), and \(before) was answered"
+            )
+            let second = try keyspace.apply([.set(b, []), .set(outside, [8])])
+            try keyspace.apply([.set(outside, [7])])
+            let third = try keyspace.apply([.delete(b), .set(a, [1])])
+            try watch.wait(judge, forCommit: third)
+            try judge.expectEqual(
+                Array(watch.told.dropFirst()),
+                [.commit(second, [b: []]), .commit(third, [a: [1], b: nil])],
+                "what follows the state"
+            )
+        }
+    }
+
+    func checkWholeness(_ place: ContractPlace, _ judge: Judge) throws {
+        let keys = try (0..<6).map { try place.key("k\($0)/x") }
+        let watch = ContractWatch(keyspace, try (0..<5).map { try place.pattern("k\($0)/") })
+        watch.include([Pattern(keys[0]), try place.pattern("k[0-4]/*")])
+        try watch.wait(judge, forStates: 2)
+        var expected: [Told] = []
+        for number in UInt8(0)..<20 {
+            let revision = try keyspace.apply(keys.map { .set($0, [number]) })
+            let told = keys.dropLast().map { ($0, [UInt8]?.some([number])) }
+            expected.append(.commit(revision, Dictionary(uniqueKeysWithValues: told)))
+        }
+        try watch.wait(judge, forCommit: expected.last?.commitRevision ?? 0)
+        try judge.expectEqual(Array(watch.told.dropFirst(2)), expected, "what is told")
+    }
+
+    func checkAnswers(_ place: ContractPlace, _ judge: Judge) throws {
+        let watches = try (0..<3).map { _ in ContractWatch(keyspace, [try place.pattern()]) }
+        for watch in watches { try watch.wait(judge, forStates: 1) }
+        try onThreads(4) { thread in
+            let key = try place.key(thread)
+            for number in UInt8(0)..<50 {
+                let answered = Semaphore()
+                // Nil until it is answered.
+                let untold = StateLock<[String]?>(nil)
+                keyspace.submit([.set(key, [number])]) { answer in
+                    let found = ContractWatch.missing(answer, in: watches)
+                    untold.withLock { $0 = found }
+                    answered.signal()
+                }
+                let findings = try judge.wait(answered, for: "an answer") {
+                    untold.withLock { $0 }
+                }
+                try judge.expect(findings.isEmpty, findings.joined(separator: ", "))
+            }
+        }
+    }
+
+    func checkInclusion(_ place: ContractPlace, _ judge: Judge) throws {
+        let (a, b) = (try place.key("a"), try place.key("b"))
+        let watch = ContractWatch(keyspace, [])
+        var expected: [Told] = []
+        func write(_ value: UInt8, told keys: Key...) throws {
+            let revision = try keyspace.apply([.set(a, [value]), .set(b, [value])])
+            let changes = keys.map { ($0, [UInt8]?.some([value])) }
+            if !keys.isEmpty {
+                expected.append(.commit(revision, Dictionary(uniqueKeysWithValues: changes)))
+            }
+        }
+        func include(_ key: Key, _ value: UInt8) throws {
+            watch.include([Pattern(key)])
+            let told = try watch.wait(judge, for: "a state") { $0.count > expected.count }
+            guard case .state(let revision, [Pattern(key)], [key: [value]])? = told.last else {
+                throw ContractViolation(judge.rule, "'\(key)' is included, and told is \(told)")
+            }
+            expected.append(.state(revision, [Pattern(key)], [key: [value]]))
+        }
+        try write(1)
+        try include(a, 1)
+        try write(2, told: a)
+        try include(b, 2)
+        try include(a, 2)
+        watch.exclude([Pattern(a)])
+        try write(3, told: a, b)
+        watch.exclude([Pattern(a)])
+        try write(4, told: b)
+        try include(a, 4)
+        try write(5, told: a, b)
+        try watch.wait(judge, for: "the last commit") { $0.count >= expected.count }
+        watch.cancel()
+        try write(6)
+        // What is told now is told after that commit.
+        let probe = ContractWatch(keyspace, [Pattern(a)])
+        try probe.wait(judge, forStates: 1)
+        try judge.expectEqual(watch.told, expected, "what is told")
+    }
+
+    func checkWatches(_ place: ContractPlace, _ judge: Judge) throws {
+        let names = ["x/", "x/*1", "y/", ""]
+        let patterns = try names.map { try place.pattern($0) }
+        let watches = patterns.map { ContractWatch(keyspace, [$0]) }
+        for watch in watches { try watch.wait(judge, forStates: 1) }
+        var expected = Array(repeating: [Told](), count: names.count)
+        for number in 0..<40 {
+            let key = try place.key((number % 3 == 0 ? "y/" : "x/") + "\(number % 12)")
+            let value = Array("\(number)".utf8)
+            let revision = try keyspace.apply([.set(key, value)])
+            for (index, pattern) in patterns.enumerated() where pattern.matches(key) {
+                expected[index].append(.commit(revision, [key: value]))
+            }
+        }
+        for (watch, expected) in zip(watches, expected) {
+            try watch.wait(judge, forCommit: expected.last?.commitRevision ?? 0)
+            try judge.expectEqual(Array(watch.told.dropFirst()), expected, "what is told")
+        }
+    }
+
+    func checkFeedback(_ place: ContractPlace, _ judge: Judge) throws {
+        let key = try place.key("count")
+        let watch = ContractWatch(keyspace, [Pattern(key)]) { [keyspace] event in
+            guard case .commit(_, let changes, _) = event, let value = changes.first?.value,
+                value.count < 50
+            else { return }
+            keyspace.submit([.set(key, value + [1])]) { _ in }
+        }
+        try watch.wait(judge, forStates: 1)
+        try keyspace.apply([.set(key, [])])
+        let told = try watch.wait(judge, for: "the 51st commit") { $0.count > 51 }
+        let counts = told.compactMap { event -> Int? in
+            if case .commit(_, let changes) = event { changes[key]??.count } else { nil }
+        }
+        try judge.expectEqual(counts, Array(0...50), "the lengths of the values")
+    }
+}
+
+extension ContractWatch {
+    /// What is wrong with an answer that comes now.
+    fileprivate static func missing(
+        _ answer: Result<Int64, StateError>,
+        in watches: [ContractWatch]
+    ) -> [String] {
+        switch answer {
+        case .success(let revision):
+            watches.map(\.commits).filter { !$0.contains(revision) }
+                .map { "\(revision) is answered when \($0.last ?? 0) is told" }
+        case .failure(let error): ["\(error)"]
+        }
+    }
+}

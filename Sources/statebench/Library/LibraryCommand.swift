@@ -1,0 +1,128 @@
+/// Nanoseconds per operation of the containers, side by side with a bare lock, a dispatch queue and a bare append.
+///
+/// Every turn measures each row once, in their order; what is printed are the medians.
+enum LibraryCommand {
+    static func run(_ options: Options) throws(BenchError) {
+        let turns = try options.number("turns", standard: 5)
+        let operations = try options.number("operations", standard: 2_000_000)
+        let commits = try options.number("commits", standard: 2_000)
+        let place = options.text("directory", standard: "/var/tmp")
+        let rows = try Rows.named(options.text("rows", standard: "all"))
+        var table = LibraryTable()
+        for _ in 0..<turns {
+            if rows.contains(.memory) { MemoryRows.measure(operations, &table) }
+            if rows.contains(.listening) { ListeningRows.measure(operations / 10, &table) }
+            if rows.contains(.arrays) { ArrayRows.measure(operations, &table) }
+            if rows.contains(.durable) { try DurableRows.measure(commits, in: place, &table) }
+        }
+        // Last: from the first scope on every container looks for its own.
+        for _ in 0..<turns where rows.contains(.scopes) { ScopeRows.measure(operations, &table) }
+        table.print()
+    }
+
+    private enum Rows: String, CaseIterable {
+        case memory, listening, arrays, durable, scopes
+
+        /// Those that a list with commas names.
+        static func named(_ list: String) throws(BenchError) -> Set<Rows> {
+            guard list != "all" else { return Set(allCases) }
+            var rows: Set<Rows> = []
+            for name in list.split(separator: ",") {
+                guard let row = Rows(rawValue: String(name)) else {
+                    let names = allCases.map(\.rawValue).joined(separator: ",")
+                    throw .usage("--rows takes some of \(names), not '\(name)'")
+                }
+                rows.insert(row)
+            }
+            return rows
+        }
+    }
+}
+
+/// What was measured: a row for each kind of work, each turn's result in it.
+struct LibraryTable {
+    /// A kind of work, and what it is held against.
+    struct Row {
+        var title: String
+        var nanoseconds: [Double] = []
+        /// The title of the row beside which it stands.
+        var base: String?
+        /// The most of the base's time that it may take, or of nanoseconds where there is no base; nil: no bound.
+        var bound: Double?
+    }
+
+    private var rows: [Row] = []
+
+    /// Adds the result of one turn to the row of that title, which the first turn makes.
+    mutating func add(
+        _ title: String,
+        _ nanoseconds: Double,
+        beside base: String? = nil,
+        atMost bound: Double? = nil
+    ) {
+        if let index = rows.firstIndex(where: { $0.title == title }) {
+            rows[index].nanoseconds.append(nanoseconds)
+        } else {
+            rows.append(Row(title: title, nanoseconds: [nanoseconds], base: base, bound: bound))
+        }
+    }
+
+    func print() {
+        Swift.print(LibraryTable.line("work", "ns", "ratio", "bound", "beside"))
+        for row in rows { Swift.print(line(of: row)) }
+    }
+
+    private func line(of row: Row) -> String {
+        let median = row.nanoseconds.median
+        let nanoseconds = "\(median.rounded(places: median < 1_000 ? 1 : 0))"
+        let base = rows.first { $0.title == row.base }
+        let ratio = base.map { median / $0.nanoseconds.median }
+        let verdict = row.bound.map { bound in
+            let isWithin = (ratio ?? median) <= bound
+            return "<= \(bound.rounded(places: 2)) \(isWithin ? "ok" : "MISSED")"
+        }
+        return LibraryTable.line(
+            row.title,
+            nanoseconds,
+            ratio.map { "\($0.rounded(places: 2))" } ?? "",
+            verdict ?? "",
+            base?.title ?? ""
+        )
+    }
+
+    private static func line(_ columns: String...) -> String {
+        let widths = [48, 12, 8, 16]
+        var line = ""
+        for (index, column) in columns.enumerated() {
+            let width = index < widths.count ? widths[index] : 0
+            let space = String(repeating: " ", count: max(0, width - column.count))
+            // Numbers stand right, words left.
+            line += index == 0 ? column + space : index < 3 ? space + column : "  " + column
+            if index == 3 { line += space }
+        }
+        while line.last == " " { line.removeLast() }
+        return line
+    }
+}
+
+extension [Double] {
+    var median: Double {
+        let sorted = sorted()
+        let middle = count / 2
+        return count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+    }
+}
+
+/// Runs `body` so often, and returns nanoseconds for one.
+///
+/// Inlined with its body, so that what is measured is the loop that a user of the library would write.
+@inline(__always)
+func nanoseconds<E: Error>(_ count: Int, _ body: (Int) throws(E) -> Void) throws(E) -> Double {
+    let start = MonotonicClock.now
+    for number in 0..<count { try body(number) }
+    return Double(MonotonicClock.now - start) / Double(count)
+}
+
+/// Takes a result, so that it has to be computed.
+@inline(never)
+func consume<Value>(_ value: Value) { withExtendedLifetime(value) {} }

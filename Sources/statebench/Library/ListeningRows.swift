@@ -1,0 +1,54 @@
+import StateContainers
+import StateEngine
+import Synchronization
+
+/// A container whose changes somebody takes.
+final class ToldState: State<Int, Never>, @unchecked Sendable {
+    private let sum = Mutex(0)
+
+    override func didModify(_ change: StateChange<Int>) {
+        super.didModify(change)
+        sum.withLock { $0 &+= change.new }
+    }
+}
+
+/// A container of whose changes somebody is told, and what a stream keeps of them.
+enum ListeningRows {
+    static func measure(_ count: Int, _ table: inout LibraryTable) {
+        modify(ToldState(1, key: "a"), "State with a didModify, modify", count, &table)
+        for (queue, name) in [(StateQueue.inline, "inline"), (.notifier, "on the notifier")] {
+            let state = MonitoredState(1, key: "a")
+            let sum = BareBox(0)
+            let observation = state.observe(on: queue, initial: false) { @Sendable change in
+                sum.mutex.withLock { $0 &+= change.new }
+            }
+            modify(state, "MonitoredState, one listens \(name), modify", count, &table)
+            withExtendedLifetime(observation) {}
+        }
+        let (put, take) = measureSlot(count)
+        table.add("a stream slot, put", put, atMost: 100)
+        table.add("a stream slot, take", take, atMost: 100)
+    }
+
+    private static func modify(
+        _ state: State<Int, Never>,
+        _ title: String,
+        _ count: Int,
+        _ table: inout LibraryTable
+    ) {
+        table.add(title, MemoryRows.modify(state, count), beside: MemoryRows.base)
+    }
+
+    private static func measureSlot(_ count: Int) -> (put: Double, take: Double) {
+        let room = 64
+        let slot = StreamSlot(limit: room)
+        let revision = Revision(epoch: .random(), number: 1)
+        let change = StateChange(old: 1, new: 2, revision: revision, cause: .unknown).record
+        var (puts, takes): ([Double], [Double]) = ([], [])
+        for _ in 0..<max(1, count / room) {
+            puts.append(nanoseconds(room) { _ in slot.put(change) })
+            takes.append(nanoseconds(room) { _ in consume(slot.take()) })
+        }
+        return (puts.median, takes.median)
+    }
+}

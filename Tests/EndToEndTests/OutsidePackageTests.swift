@@ -1,0 +1,19 @@
+import Glibc
+import StateTestSupport
+import Testing
+
+/// Packages of others: they build this one anew, so this is run where `STATED_OUTSIDE` is set, as `.ci/run` does.
+@Suite(.enabled(if: getenv("STATED_OUTSIDE") != nil))
+struct OutsidePackageTests {
+    @Test func `a package outside builds what it imports, and links nothing else`() throws {
+        let result = try RunningCommand(packageRoot + "/scripts/outside", [])
+            .finish(within: .seconds(1_200))
+        #expect(result.exitCode == 0, "\(result)")
+        for name in ["containers", "client", "sqlite"] {
+            let libraries = result.lines.first { $0.hasPrefix("\(name): ") } ?? ""
+            #expect(libraries.contains("libswiftCore"), "\(name)")
+            #expect(libraries.contains("libsqlite3") == (name == "sqlite"), "\(libraries)")
+            #expect(!libraries.contains("Foundation") || name == "client", "\(libraries)")
+        }
+    }
+}
