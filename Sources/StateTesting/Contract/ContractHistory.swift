@@ -27,7 +27,7 @@ struct ContractHistory {
     /// The next transaction: each key once, a nil value for a delete; deletes of what is absent are left out.
     mutating func transaction(_ writes: [(key: [UInt8], value: [UInt8]?)]) -> [Change] {
         // A hole in the numbers is no gap.
-        revision += random.chance(20) ? 3 : 1
+        let revision = self.revision + (random.chance(20) ? 3 : 1)
         let cause = random.chance(10) ? [] : Array(randomCause().utf8)
         let time = Int64(random.number(below: 1 << 42))
         var made: [Change] = []
@@ -51,6 +51,7 @@ struct ContractHistory {
             latest[key] = change
             made.append(change)
         }
+        if !made.isEmpty { self.revision = revision }
         changes += made
         return made
     }

@@ -27,6 +27,7 @@ final class ContractWatch: Sendable {
     }
 
     private let heard = StateLock<[Told]>([])
+    private let included = StateLock<Set<Pattern>>([])
     private let semaphore = Semaphore()
     private let watch: StateLock<(any KeyspaceWatch)?> = StateLock(nil)
 
@@ -53,7 +54,10 @@ final class ContractWatch: Sendable {
 
     deinit { cancel() }
 
-    func include(_ patterns: [Pattern]) { watch.withLock { $0 }?.include(patterns) }
+    func include(_ patterns: [Pattern]) {
+        included.withLock { $0.formUnion(patterns) }
+        watch.withLock { $0 }?.include(patterns)
+    }
 
     func exclude(_ patterns: [Pattern]) { watch.withLock { $0 }?.exclude(patterns) }
 
@@ -86,10 +90,14 @@ final class ContractWatch: Sendable {
         }
     }
 
-    /// Waits for so many states.
-    func wait(_ judge: Judge, forStates count: Int) throws {
-        try wait(judge, for: "state \(count)") { told in
-            told.count { if case .state = $0 { true } else { false } } >= count
+    /// Waits until the state of every pattern that was included has been told; several may come as one.
+    func waitForStates(_ judge: Judge) throws {
+        let included = included.withLock { $0 }
+        try wait(judge, for: "the state of \(included)") { told in
+            let stated = told.flatMap { event -> [Pattern] in
+                if case .state(_, let patterns, _) = event { patterns } else { [] }
+            }
+            return included.isSubset(of: stated)
         }
     }
 

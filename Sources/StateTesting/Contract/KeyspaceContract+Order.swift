@@ -26,7 +26,7 @@ extension KeyspaceContract {
         let watches = try [keyspace, keyspace, other].map {
             ContractWatch($0, [try place.pattern()])
         }
-        for watch in watches { try watch.wait(judge, forStates: 1) }
+        for watch in watches { try watch.waitForStates(judge) }
         let revisions = try write(place, 100)
         try judge.expectEqual(Set(revisions).count, 400, "the number of revisions of 400 commits")
         for watch in watches {
@@ -60,7 +60,7 @@ extension KeyspaceContract {
         for index in 0..<12 {
             let watch = ContractWatch(index % 2 == 0 ? keyspace : other, [try place.pattern("k1*")])
             watch.include([try place.pattern()])
-            try watch.wait(judge, forStates: 2)
+            try watch.waitForStates(judge)
             watches.append(watch)
         }
         writer.join()
