@@ -42,7 +42,7 @@ public protocol Keyspace: AnyObject, Sendable {
 public protocol KeyspaceWatch: AnyObject, Sendable {
     /// Follows the keys of `patterns` too: their state comes as ``KeyspaceEvent/state(_:patterns:_:)``, then each commit.
     ///
-    /// Patterns that are followed already are counted, and their state comes again.
+    /// Patterns that are followed already are counted, and their state comes again; that of several calls may come as one.
     func include(_ patterns: [Pattern])
 
     /// Follows the keys of `patterns` once less.

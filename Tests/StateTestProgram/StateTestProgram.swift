@@ -35,7 +35,9 @@ enum StateTestProgram {
         }
     }
 
-    /// Adds 1 so many times, and prints each answer: `ok VALUE` or `unknown`. What was not sent is tried again.
+    /// Adds 1 so many times, and prints for each `ok VALUE` or `unknown`.
+    ///
+    /// What was not sent is tried again.
     private static func count(in socket: String, _ key: Key, _ times: Int) throws {
         let counter = try attached(0, key, socket)
         var done = 0

@@ -9,6 +9,7 @@ extension PersistentState {
     ///   - newValue: The value.
     ///   - durability: How safe it is before the call returns. Where it is less than ``Durability/synced`` and the commit fails
     ///     afterwards, the value goes back to what is stored, and ``failures`` tells why.
+    /// - Returns: The commit.
     /// - Throws: Why it was refused; the value is as it was.
     @discardableResult
     public final func modify(

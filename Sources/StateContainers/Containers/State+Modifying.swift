@@ -24,16 +24,6 @@ extension State {
         try change(body).result
     }
 
-    /// Changes the value in one step; an error thrown in `body` changes nothing.
-    ///
-    /// - Throws: What `body` threw, or why the change was refused; the value is as it was.
-    /// - Complexity: A copy of the value, to take its change back.
-    @discardableResult
-    @_disfavoredOverload
-    public final func modify<R>(_ body: (inout Value) throws -> R) throws -> R {
-        try commit(plainChange, body).result
-    }
-
     /// Replaces the value if nobody changed it since `expected`.
     ///
     /// - Throws: ``StateError/Code/conflict``, naming the current revision, or why it was refused; the value is as it was.
@@ -84,6 +74,18 @@ extension State {
         } catch {
             fatalError("state '\(key)' failed with what it cannot fail with: \(error)")
         }
+    }
+}
+
+extension State {
+    /// Changes the value in one step; an error thrown in `body` changes nothing.
+    ///
+    /// - Throws: What `body` threw, or why the change was refused; the value is as it was.
+    /// - Complexity: A copy of the value, to take its change back.
+    @discardableResult
+    @_disfavoredOverload
+    public final func modify<R>(_ body: (inout Value) throws -> R) throws -> R {
+        try commit(plainChange, body).result
     }
 }
 

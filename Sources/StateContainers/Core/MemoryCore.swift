@@ -32,6 +32,8 @@ extension StateCore {
     /// - Parameters:
     ///   - reason: What moved the writer.
     ///   - admit: Takes the revision that the change is made on, and throws where it may not be.
+    ///   - body: Changes a copy.
+    /// - Returns: What `body` returned, and the commit.
     /// - Throws: what `admit` or `body` threw; nothing has changed.
     final func modifyTold<R, E: Error>(
         reason: String = "",

@@ -31,6 +31,7 @@ struct TransactionRun<R> {
     ///
     /// - Parameter take: Takes a turn, where the caller has not.
     /// - Returns: What to wait for; nil where there is nothing.
+    /// - Throws: Why a value cannot be stored; no turn is held then.
     mutating func begin(_ take: (Turn) -> Void) throws -> Ticket? {
         guard let hub = stored.first?.hub else {
             isCommitted = commitInMemory()

@@ -27,17 +27,3 @@ public func withTransaction<R>(
         if let done = try run.end(commit) { return done }
     }
 }
-
-/// The same for a task.
-@discardableResult
-public nonisolated(nonsending) func withTransaction<R>(
-    _ body: (inout StateTransaction) throws -> R
-) async throws -> R {
-    while true {
-        var run = try TransactionRun(body)
-        for entry in run.writtenInKeyspace { await entry.turn.take() }
-        let commit = try run.begin { _ in }
-        await commit?.wait()
-        if let done = try run.end(commit) { return done }
-    }
-}
