@@ -101,7 +101,10 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
     package var origin: Origin { head.withLock { $0.stored.origin } }
 
     /// Takes an error that no caller can be given.
-    func note(_ error: StateError) { failure.modify(error) }
+    func note(_ error: StateError) {
+        StateTrace.note(.failure(key, error.code))
+        failure.modify(error)
+    }
 
     func tellLater() { for queue in published.withLock({ $0.queues }) { queue.drainLater() } }
 

@@ -31,6 +31,25 @@ public final class LiveQuery<Value: Codable & Sendable>: Sendable {
     /// - Complexity: O(1).
     public var rows: [QueryRow<Value>] { feed.rows.value }
 
+    /// The rows of now, then always the latest, as long as the query lives; see ``MonitoredState/values``.
+    public var values: StateValues<[QueryRow<Value>]> { feed.rows.values }
+
+    /// Calls `body` for each change of the rows, as long as the query lives and what is returned is kept; changes that come while it is
+    /// at work become one.
+    ///
+    /// - Parameters:
+    ///   - queue: Where it is called.
+    ///   - initial: Whether it is called with the rows of now first.
+    ///   - body: What is called.
+    /// - Returns: What ends it when it is released.
+    public func observe(
+        on queue: StateQueue = .notifier,
+        initial: Bool = true,
+        _ body: @escaping @Sendable (StateChange<[QueryRow<Value>]>) -> Void
+    ) -> StateObservation {
+        feed.rows.observe(on: queue, initial: initial, body)
+    }
+
     /// The keys whose values cannot be read, and why; they are in no row.
     public var unreadable: [Key: StateError] { feed.unreadable }
 
