@@ -109,7 +109,10 @@ let package = Package(
         ),
         .executableTarget(
             name: "Examples",
-            dependencies: ["StateStore", "StateTesting", "StateContainers", "StateEngine"],
+            dependencies: [
+                "StateStore", "StateTesting", "StateContainers", "StateSQLite", "StateClient",
+                "StateEngine",
+            ],
             swiftSettings: strict
         ),
         .target(name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/CFaultVFS"),
@@ -184,7 +187,7 @@ let package = Package(
         ),
         .testTarget(
             name: "ExamplesTests",
-            dependencies: ["Examples", "StateTestSupport"],
+            dependencies: ["Examples", "stated", "statectl", "StateClient", "StateTestSupport"],
             swiftSettings: strict
         ),
         .testTarget(

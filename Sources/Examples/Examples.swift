@@ -3,9 +3,28 @@ import StateStore
 
 /// One pattern of the literature, shown at work.
 struct Example: Sendable {
+    /// What has to be there beside the program.
+    enum Need: Sendable {
+        case nothing
+        /// A `stated`, at the socket that `statectl` would find.
+        case daemon
+        /// A `stated`, and the same example started a second time.
+        case secondProcess
+    }
+
     let name: String
     let summary: String
+    var needs = Need.nothing
     let run: @Sendable (Checks) async throws -> Void
+
+    /// Its name and what it shows.
+    var line: String {
+        switch needs {
+        case .nothing: "\(name): \(summary)"
+        case .daemon: "\(name): \(summary) (needs a stated)"
+        case .secondProcess: "\(name): \(summary) (needs a stated; start it twice)"
+        }
+    }
 }
 
 /// What an example holds true of itself.
@@ -18,31 +37,45 @@ final class Checks: Sendable {
         if !isTrue { failures.withLock { $0.append(sentence) } }
     }
 
+    /// Prints whether `body` fails with this code.
+    func expect(_ code: StateError.Code, _ sentence: String, of body: () throws -> Void) {
+        do {
+            try body()
+            expect(false, sentence)
+        } catch {
+            expect((error as? StateError)?.code == code, sentence)
+        }
+    }
+
     var haveFailed: Bool { failures.withLock { !$0.isEmpty } }
 }
 
-/// The patterns of state containers as small programs: `Examples NAME`, `Examples all`, `Examples` for their names.
+/// The patterns of state containers as small programs: `Examples NAME`, `Examples` for their names, `Examples all` for those that
+/// need nothing else.
 @main
 struct Examples {
     static let all: [Example] = [
-        .numbersSimple, .numbersReducer, .effectStyles, .whyDidItChange, .qbChat, .viewState,
-        .aggregateRoot,
+        .appState, .listeners, .subclassPersistence, .apiResponses, .featureToggle, .caching,
+        .preferences, .analytics, .protectedItems, .numbersSimple, .numbersReducer,
+        .effectStyles, .whyDidItChange, .whoChangedIt, .qbChat, .sharedQBChat, .viewState,
+        .aggregateRoot, .budget, .sharedBudget, .liveQuery, .validationLevels,
+        .budgetEverywhere,
     ]
 
     static func main() async {
         let arguments = CommandLine.arguments.dropFirst()
         guard let name = arguments.first else {
-            for example in all { print("\(example.name): \(example.summary)") }
+            for example in all { print(example.line) }
             return
         }
-        let chosen = name == "all" ? all : all.filter { $0.name == name }
+        let chosen = all.filter { name == "all" ? $0.needs == .nothing : $0.name == name }
         if chosen.isEmpty {
             print("no example '\(name)'; without an argument their names are listed")
             exit(64)
         }
         let checks = Checks()
         for example in chosen {
-            print("\(example.name): \(example.summary)")
+            print(example.line)
             do { try await example.run(checks) } catch { checks.expect(false, "\(error)") }
         }
         exit(checks.haveFailed ? 1 : 0)

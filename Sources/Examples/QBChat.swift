@@ -2,22 +2,22 @@ import StateStore
 
 /// Redux: one state of the app, one action nested by scene, one reducer.
 enum QBChat {
-    struct Line: Hashable, Sendable {
+    struct Line: Codable, Hashable, Sendable {
         let chat: Int
         let text: String
     }
 
-    struct ChatsScene: Hashable, Sendable {
+    struct ChatsScene: Codable, Hashable, Sendable {
         var names: [Int: String] = [:]
         var selected: Int?
     }
 
-    struct DetailScene: Hashable, Sendable {
+    struct DetailScene: Codable, Hashable, Sendable {
         var lines: [Line] = []
         var draft = ""
     }
 
-    struct AppState: Hashable, Sendable {
+    struct AppState: Codable, Hashable, Sendable {
         var chats = ChatsScene()
         var detail = DetailScene()
     }
@@ -33,6 +33,8 @@ enum QBChat {
         enum Detail: Hashable, Sendable {
             case write(String)
             case post
+            /// A line that is whole.
+            case receive(Line)
         }
     }
 
@@ -41,6 +43,7 @@ enum QBChat {
         switch action {
         case .chats(.select(let chat)): state.chats.selected = chat
         case .detail(.write(let text)): state.detail.draft = text
+        case .detail(.receive(let line)): state.detail.lines.append(line)
         case .detail(.post):
             guard let chat = state.chats.selected else { return .output("no chat is selected") }
             state.detail.lines.append(Line(chat: chat, text: state.detail.draft))

@@ -1,0 +1,52 @@
+import StateContainers
+
+/// Something on the screen that draws where the device is, as often as it is told.
+private final class Map: StateListener {
+    let drawn = MonitoredState([StateChange<AppState.Location>](), key: "map/drawn")
+
+    func stateModified<Value, Failure>(
+        _ state: State<Value, Failure>,
+        _ change: StateChange<Value>
+    ) {
+        guard let change = change as? StateChange<AppState.Location> else { return }
+        drawn ~> { $0.append(change) }
+    }
+}
+
+extension Example {
+    static let listeners = Example(
+        name: "listeners",
+        summary: "a listener attached weakly; one that is hidden pauses and is called once"
+    ) { checks in
+        let location = MonitoredState(
+            AppState.Location(latitude: 0, longitude: 0),
+            key: "app/deviceLocation"
+        )
+        let map = Map()
+        var hidden: Map? = Map()
+        weak let released = hidden
+        location.attach(listener: map)
+        location.attach(listener: map)
+        if let hidden { location.attach(listener: hidden) }
+        checks.expect(location.allListeners.count == 2, "attached twice it is there once")
+        hidden = nil
+        checks.expect(released == nil, "a container keeps no listener")
+        checks.expect(location.allListeners.count == 1, "who is released is attached no more")
+
+        location ~> { $0.latitude = 1 }
+        _ = try await map.drawn.wait(timeout: .seconds(20)) { $0.last?.new.latitude == 1 }
+        location.pause(listener: map)
+        for step in 2...100 { location ~> { $0.latitude = Double(step) } }
+        checks.expect(map.drawn.value.count == 1, "a hidden map draws nothing")
+        location.resume(listener: map)
+        let drawn = try await map.drawn.wait(timeout: .seconds(20)) { $0.count == 2 }
+        checks.expect(
+            drawn[1].old.latitude == 1 && drawn[1].new.latitude == 100,
+            "shown again it draws once, from where it was to where it is"
+        )
+        checks.expect(drawn[1].skipped == 98, "98 steps were none of its business")
+        location.detach(listener: map)
+        location ~> { $0.latitude = 101 }
+        checks.expect(location.allListeners.isEmpty, "detached it is told of nothing more")
+    }
+}

@@ -1,0 +1,64 @@
+import Glibc
+import StateContainers
+
+/// A value that is not for every eye: stored as it is, shown as `•••`.
+private struct Protected<Value: Codable & Sendable>: Codable, Sendable {
+    var secret: Value
+
+    init(_ secret: Value) { self.secret = secret }
+
+    init(from decoder: any Decoder) throws {
+        secret = try decoder.singleValueContainer().decode(Value.self)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(secret)
+    }
+}
+
+extension Protected: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    var description: String { "•••" }
+    var debugDescription: String { description }
+    var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension Example {
+    static let protectedItems = Example(
+        name: "protected-items",
+        summary: "a secret: its file has mode 0600, it prints as •••, no trace has it"
+    ) { checks in
+        let scratch = try Scratch()
+        let token = try FileState(
+            Protected(""),
+            key: "token",
+            in: StateDirectory(path: scratch.path(of: "secrets"))
+        )
+        let kept = StateLock<[StateTrace.Event]>([])
+        StateTrace.hook = { event in kept.withLock { $0.append(event) } }
+        let printed = StateLock("")
+        let observation = token.observe(on: .inline, initial: false) { change in
+            printed.withLock { text in
+                text = "\(change)"
+                dump(change, to: &text)
+            }
+        }
+        try token ~> Protected("hunter2")
+        observation.cancel()
+        StateTrace.hook = nil
+        let shown = printed.withLock { $0 }
+        let events = kept.withLock { $0 }
+
+        let path = scratch.path(of: "secrets/token")
+        var status = stat()
+        checks.expect(lstat(path, &status) == 0 && status.st_mode & 0o777 == 0o600, "mode 0600")
+        checks.expect(textOfFile(path) == "hunter2", "the file has the secret, and nothing else")
+        checks.expect("\(token.value)" == "•••", "printed it is •••")
+        checks.expect(
+            shown.contains("•••") && !shown.contains("hunter2"),
+            "a change that is printed or dumped does not tell it"
+        )
+        checks.expect(events.contains { "\($0)".contains("token") }, "the trace names the key")
+        checks.expect(!events.contains { "\($0)".contains("hunter2") }, "and not the secret")
+    }
+}

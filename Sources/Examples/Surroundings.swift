@@ -1,0 +1,69 @@
+@preconcurrency import Glibc
+import StateEngine
+
+/// A directory of an example's own, which goes with everything in it when the last reference does.
+final class Scratch: Sendable {
+    let path: String
+
+    init() throws(StateError) {
+        var template = Array("/tmp/examples.XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw StateError(failed: "mkdtemp") }
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    deinit {
+        _ = try? run("/bin/rm", ["-rf", path])
+    }
+
+    func path(of name: String) -> String { "\(path)/\(name)" }
+}
+
+extension StateError {
+    /// A call of the system that failed.
+    init(failed call: String, _ number: Int32 = errno) {
+        self.init(.storage, "\(call): \(String(cString: strerror(number)))")
+    }
+}
+
+/// The text of a file, 64 KiB at most; nil where there is none.
+func textOfFile(_ path: String) -> String? {
+    guard let file = fopen(path, "r") else { return nil }
+    defer { fclose(file) }
+    var bytes = [UInt8](repeating: 0, count: 64 << 10)
+    let count = fread(&bytes, 1, bytes.count, file)
+    return String(decoding: bytes.prefix(count), as: UTF8.self)
+}
+
+/// Replaces a file: who reads it finds the old text or the new one, whole.
+func writeFile(_ path: String, _ text: String) {
+    guard let file = fopen("\(path).new", "w") else { return }
+    fputs(text, file)
+    fclose(file)
+    rename("\(path).new", path)
+}
+
+/// Runs the `statectl` that was built beside this program, and waits for its end.
+///
+/// - Returns: What its process was.
+@discardableResult
+func statectl(_ arguments: String...) throws(StateError) -> Int32 {
+    var own = [CChar](repeating: 0, count: 4_096)
+    let count = max(0, readlink("/proc/self/exe", &own, own.count))
+    let program = String(decoding: own[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let directory = program.lastIndex(of: "/").map { program[...$0] } ?? ""
+    return try run(directory + "statectl", arguments)
+}
+
+/// Runs a program, and waits for its end.
+///
+/// - Returns: What its process was.
+private func run(_ path: String, _ arguments: [String]) throws(StateError) -> Int32 {
+    let argv = ([path] + arguments).map { strdup($0) } + [nil]
+    defer { for argument in argv { free(argument) } }
+    var (child, status): (pid_t, Int32) = (0, 0)
+    let failure = posix_spawn(&child, path, nil, nil, argv, environ)
+    guard failure == 0 else { throw StateError(failed: "posix_spawn \(path)", failure) }
+    waitpid(child, &status, 0)
+    guard status == 0 else { throw StateError(.err, "\(path) \(arguments) ended with \(status)") }
+    return child
+}

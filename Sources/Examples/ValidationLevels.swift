@@ -1,0 +1,47 @@
+import StateContainers
+
+extension Example {
+    static let validationLevels = Example(
+        name: "validation-levels",
+        summary: "the budget form three times: a Boolean, a list of messages, a separate draft"
+    ) { checks in
+        let travel = try MonitoredState(Budget(name: "Travel", limit: 100), key: "budget/travel")
+
+        print("  a Boolean")
+        var form = Budget()
+        checks.expect(!form.validate().isEmpty, "an empty form cannot be sent")
+        form.name = "Food"
+        checks.expect(form.validate().isEmpty, "with a name it can")
+
+        print("  a list of messages")
+        form.limit = -1
+        form.payments = [Payment(text: "", cents: 1)]
+        let messages = form.validate().map(\.description)
+        checks.expect(
+            messages == [
+                "limit: -1 is below 0", "payments/0/text: a value is required",
+                "payments: 1 cents are paid of -1",
+            ],
+            "each field says what is wrong: \(messages)"
+        )
+
+        print("  a draft")
+        var draft = Draft(of: travel)
+        draft.name = ""
+        checks.expect(!draft.isValid && draft.issues(at: "limit").isEmpty, "the name alone is bad")
+        checks.expect(
+            draft.issues(at: "name").map(\.rule) == ["required"],
+            "and the field says so"
+        )
+        checks.expect(.rejected, "a bad draft is not committed") { try draft.commit() }
+        checks.expect(travel.value.name == "Travel", "the budget is as it was, the form still bad")
+        draft.name = "Journey"
+        try travel ~> { $0.limit = 200 }
+        checks.expect(.conflict, "a draft of an older budget is a conflict") { try draft.commit() }
+        checks.expect(draft.rebase().limit == 200, "which shows the other's change")
+        draft.limit = 200
+        try draft.commit()
+        checks.expect(travel.value == Budget(name: "Journey", limit: 200), "and then is committed")
+        checks.expect(.rejected, "past the form none gets in either") { try travel ~> Budget() }
+    }
+}
