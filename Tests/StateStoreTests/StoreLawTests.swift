@@ -134,6 +134,28 @@ struct StoreLawTests {
         observation.cancel()
     }
 
+    private enum Step: Sendable { case add(Int) }
+
+    @Test func `why it changed is known of a store in a keyspace too`() throws {
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        defer { keyspace.close() }
+        let home = try PersistentState(0, key: "count", in: keyspace)
+        let reducer = Reduce<Int, Step, Never, Never> { message, count in
+            if case .input(.add(let number)) = message { count += number }
+            return .none
+        }
+        let store = Store(home, reducer: reducer)
+        let reasons = Observed<[String]>([])
+        let observation = home.observe(on: .inline, initial: false) { change in
+            reasons.update { $0.append(change.cause.reason) }
+        }
+        store.send(.add(2))
+        #expect(reasons.wait { $0 == ["add"] })
+        try keyspace.apply([.set("count", Array("7".utf8))])
+        #expect(reasons.wait { $0 == ["add", ""] })
+        observation.cancel()
+    }
+
     @Test func `in a scope a store begins anew`() {
         let store = Store(Counter.State(), reducer: Counter())
         store.send(.set(3))

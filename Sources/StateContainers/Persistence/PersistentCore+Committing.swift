@@ -98,7 +98,7 @@ extension PersistentCore {
             try check?(value)
             let bytes = try codec.encode(value)
             let condition = change.replaces ? nil : base.entryRevision
-            return submit(value, bytes, condition, change.durability, result)
+            return submit(value, bytes, condition, change, result)
         } catch {
             turn.give()
             throw error
@@ -115,12 +115,12 @@ extension PersistentCore {
         _ value: Value,
         _ bytes: [UInt8]?,
         _ condition: Int64?,
-        _ durability: Durability,
+        _ change: Change,
         _ result: R
     ) -> Attempt<R> {
         let ticket = Ticket()
-        let isEarly = durability == .memory
-        expect(ticket, value, bytes, isEarly: isEarly)
+        let isEarly = change.durability == .memory
+        expect(ticket, value, bytes, reason: change.reason, isEarly: isEarly)
         let mutation: Mutation =
             bytes.map { .set(key, $0, ifRevision: condition) }
             ?? .delete(key, ifRevision: condition)
@@ -135,11 +135,18 @@ extension PersistentCore {
     }
 
     /// From now on an answer is awaited.
-    func expect(_ ticket: Ticket, _ value: Value, _ bytes: [UInt8]?, isEarly: Bool) {
+    func expect(
+        _ ticket: Ticket,
+        _ value: Value,
+        _ bytes: [UInt8]?,
+        reason: String = "",
+        isEarly: Bool
+    ) {
         let pending = Pending(
             ticket: ticket,
             value: value,
             bytes: bytes,
+            reason: reason,
             depth: clinux_depth(),
             isEarly: isEarly
         )
@@ -157,10 +164,12 @@ extension PersistentCore {
                 head.pending[index].number = number
                 let pending = head.pending[index]
                 if pending.isEarly, number > published.number {
+                    var cause = Cause.thisProcess
+                    cause.reason = pending.reason
                     published.publish(
                         pending.bytes == nil ? defaultValue : pending.value,
                         revision,
-                        cause: .thisProcess,
+                        cause: cause,
                         depth: pending.depth,
                         merges: true
                     )

@@ -21,6 +21,8 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         let value: Value
         /// Nil for a delete.
         let bytes: [UInt8]?
+        /// What moved the writer.
+        let reason: String
         let depth: Int64
         /// Whether its writer does not wait: it is published before storage has it.
         let isEarly: Bool
@@ -123,11 +125,13 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         let own = head.withLock { head in
             head.pending.first { cause != nil && $0.isMade(by: change, at: revision) }
         }
+        var told = cause
+        if let own { told?.reason = own.reason }
         return CorePublication(
             core: self,
             change: change,
             revision: revision,
-            cause: cause,
+            cause: told,
             depth: own?.depth ?? 0,
             isAwaited: own.map { !$0.isEarly } ?? false,
             decoded: own.map { .success(($0.value, nil)) } ?? decode(change.value)
