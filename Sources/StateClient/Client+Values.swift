@@ -73,7 +73,7 @@ extension Client {
     ///
     /// Where a key stands twice, the last value wins.
     ///
-    /// - Throws: as ``set(_:for:if:)``.
+    /// - Throws: as ``set(_:for:if:durability:)``.
     @discardableResult
     public func set(_ values: [(key: Key, value: [UInt8])]) throws(StateError) -> Commit {
         let replies = try pipeline(count: 1, [.write, .needsRESP3]) { request in
@@ -96,7 +96,7 @@ extension Client {
     ///   - patterns: At least one.
     ///   - isDryRun: Only counts them.
     /// - Returns: The commit and how many keys it deleted, which may be 0.
-    /// - Throws: as ``set(_:for:if:)``.
+    /// - Throws: as ``set(_:for:if:durability:)``.
     @discardableResult
     public func delete(
         _ patterns: [Pattern],

@@ -5,7 +5,7 @@ import Synchronization
 /// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
 ///
 /// ``load(_:)`` is first and once, everything after it is the commit thread's, one call at a time; only ``status`` may be
-/// asked for from anywhere. That, the lock around the status, and that ``onCheckpoint`` is not changed after the load are the
+/// asked for from anywhere. That, the lock around the status, and that `onCheckpoint` is not changed after the load are the
 /// proof of `@unchecked Sendable`.
 ///
 /// A store that is dropped without ``close()`` is as it would be after a crash: everything committed is there.

@@ -116,7 +116,7 @@ public final class RemoteKeyspace: Keyspace {
 
     /// Begins to follow keys; see ``Keyspace/watch(_:)``.
     ///
-    /// Up to ``RemoteWatch/patternLimit`` patterns; more of them are refused.
+    /// Up to 1,000 patterns; more of them are refused.
     public func watch(
         _ receive: @escaping @Sendable (KeyspaceEvent) -> Void
     ) -> any KeyspaceWatch {

@@ -19,7 +19,7 @@ extension PersistentState {
         try stateErrors { try commit(Change(durability: durability)) { $0 = newValue }.revision }
     }
 
-    /// Changes the value in one step; see ``State/modify(_:)-((inout_Value)->R)``.
+    /// Changes the value in one step; see ``State/modify(_:)-61zuc``.
     ///
     /// - Throws: Why it was refused; the value is as it was.
     @discardableResult
@@ -52,7 +52,7 @@ extension PersistentState {
         try await commit(durability) { $0 = newValue }.revision
     }
 
-    /// Changes the value in one step; see ``State/modify(_:)-((inout_Value)->R)``.
+    /// Changes the value in one step; see ``State/modify(_:)-61zuc``.
     ///
     /// - Throws: Why it was refused; the value is as it was.
     @discardableResult

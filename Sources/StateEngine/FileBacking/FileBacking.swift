@@ -4,7 +4,7 @@ import Synchronization
 
 /// One file for each key, below a directory: the value as it is, for people, editors, git and configuration management.
 ///
-/// ``FileName`` says which file is a key's. A commit writes each new file beside its target, with the old one's mode and
+/// `FileName` says which file is a key's. A commit writes each new file beside its target, with the old one's mode and
 /// owner, and syncs it; then come the renames and the sync of each directory. Where it changes several files, a journal makes
 /// them all or none across a crash. What others do to the files is adopted as commits whose cause is `file`.
 ///
