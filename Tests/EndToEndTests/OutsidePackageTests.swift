@@ -9,10 +9,13 @@ struct OutsidePackageTests {
         let result = try RunningCommand(packageRoot + "/scripts/outside", [])
             .finish(within: .seconds(1_200))
         #expect(result.exitCode == 0, "\(result)")
-        for name in ["containers", "client", "sqlite"] {
+        for name in ["containers", "client", "sqlite", "readme"] {
             let libraries = result.lines.first { $0.hasPrefix("\(name): ") } ?? ""
             #expect(libraries.contains("libswiftCore"), "\(name)")
-            #expect(libraries.contains("libsqlite3") == (name == "sqlite"), "\(libraries)")
+            #expect(
+                libraries.contains("libsqlite3") == ["sqlite", "readme"].contains(name),
+                "\(libraries)"
+            )
             #expect(!libraries.contains("Foundation") || name == "client", "\(libraries)")
         }
     }
