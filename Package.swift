@@ -187,7 +187,7 @@ let package = Package(
         ),
         .testTarget(
             name: "ExamplesTests",
-            dependencies: ["Examples", "stated", "statectl", "StateClient", "StateTestSupport"],
+            dependencies: ["Examples", "StateClient", "StateEngine", "StateTestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
