@@ -54,14 +54,18 @@ func statectl(_ arguments: String...) throws(StateError) -> Int32 {
     return try run(directory + "statectl", arguments)
 }
 
-/// Runs a program, and waits for its end.
+/// Runs a program, and waits for its end; what it prints is not shown.
 ///
 /// - Returns: What its process was.
 private func run(_ path: String, _ arguments: [String]) throws(StateError) -> Int32 {
     let argv = ([path] + arguments).map { strdup($0) } + [nil]
     defer { for argument in argv { free(argument) } }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
     var (child, status): (pid_t, Int32) = (0, 0)
-    let failure = posix_spawn(&child, path, nil, nil, argv, environ)
+    let failure = posix_spawn(&child, path, &actions, nil, argv, environ)
     guard failure == 0 else { throw StateError(failed: "posix_spawn \(path)", failure) }
     waitpid(child, &status, 0)
     guard status == 0 else { throw StateError(.err, "\(path) \(arguments) ended with \(status)") }

@@ -67,6 +67,7 @@ struct ExamplesTests {
     private func check(_ name: String, _ result: CommandResult) {
         #expect(result.exitCode == 0, "\(result)")
         #expect(result.text.contains("  holds: "), "\(result)")
+        #expect(result.lines.first?.hasPrefix("\(name): ") == true, "\(result)")
         // The output of a test names its cases only where they fail.
         print("pattern: \(result.lines.first ?? name)")
     }
