@@ -1,3 +1,4 @@
+import Glibc
 import StateClient
 import StateContainers
 
@@ -39,7 +40,7 @@ extension Example {
         checks.expect(seen[0].command == "statectl", "and its command")
         try await volume.modify(0.9)
         seen = try await causes.wait(timeout: .seconds(20)) { $0.count == 2 }
-        checks.expect(seen[1].pid != peer && seen[1].uid == seen[0].uid, "ours has our own")
+        checks.expect(seen[1].pid == getpid() && seen[1].uid == seen[0].uid, "ours has our own")
         observation.cancel()
         try statectl("delete", "examples/who/volume")
     }
