@@ -121,3 +121,22 @@ package final class BuiltBatch: @unchecked Sendable {
         return record
     }
 }
+
+extension BuiltBatch.Change {
+    /// A copy of a change whose bytes are borrowed.
+    package init(_ change: borrowing StoredChange) {
+        self.init(
+            revision: change.revision,
+            ordinal: change.ordinal,
+            key: Array(change.key),
+            value: change.value.map { Array($0) },
+            created: change.created,
+            owner: change.owner,
+            version: change.version,
+            time: change.time,
+            cause: Array(change.cause),
+            previousRevision: change.previousRevision,
+            previousOrdinal: change.previousOrdinal
+        )
+    }
+}

@@ -6,15 +6,7 @@ struct AdoptedChange: Sendable {
     fileprivate var cause: [UInt8]
 
     init(_ change: borrowing StoredChange) {
-        fields = Record.Fields(
-            revision: change.revision,
-            created: change.created,
-            version: change.version,
-            time: change.time,
-            ordinal: change.ordinal,
-            owner: change.owner,
-            cause: 0
-        )
+        fields = Record.Fields(change, cause: 0)
         key = Array(change.key)
         value = change.value.map { Array($0) }
         cause = Array(change.cause)

@@ -43,15 +43,7 @@ extension KeyspaceCore {
     func load(_ change: borrowing StoredChange) {
         let cause = causes.intern(bytes: change.cause)
         let record = Record.make(
-            Record.Fields(
-                revision: change.revision,
-                created: change.created,
-                version: change.version,
-                time: change.time,
-                ordinal: change.ordinal,
-                owner: change.owner,
-                cause: cause.number
-            ),
+            Record.Fields(change, cause: cause.number),
             key: change.key,
             value: change.value,
             in: &pool

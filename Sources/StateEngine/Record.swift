@@ -54,6 +54,19 @@ package struct Record: Equatable {
             self.owner = owner
             self.cause = cause
         }
+
+        /// What storage says of a version, with the number of its cause.
+        init(_ change: borrowing StoredChange, cause: UInt32) {
+            self.init(
+                revision: change.revision,
+                created: change.created,
+                version: change.version,
+                time: change.time,
+                ordinal: change.ordinal,
+                owner: change.owner,
+                cause: cause
+            )
+        }
     }
 
     /// Allocates a version; `value` nil is a delete.

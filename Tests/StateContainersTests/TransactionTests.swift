@@ -83,7 +83,7 @@ struct TransactionTests {
             for _ in 0..<4 {
                 group.addTask {
                     for _ in 0..<100 {
-                        try? await withTransaction { tx in
+                        try? await StateTransaction.run { tx in
                             tx[first] += 1
                             tx[second] -= 1
                         }

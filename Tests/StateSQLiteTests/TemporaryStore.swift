@@ -76,19 +76,7 @@ struct Contents: Equatable {
 
 extension Contents.Change {
     init(_ change: borrowing StoredChange) {
-        plain = BuiltBatch.Change(
-            revision: change.revision,
-            ordinal: change.ordinal,
-            key: Array(change.key),
-            value: change.value.map { Array($0) },
-            created: change.created,
-            owner: change.owner,
-            version: change.version,
-            time: change.time,
-            cause: Array(change.cause),
-            previousRevision: change.previousRevision,
-            previousOrdinal: change.previousOrdinal
-        )
+        plain = BuiltBatch.Change(change)
         expires = change.expires
     }
 }

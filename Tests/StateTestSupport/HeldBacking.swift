@@ -6,19 +6,7 @@ package import StateEngine
 /// for a minute fails, so that a test that forgot it ends.
 package final class HeldBacking: Backing {
     /// A change with bytes of its own.
-    package struct Change: Hashable, Sendable {
-        package var revision: Int64
-        package var ordinal: Int32
-        package var key: [UInt8]
-        package var value: [UInt8]?
-        package var created: Int64
-        package var owner: UInt32
-        package var version: Int64
-        package var time: Int64
-        package var cause: [UInt8]
-        package var previousRevision: Int64
-        package var previousOrdinal: Int32
-    }
+    package typealias Change = BuiltBatch.Change
 
     private struct Verdict {
         var error: StateError?
@@ -160,24 +148,7 @@ package final class HeldBacking: Backing {
     package func close() { state.update { $0.isClosed = true } }
 }
 
-extension HeldBacking.Change {
-    /// A copy of a change whose bytes are borrowed.
-    package init(_ change: borrowing StoredChange) {
-        self.init(
-            revision: change.revision,
-            ordinal: change.ordinal,
-            key: Array(change.key),
-            value: change.value.map(Array.init),
-            created: change.created,
-            owner: change.owner,
-            version: change.version,
-            time: change.time,
-            cause: Array(change.cause),
-            previousRevision: change.previousRevision,
-            previousOrdinal: change.previousOrdinal
-        )
-    }
-
+extension BuiltBatch.Change {
     /// Calls `body` with the change as a backing hands it over.
     package func withStored(_ body: (borrowing StoredChange) -> Void) {
         key.withUnsafeBytes { key in

@@ -22,46 +22,11 @@ public struct Email<Value: TextValue>: ValidatedWrapper {
     }
 }
 
-extension Email: RequirableValue where Value: RequirableValue {
-    /// Whether the value is missing.
-    public var isMissing: Bool { wrappedValue.isMissing }
-}
-
-extension Email: TextValue {
-    /// The text of the value.
-    public var checkedText: String? { wrappedValue.checkedText }
-}
-
-extension Email: BoundedValue where Value: BoundedValue {
-    /// What is compared of the value.
-    public var checkedValue: Value.Bound? { wrappedValue.checkedValue }
-}
-
-extension Email: Decodable where Value: Decodable {
-    /// Decodes the bare value.
-    public init(from decoder: any Decoder) throws {
-        self.init(unruled: try decoder.singleValueContainer().decode(Value.self))
-    }
-}
-
-extension Email: Encodable where Value: Encodable {
-    /// Encodes the bare value.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(wrappedValue)
-    }
-}
-
-extension Email: Equatable where Value: Equatable {
-    /// Whether the values are equal; rules are not compared.
-    public static func == (left: Self, right: Self) -> Bool {
-        left.wrappedValue == right.wrappedValue
-    }
-}
-
-extension Email: Hashable where Value: Hashable {
-    /// By the value.
-    public func hash(into hasher: inout Hasher) { hasher.combine(wrappedValue) }
-}
-
+extension Email: RequirableValue where Value: RequirableValue {}
+extension Email: TextValue {}
+extension Email: BoundedValue where Value: BoundedValue {}
+extension Email: Decodable where Value: Decodable {}
+extension Email: Encodable where Value: Encodable {}
+extension Email: Equatable where Value: Equatable {}
+extension Email: Hashable where Value: Hashable {}
 extension Email: Sendable where Value: Sendable {}

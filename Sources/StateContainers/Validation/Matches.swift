@@ -36,46 +36,11 @@ public struct Matches<Value: TextValue>: ValidatedWrapper {
     }
 }
 
-extension Matches: RequirableValue where Value: RequirableValue {
-    /// Whether the value is missing.
-    public var isMissing: Bool { wrappedValue.isMissing }
-}
-
-extension Matches: TextValue {
-    /// The text of the value.
-    public var checkedText: String? { wrappedValue.checkedText }
-}
-
-extension Matches: BoundedValue where Value: BoundedValue {
-    /// What is compared of the value.
-    public var checkedValue: Value.Bound? { wrappedValue.checkedValue }
-}
-
-extension Matches: Decodable where Value: Decodable {
-    /// Decodes the bare value.
-    public init(from decoder: any Decoder) throws {
-        self.init(unruled: try decoder.singleValueContainer().decode(Value.self))
-    }
-}
-
-extension Matches: Encodable where Value: Encodable {
-    /// Encodes the bare value.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(wrappedValue)
-    }
-}
-
-extension Matches: Equatable where Value: Equatable {
-    /// Whether the values are equal; rules are not compared.
-    public static func == (left: Self, right: Self) -> Bool {
-        left.wrappedValue == right.wrappedValue
-    }
-}
-
-extension Matches: Hashable where Value: Hashable {
-    /// By the value.
-    public func hash(into hasher: inout Hasher) { hasher.combine(wrappedValue) }
-}
-
+extension Matches: RequirableValue where Value: RequirableValue {}
+extension Matches: TextValue {}
+extension Matches: BoundedValue where Value: BoundedValue {}
+extension Matches: Decodable where Value: Decodable {}
+extension Matches: Encodable where Value: Encodable {}
+extension Matches: Equatable where Value: Equatable {}
+extension Matches: Hashable where Value: Hashable {}
 extension Matches: Sendable where Value: Sendable {}

@@ -30,46 +30,11 @@ public struct Max<Value: BoundedValue>: ValidatedWrapper {
     }
 }
 
-extension Max: RequirableValue where Value: RequirableValue {
-    /// Whether the value is missing.
-    public var isMissing: Bool { wrappedValue.isMissing }
-}
-
-extension Max: TextValue where Value: TextValue {
-    /// The text of the value.
-    public var checkedText: String? { wrappedValue.checkedText }
-}
-
-extension Max: BoundedValue {
-    /// What is compared of the value.
-    public var checkedValue: Value.Bound? { wrappedValue.checkedValue }
-}
-
-extension Max: Decodable where Value: Decodable {
-    /// Decodes the bare value.
-    public init(from decoder: any Decoder) throws {
-        self.init(unruled: try decoder.singleValueContainer().decode(Value.self))
-    }
-}
-
-extension Max: Encodable where Value: Encodable {
-    /// Encodes the bare value.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(wrappedValue)
-    }
-}
-
-extension Max: Equatable where Value: Equatable {
-    /// Whether the values are equal; rules are not compared.
-    public static func == (left: Self, right: Self) -> Bool {
-        left.wrappedValue == right.wrappedValue
-    }
-}
-
-extension Max: Hashable where Value: Hashable {
-    /// By the value.
-    public func hash(into hasher: inout Hasher) { hasher.combine(wrappedValue) }
-}
-
+extension Max: RequirableValue where Value: RequirableValue {}
+extension Max: TextValue where Value: TextValue {}
+extension Max: BoundedValue {}
+extension Max: Decodable where Value: Decodable {}
+extension Max: Encodable where Value: Encodable {}
+extension Max: Equatable where Value: Equatable {}
+extension Max: Hashable where Value: Hashable {}
 extension Max: Sendable where Value: Sendable {}

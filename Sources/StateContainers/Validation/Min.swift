@@ -30,46 +30,11 @@ public struct Min<Value: BoundedValue>: ValidatedWrapper {
     }
 }
 
-extension Min: RequirableValue where Value: RequirableValue {
-    /// Whether the value is missing.
-    public var isMissing: Bool { wrappedValue.isMissing }
-}
-
-extension Min: TextValue where Value: TextValue {
-    /// The text of the value.
-    public var checkedText: String? { wrappedValue.checkedText }
-}
-
-extension Min: BoundedValue {
-    /// What is compared of the value.
-    public var checkedValue: Value.Bound? { wrappedValue.checkedValue }
-}
-
-extension Min: Decodable where Value: Decodable {
-    /// Decodes the bare value.
-    public init(from decoder: any Decoder) throws {
-        self.init(unruled: try decoder.singleValueContainer().decode(Value.self))
-    }
-}
-
-extension Min: Encodable where Value: Encodable {
-    /// Encodes the bare value.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(wrappedValue)
-    }
-}
-
-extension Min: Equatable where Value: Equatable {
-    /// Whether the values are equal; rules are not compared.
-    public static func == (left: Self, right: Self) -> Bool {
-        left.wrappedValue == right.wrappedValue
-    }
-}
-
-extension Min: Hashable where Value: Hashable {
-    /// By the value.
-    public func hash(into hasher: inout Hasher) { hasher.combine(wrappedValue) }
-}
-
+extension Min: RequirableValue where Value: RequirableValue {}
+extension Min: TextValue where Value: TextValue {}
+extension Min: BoundedValue {}
+extension Min: Decodable where Value: Decodable {}
+extension Min: Encodable where Value: Encodable {}
+extension Min: Equatable where Value: Equatable {}
+extension Min: Hashable where Value: Hashable {}
 extension Min: Sendable where Value: Sendable {}

@@ -22,46 +22,11 @@ public struct Required<Value: RequirableValue>: ValidatedWrapper {
     }
 }
 
-extension Required: RequirableValue {
-    /// Whether the value is missing.
-    public var isMissing: Bool { wrappedValue.isMissing }
-}
-
-extension Required: TextValue where Value: TextValue {
-    /// The text of the value.
-    public var checkedText: String? { wrappedValue.checkedText }
-}
-
-extension Required: BoundedValue where Value: BoundedValue {
-    /// What is compared of the value.
-    public var checkedValue: Value.Bound? { wrappedValue.checkedValue }
-}
-
-extension Required: Decodable where Value: Decodable {
-    /// Decodes the bare value.
-    public init(from decoder: any Decoder) throws {
-        self.init(unruled: try decoder.singleValueContainer().decode(Value.self))
-    }
-}
-
-extension Required: Encodable where Value: Encodable {
-    /// Encodes the bare value.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(wrappedValue)
-    }
-}
-
-extension Required: Equatable where Value: Equatable {
-    /// Whether the values are equal; rules are not compared.
-    public static func == (left: Self, right: Self) -> Bool {
-        left.wrappedValue == right.wrappedValue
-    }
-}
-
-extension Required: Hashable where Value: Hashable {
-    /// By the value.
-    public func hash(into hasher: inout Hasher) { hasher.combine(wrappedValue) }
-}
-
+extension Required: RequirableValue {}
+extension Required: TextValue where Value: TextValue {}
+extension Required: BoundedValue where Value: BoundedValue {}
+extension Required: Decodable where Value: Decodable {}
+extension Required: Encodable where Value: Encodable {}
+extension Required: Equatable where Value: Equatable {}
+extension Required: Hashable where Value: Hashable {}
 extension Required: Sendable where Value: Sendable {}

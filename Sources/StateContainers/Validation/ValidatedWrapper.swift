@@ -30,6 +30,50 @@ extension ValidatedWrapper {
     }
 }
 
+// What a wrapper is where its value is it.
+
+extension ValidatedWrapper where Value: RequirableValue {
+    /// Whether the value is missing.
+    public var isMissing: Bool { wrappedValue.isMissing }
+}
+
+extension ValidatedWrapper where Value: TextValue {
+    /// The text of the value.
+    public var checkedText: String? { wrappedValue.checkedText }
+}
+
+extension ValidatedWrapper where Value: BoundedValue {
+    /// What is compared of the value.
+    public var checkedValue: Value.Bound? { wrappedValue.checkedValue }
+}
+
+extension ValidatedWrapper where Value: Decodable {
+    /// Decodes the bare value.
+    public init(from decoder: any Decoder) throws {
+        self.init(unruled: try decoder.singleValueContainer().decode(Value.self))
+    }
+}
+
+extension ValidatedWrapper where Value: Encodable {
+    /// Encodes the bare value.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(wrappedValue)
+    }
+}
+
+extension ValidatedWrapper where Value: Equatable {
+    /// Whether the values are equal; rules are not compared.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.wrappedValue == right.wrappedValue
+    }
+}
+
+extension ValidatedWrapper where Value: Hashable {
+    /// By the value.
+    public func hash(into hasher: inout Hasher) { hasher.combine(wrappedValue) }
+}
+
 /// Something that may be missing: an empty text or collection, a nil.
 public protocol RequirableValue {
     /// Whether it is missing.

@@ -93,23 +93,6 @@ enum ContractKeys {
 }
 
 extension BuiltBatch.Change {
-    /// A copy of a change whose bytes are borrowed.
-    init(_ change: borrowing StoredChange) {
-        self.init(
-            revision: change.revision,
-            ordinal: change.ordinal,
-            key: Array(change.key),
-            value: change.value.map { Array($0) },
-            created: change.created,
-            owner: change.owner,
-            version: change.version,
-            time: change.time,
-            cause: Array(change.cause),
-            previousRevision: change.previousRevision,
-            previousOrdinal: change.previousOrdinal
-        )
-    }
-
     /// As it stands in a message.
     var shown: String {
         let name = key.withUnsafeBytes { StateError.quoted($0) }
