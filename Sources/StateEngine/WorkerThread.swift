@@ -1,11 +1,10 @@
 import CLinux
 import Glibc
-import Synchronization
 
 /// One thread with a name, started once and joined.
 package final class WorkerThread: Sendable {
     private let name: String
-    private let handle = Mutex<pthread_t?>(nil)
+    private let handle = StateLock<pthread_t?>(nil)
 
     package init(name: String) { self.name = name }
 
