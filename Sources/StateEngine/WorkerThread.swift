@@ -8,6 +8,9 @@ package final class WorkerThread: Sendable {
 
     package init(name: String) { self.name = name }
 
+    /// A thread that nobody joined ends by itself, and leaves nothing behind.
+    deinit { detach() }
+
     /// Runs `body` on the thread.
     package func start(_ body: @escaping @Sendable () -> Void) {
         let context = Unmanaged.passRetained(Body(name: name, run: body)).toOpaque()
