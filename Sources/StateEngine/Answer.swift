@@ -1,8 +1,6 @@
-import Synchronization
-
 /// One result, put by one thread and waited for by another.
 final class Answer: Sendable {
-    private let result = Mutex<Result<Int64, StateError>?>(nil)
+    private let result = StateLock<Result<Int64, StateError>?>(nil)
     private let semaphore = Semaphore()
 
     func put(_ result: Result<Int64, StateError>) {

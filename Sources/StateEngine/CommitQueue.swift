@@ -39,7 +39,7 @@ final class CommitQueue: Sendable {
     private let backing: any Backing
     private let editable: (any EditableBacking)?
     private let loadedRevision: Int64
-    private let state = Mutex(State())
+    private let state = StateLock(State())
     private let parking = Semaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
     private let hasQueued = Atomic(false)

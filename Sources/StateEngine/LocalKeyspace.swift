@@ -1,5 +1,3 @@
-public import Synchronization
-
 /// The keyspace in this process: what a program embeds, and what `stated` serves.
 ///
 /// A write is visible at once to who may read provisional versions (the daemon's connections, whose replies are held),
@@ -18,7 +16,7 @@ public final class LocalKeyspace: Keyspace {
         case unopened(StateError)
     }
 
-    @usableFromInline let core: Mutex<KeyspaceCore>
+    @usableFromInline let core: StateLock<KeyspaceCore>
     private let queue: CommitQueue
     private let backing: any Backing
     /// Whether commits go to storage before they are told.
@@ -48,7 +46,7 @@ public final class LocalKeyspace: Keyspace {
         loaded.editable = editable
         self.backing = backing
         isPersistent = backing.isPersistent
-        core = Mutex(loaded)
+        core = StateLock(loaded)
         queue = CommitQueue(backing: backing, revision: loaded.durableRevision)
         // On purpose a cycle until `close`: the commit thread reads what this object owns.
         queue.setNotify { self.settle { _ in } }

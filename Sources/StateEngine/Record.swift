@@ -92,7 +92,7 @@ package struct Record: Equatable {
     ) -> Record {
         let valueByteCount = (value?.count ?? 0) + (suffix?.count ?? 0)
         let size = headerByteCount + key.count + valueByteCount
-        guard let address = pool.take(size) ?? malloc(size) else {
+        guard let address = pool.take(size) ?? malloc(RecordPool.roomByteCount(size)) else {
             fatalError("no memory for \(size) bytes")
         }
         clinux_note_allocation(address)

@@ -5,7 +5,8 @@ import Glibc
 /// The commit of a key's next version frees the one before, so each write takes and gives one record. malloc keeps chunks of
 /// this size apart only few at a time and then looks at their neighbours: 9 % of a SET under pipelines of 16 (perf).
 ///
-/// A class holds what malloc rounds to the same chunk, so memory from malloc and from here is alike.
+/// A class holds what malloc of the system rounds to the same chunk. Each record is as large as its class allows, so that memory
+/// of any malloc may be used again; the system's rounds to just that.
 struct RecordPool {
     /// The newest free memory of each class; its first word is the address of the next.
     private var heads = [UnsafeMutableRawPointer?](repeating: nil, count: RecordPool.classCount)
@@ -16,6 +17,9 @@ struct RecordPool {
     private static let byteLimit = 4 << 20
 
     private static func sizeClass(_ byteCount: Int) -> Int { (byteCount + 23) / 16 }
+
+    /// How many bytes malloc is asked for where `byteCount` are needed: enough for each record of the same class.
+    static func roomByteCount(_ byteCount: Int) -> Int { sizeClass(byteCount) * 16 - 8 }
 
     /// Memory for `byteCount` bytes, uninitialized; `free` or ``give(_:_:)`` ends it.
     mutating func take(_ byteCount: Int) -> UnsafeMutableRawPointer? {

@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// A keyspace that everybody in the process shares who opens the same store; it is closed when the last of them lets it go.
 package final class SharedKeyspace: Sendable {
@@ -54,7 +53,7 @@ package final class SharedKeyspace: Sendable {
             var waiting: [Semaphore] = []
         }
 
-        let state = Mutex(State())
+        let state = StateLock(State())
 
         func release() {
             let waiting = state.withLock { state in
@@ -66,7 +65,7 @@ package final class SharedKeyspace: Sendable {
         }
     }
 
-    private static let slots = Mutex<[Identity: Slot]>([:])
+    private static let slots = StateLock<[Identity: Slot]>([:])
 
     /// What is shared.
     package let keyspace: LocalKeyspace

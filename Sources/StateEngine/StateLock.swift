@@ -11,7 +11,11 @@ public struct StateLock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     /// Guards `value`.
     public init(_ value: consuming sending Value) {
         lock = .allocate(capacity: 1)
-        pthread_mutex_init(lock, nil)
+        var attributes = pthread_mutexattr_t()
+        pthread_mutexattr_init(&attributes)
+        pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ERRORCHECK))
+        pthread_mutex_init(lock, &attributes)
+        pthread_mutexattr_destroy(&attributes)
         self.value = .allocate(capacity: 1)
         self.value.initialize(to: value)
     }
@@ -23,11 +27,12 @@ public struct StateLock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         lock.deallocate()
     }
 
-    /// Runs `body` alone.
+    /// Runs `body` alone; a thread that is in it already is ended.
     public borrowing func withLock<Result: ~Copyable, E: Error>(
         _ body: (inout sending Value) throws(E) -> sending Result
     ) throws(E) -> sending Result {
-        pthread_mutex_lock(lock)
+        let code = pthread_mutex_lock(lock)
+        precondition(code == 0, "recursive call to lock a StateLock")
         defer { pthread_mutex_unlock(lock) }
         return try body(&value.pointee)
     }

@@ -1,13 +1,15 @@
 import CLinux
 import Glibc
-import Synchronization
 
 /// One thread with a name, started once and joined.
 package final class WorkerThread: Sendable {
     private let name: String
-    private let handle = Mutex<pthread_t?>(nil)
+    private let handle = StateLock<pthread_t?>(nil)
 
     package init(name: String) { self.name = name }
+
+    /// A thread that nobody joined ends by itself, and leaves nothing behind.
+    deinit { detach() }
 
     /// Runs `body` on the thread.
     package func start(_ body: @escaping @Sendable () -> Void) {

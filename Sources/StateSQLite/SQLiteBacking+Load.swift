@@ -1,6 +1,5 @@
 import Glibc
 public import StateEngine
-import Synchronization
 
 extension SQLiteBacking {
     /// Opens the store, makes it where it is absent, checks it and reads every row.

@@ -1,6 +1,5 @@
 import CSQLite
 public import StateEngine
-import Synchronization
 
 /// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
 ///
@@ -29,7 +28,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// set before the load.
     package var onCheckpoint: @Sendable (_ failure: String?) -> Void = { _ in }
 
-    let storageStatus = Mutex(StorageStatus())
+    let storageStatus = StateLock(StorageStatus())
 
     /// The store in a data directory, which is made where it is absent: `stated.db` and `lock`, mode 0600.
     ///

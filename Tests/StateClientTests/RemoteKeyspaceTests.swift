@@ -3,7 +3,6 @@ import StateClient
 import StateEngine
 import StateServer
 import StateTestSupport
-import Synchronization
 import Testing
 
 /// What a keyspace promises, of the daemon's.

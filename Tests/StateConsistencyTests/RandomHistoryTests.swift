@@ -8,7 +8,7 @@ struct RandomHistoryTests {
     func `small histories get the verdict that trying every order gives`(seed: UInt64) {
         var random = SplitMix(seed: seed)
         var counts = (explained: 0, refuted: 0)
-        for _ in 0..<20_000 {
+        for _ in 0..<Extent.rounds(20_000) {
             let history = (0..<Int.random(in: 1...5, using: &random))
                 .map { _ in anyOperation(&random) }
                 .sorted { $0.invoked < $1.invoked }

@@ -1,4 +1,3 @@
-import Glibc
 import StateContainers
 import StateEngine
 import StateTestSupport
@@ -17,8 +16,6 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
 func elsewhere<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
     await withCheckedContinuation { continuation in
         WorkerThread(name: "test-elsewhere").start {
-            // Nobody joins it.
-            pthread_detach(pthread_self())
             continuation.resume(returning: body())
         }
     }

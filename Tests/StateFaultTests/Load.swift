@@ -1,7 +1,6 @@
 import StateEngine
 import StateTestSupport
 import StateWire
-import Synchronization
 
 /// Clients of a server that write, read and watch at once, and what they were told.
 ///

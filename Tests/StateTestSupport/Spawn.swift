@@ -1,9 +1,9 @@
 @preconcurrency import Glibc
-import Synchronization
+import StateEngine
 
 /// Held from a pipe's creation until both ends are close-on-exec, and while a process is started: tests
 /// run on several threads, and a process must not inherit the pipes of another.
-private let starting = Mutex(())
+private let starting = StateLock(())
 
 /// A pipe whose ends no process inherits.
 func makePipe() throws -> (read: Int32, write: Int32) {

@@ -19,7 +19,7 @@ package final class TranscriptServer {
     package let path: String
     private let directory: TemporaryDirectory
     private let script: Script
-    private var thread = pthread_t()
+    private let thread = WorkerThread(name: "transcript")
 
     /// What the thread works on; the owner reads it after it has joined the thread.
     private final class Script: @unchecked Sendable {
@@ -31,6 +31,9 @@ package final class TranscriptServer {
             self.steps = steps
             self.listener = listener
         }
+
+        // Once neither the thread nor the owner uses it.
+        deinit { close(listener) }
 
         func run() {
             let connection = accept(listener, nil, nil)
@@ -72,28 +75,17 @@ package final class TranscriptServer {
         }
         (self.directory, self.path) = (directory, path)
         script = Script(steps: steps, listener: listener)
-        let context = Unmanaged.passRetained(script).toOpaque()
-        pthread_create(
-            &thread,
-            nil,
-            { context in
-                guard let context else { return nil }
-                Unmanaged<Script>.fromOpaque(context).takeRetainedValue().run()
-                return nil
-            },
-            context
-        )
+        thread.start { [script] in script.run() }
     }
 
     deinit {
-        // A connection that nobody made is made now, so that accept returns.
+        // Where nobody has connected, accept returns now.
         shutdown(script.listener, Int32(SHUT_RDWR))
-        close(script.listener)
     }
 
     /// Waits for the end of the transcript, and returns what was received as text.
     package func finish() -> String {
-        pthread_join(thread, nil)
+        thread.join()
         return String(decoding: script.received, as: UTF8.self)
     }
 }

@@ -162,7 +162,7 @@ struct FrameParserTests {
     @Test(arguments: Seed.each(4))
     func `random commands come out as they went in, however they are cut`(seed: UInt64) {
         var random = SplitMix(seed: seed)
-        for _ in 0..<5_000 {
+        for _ in 0..<Extent.rounds(5_000) {
             let (bytes, meaning) = randomStream(&random)
             let chunkLength = Int.random(in: 1...40, using: &random)
             let found = cut(bytes, chunkLength: chunkLength, limits: FrameParserTests.small)
@@ -176,7 +176,7 @@ struct FrameParserTests {
     func `50,000 spoilt streams never trap, and mean the same however they are cut`(seed: UInt64) {
         var random = SplitMix(seed: seed)
         let alphabet = Array("*$\r\n0123456789-\"'\\x a".utf8)
-        for _ in 0..<50_000 {
+        for _ in 0..<Extent.rounds(50_000) {
             var (bytes, _) = randomStream(&random)
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 let place = Int.random(in: 0...bytes.count, using: &random)

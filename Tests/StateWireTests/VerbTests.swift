@@ -33,7 +33,7 @@ struct VerbTests {
     @Test(arguments: Seed.each(2)) func `random names are no verbs`(seed: UInt64) {
         var random = SplitMix(seed: seed)
         let known = Set(Verb.Name.allCases.map(\.rawValue))
-        for _ in 0..<100_000 {
+        for _ in 0..<Extent.rounds(100_000) {
             let name = (0..<Int.random(in: 0...5, using: &random)).map { _ in
                 UInt8.random(in: UInt8(ascii: "a")...UInt8(ascii: "z"), using: &random)
             }

@@ -1,6 +1,5 @@
 public import StateEngine
 import StateWire
-import Synchronization
 
 extension RemoteKeyspace {
     /// The entry of `key` on the daemon's stable storage; nil where there is none.
@@ -87,7 +86,7 @@ extension RemoteKeyspace {
 
 /// One reply, put by the connection's thread and waited for by another.
 private final class ReplyBox: Sendable {
-    private let reply = Mutex<Result<Reply, StateError>?>(nil)
+    private let reply = StateLock<Result<Reply, StateError>?>(nil)
     private let semaphore = Semaphore()
 
     func put(_ reply: Result<Reply, StateError>) {

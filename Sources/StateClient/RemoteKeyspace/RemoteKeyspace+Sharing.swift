@@ -1,5 +1,4 @@
 public import StateEngine
-import Synchronization
 
 extension RemoteKeyspace {
     /// The keyspace of a daemon that everybody in this process shares, as long as somebody holds it.
@@ -26,5 +25,5 @@ extension RemoteKeyspace {
         weak var keyspace: RemoteKeyspace?
     }
 
-    private static let keyspaces = Mutex<[String: Shared]>([:])
+    private static let keyspaces = StateLock<[String: Shared]>([:])
 }

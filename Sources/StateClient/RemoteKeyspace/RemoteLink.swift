@@ -1,6 +1,5 @@
 import Glibc
 import StateEngine
-import Synchronization
 
 /// Where callers' threads and the thread of a connection meet.
 ///
@@ -19,7 +18,7 @@ final class RemoteLink: Sendable {
     let timeout: Duration
     let wakeup: Wakeup
     private let worker = WorkerThread(name: "state-remote")
-    private let shared = Mutex(Shared())
+    private let shared = StateLock(Shared())
 
     /// Whether requests can be sent.
     enum Status: Sendable {

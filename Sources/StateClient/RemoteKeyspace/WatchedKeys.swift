@@ -26,7 +26,7 @@ final class WatchedKeys: @unchecked Sendable {
     let isCancelled = Atomic(false)
 
     // Under the lock.
-    let followed = Mutex(Followed())
+    let followed = StateLock(Followed())
 
     // The connection's thread.
     var main: WireWatch?

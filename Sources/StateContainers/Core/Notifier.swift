@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 import StateEngine
 
 /// One turn of work for the notifier: of one listener, or of one container's `didModify`.
@@ -66,11 +65,7 @@ package final class Notifier: Sendable {
     package var threadCount: Int { pool.withLock { $0.workers.count } }
 
     private func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
-        WorkerThread(name: name).start {
-            // Nobody joins it.
-            pthread_detach(pthread_self())
-            body()
-        }
+        WorkerThread(name: name).start(body)
     }
 
     // MARK: A thread's life

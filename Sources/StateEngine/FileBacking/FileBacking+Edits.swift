@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// What others do to the files.
 extension FileBacking {

@@ -1,6 +1,5 @@
 import CLinux
 import Glibc
-import Synchronization
 
 /// One file for each key, below a directory: the value as it is, for people, editors, git and configuration management.
 ///
@@ -47,7 +46,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     private var temporaryCount = 0
 
     /// What stands in the way of keys, and why; they keep the values that they have.
-    let obstacles = Mutex<[FilePath: StateError]>([:])
+    let obstacles = StateLock<[FilePath: StateError]>([:])
 
     /// The store in a directory, which is made where it is absent, with mode 0700.
     ///

@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// What inotify(7) says.
 extension FileWatcher {

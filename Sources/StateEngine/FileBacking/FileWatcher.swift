@@ -33,7 +33,7 @@ final class FileWatcher: Sendable {
     /// Has the thread look again.
     private let bell: Int32
     private let isStopping = Atomic(false)
-    let state = Mutex(State())
+    let state = StateLock(State())
     private let thread = WorkerThread(name: "files")
 
     init(_ tree: FileTree) throws(StateError) {
