@@ -110,4 +110,35 @@ struct TransactionTests {
         #expect(stored.value == 0)
         #expect(inMemory.value == 0)
     }
+
+    @Test func `Atomic: a transaction over 10,000 containers is one step`() throws {
+        let states = try (0..<10_000).map { State(0, key: try Key("a/\($0)")) }
+        try withTransaction { tx in for state in states { tx[state] += 1 } }
+        #expect(states.allSatisfy { $0.value == 1 })
+        let keyspace = try LocalKeyspace(backing: HeldBacking(isHeld: false))
+        defer { keyspace.close() }
+        let stored = try (0..<10_000).map {
+            try PersistentState(0, key: Key("a/\($0)"), in: keyspace, codec: digits)
+        }
+        try withTransaction { tx in for state in stored { tx[state] += 1 } }
+        #expect(stored.allSatisfy { $0.value == 1 })
+        #expect(stored[0].versioned.revision == stored[9_999].versioned.revision)
+    }
+
+    @Test func `a transaction that only reads, or names a container twice, is a transaction`()
+        throws
+    {
+        let keyspace = try LocalKeyspace(backing: HeldBacking(isHeld: false))
+        defer { keyspace.close() }
+        let first = try PersistentState(1, key: "a", in: keyspace, codec: digits)
+        let same = try PersistentState(1, key: "a", in: keyspace, codec: digits)
+        let second = try PersistentState(2, key: "b", in: keyspace, codec: digits)
+        #expect(try withTransaction { tx in tx[first] + tx[second] } == 3)
+        try withTransaction { tx in
+            tx[first] += 1
+            tx[same] += 1
+        }
+        #expect(first.value == 3)
+        #expect(try withTransaction { _ in 7 } == 7)
+    }
 }
