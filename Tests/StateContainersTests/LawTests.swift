@@ -147,9 +147,7 @@ struct LawTests {
         #expect(result.map { said($0, "loop/trapped", "FEEDBACKLOOP") } == true)
     }
 
-    @Test func `Re-entrant: 1,000 transactions of what they are told in a row, and the next throws`()
-        throws
-    {
+    @Test func `Re-entrant: 1,000 self-caused transactions in a row, and the next throws`() throws {
         let state = MonitoredState(0, key: "loop/transaction")
         let thrown = Observed<(any Error)?>(nil)
         let observation = state.observe(on: .inline, initial: false) { _ in
@@ -165,9 +163,7 @@ struct LawTests {
         observation.cancel()
     }
 
-    @Test func `Re-entrant: 1,000 touches of what they are told in a row, and the next traps`()
-        async
-    {
+    @Test func `Re-entrant: 1,000 self-caused touches in a row, and the next traps`() async {
         let result = await #expect(
             processExitsWith: .failure,
             observing: [\.standardErrorContent]

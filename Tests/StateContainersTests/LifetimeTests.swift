@@ -10,7 +10,7 @@ struct LifetimeTests {
         defer { keyspace.close() }
         try keyspace.apply([.set("k", Array("7".utf8))])
         onThreads(4) { _ in
-            for _ in 0..<10_000 {
+            for _ in 0..<100_000 {
                 let state = try? PersistentState(0, key: "k", in: keyspace, codec: digits)
                 if state?.value != 7 { Issue.record("the value is \(state?.value ?? -1)") }
             }

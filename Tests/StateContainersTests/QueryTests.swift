@@ -10,18 +10,17 @@ struct QueryTests {
     @Test func `queries that always have more to show delay no listener`() throws {
         let isOver = Observed(false)
         let rounds = Observed(0)
-        let queries = try (0..<8).map { number in
-            let key = try Key("q\(number)/n")
-            let query = StateQuery(try Pattern("q\(number)/"), as: Int.self)
-                .filtered { [keyspace] value in
-                    // There is always a newer row when this one is shown.
-                    rounds.update { $0 += 1 }
-                    if !isOver.current {
-                        keyspace.submit([.set(key, Array("\(value + 1)".utf8))]) { _ in }
-                    }
-                    return true
-                }
-            try keyspace.apply([.set(key, Array("0".utf8))])
+        // One each, so that each tells its own.
+        let keyspaces = try (0..<8).map { _ in try LocalKeyspace(backing: MemoryBacking()) }
+        let queries = try keyspaces.map { keyspace in
+            let query = StateQuery("q/", as: Int.self).filtered { [unowned keyspace] value in
+                // There is always a newer row when this one is shown.
+                rounds.update { $0 += 1 }
+                let next = Mutation.set("q/n", Array("\(value + 1)".utf8))
+                if !isOver.current { keyspace.submit([next]) { _ in } }
+                return true
+            }
+            try keyspace.apply([.set("q/n", Array("0".utf8))])
             return try keyspace.query(query)
         }
         #expect(rounds.wait { $0 > 100 })
@@ -32,7 +31,7 @@ struct QueryTests {
         #expect(told.rests { $0 == 5 })
         isOver.update { $0 = true }
         observation.cancel()
-        keyspace.close()
+        for keyspace in keyspaces { keyspace.close() }
         withExtendedLifetime(queries) {}
     }
 

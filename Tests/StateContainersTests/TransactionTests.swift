@@ -111,18 +111,36 @@ struct TransactionTests {
         #expect(inMemory.value == 0)
     }
 
-    @Test func `Atomic: a transaction over 10,000 containers is one step`() throws {
-        let states = try (0..<10_000).map { State(0, key: try Key("a/\($0)")) }
-        try withTransaction { tx in for state in states { tx[state] += 1 } }
-        #expect(states.allSatisfy { $0.value == 1 })
+    @Test func `Atomic: a transaction over 1,000 containers is one step, over more refused`() throws
+    {
+        func check(_ states: [some State<Int, some Error>]) throws {
+            try withTransaction { tx in for state in states.dropFirst() { tx[state] += 1 } }
+            #expect(states.dropFirst().allSatisfy { $0.value == 1 })
+            let error = #expect(throws: StateError.self) {
+                try withTransaction { tx in for state in states { tx[state] += 1 } }
+            }
+            #expect(error?.code == .tooBig)
+            #expect(states[1].value == 1)
+        }
+        let limit = StateTransaction.limit
+        try check((0...limit).map { State(0, key: Key(verified: "a/\($0)")) })
         let keyspace = try LocalKeyspace(backing: HeldBacking(isHeld: false))
         defer { keyspace.close() }
-        let stored = try (0..<10_000).map {
+        try check(
+            (0...limit).map {
+                try PersistentState(0, key: Key("a/\($0)"), in: keyspace, codec: digits)
+            }
+        )
+    }
+
+    @Test func `a commit of others that changes 20,000 containers reaches each`() throws {
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        defer { keyspace.close() }
+        let states = try (0..<20_000).map {
             try PersistentState(0, key: Key("a/\($0)"), in: keyspace, codec: digits)
         }
-        try withTransaction { tx in for state in stored { tx[state] += 1 } }
-        #expect(stored.allSatisfy { $0.value == 1 })
-        #expect(stored[0].versioned.revision == stored[9_999].versioned.revision)
+        try keyspace.apply(states.map { .set($0.key, Array("8".utf8)) })
+        #expect(states.allSatisfy { $0.value == 8 })
     }
 
     @Test func `a transaction that only reads, or names a container twice, is a transaction`()

@@ -8,8 +8,9 @@ import StateEngine
 public nonisolated(nonsending) func withTransaction<R>(
     _ body: (inout StateTransaction) throws -> R
 ) async throws -> R {
+    var patience = StalePatience()
     while true {
-        var run = try TransactionRun(body)
+        var run = try TransactionRun(&patience, body)
         for entry in run.writtenInKeyspace { await entry.turn.take() }
         let commit = try run.begin { _ in }
         await commit?.wait()
