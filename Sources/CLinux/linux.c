@@ -150,4 +150,5 @@ int clinux_is_locked(int descriptor) {
 
 __thread const void *clinux_thread_body;
 __thread int64_t clinux_thread_depth;
+__thread const void *clinux_thread_deliverer;
 int clinux_scopes;

@@ -36,6 +36,12 @@ public protocol Keyspace: AnyObject, Sendable {
     ///   wait for the keyspace.
     /// - Returns: What follows, until it is cancelled or released.
     func watch(_ receive: @escaping @Sendable (KeyspaceEvent) -> Void) -> any KeyspaceWatch
+
+    /// Ends the process where the keyspace waits for the calling thread, which is about to wait for it: in a completion or a
+    /// receiver.
+    ///
+    /// By default nothing is known of that.
+    func checkMayWait()
 }
 
 /// What follows the keys of some patterns in a keyspace.
@@ -53,12 +59,16 @@ public protocol KeyspaceWatch: AnyObject, Sendable {
 }
 
 extension Keyspace {
+    /// Knows of nothing that waits for the calling thread.
+    public func checkMayWait() {}
+
     /// Makes all the mutations one commit and waits until it is durable.
     ///
     /// - Returns: Its revision.
     /// - Throws: What the commit failed with; nothing has changed.
     @discardableResult
     public func apply(_ mutations: [Mutation]) throws(StateError) -> Int64 {
+        checkMayWait()
         let answer = Answer()
         submit(mutations) { answer.put($0) }
         return try answer.wait().get()

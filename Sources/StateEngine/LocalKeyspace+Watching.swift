@@ -1,3 +1,4 @@
+import CLinux
 import Synchronization
 
 extension LocalKeyspace {
@@ -8,10 +9,25 @@ extension LocalKeyspace {
         LocalWatch(self, receive)
     }
 
+    /// Ends the process where the caller hands out what it is about to wait for.
+    public func checkMayWait() {
+        guard isHandingOut else { return }
+        fatalError("a completion or a receiver of a keyspace waits for it, whose thread it holds")
+    }
+
+    /// Whether the caller is told of something, or answered, and by nobody else meanwhile.
+    var isHandingOut: Bool {
+        let deliverer: UnsafeRawPointer? = clinux_deliverer()
+        return deliverer == UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
+    }
+
     /// Hands out what is to be told and answered, in order, unless somebody is at it.
     ///
     /// Order matters: a watch hears of a commit before its writer is answered, and both without the lock.
     func deliver() {
+        let before = clinux_deliverer()
+        clinux_set_deliverer(Unmanaged.passUnretained(self).toOpaque())
+        defer { clinux_set_deliverer(before) }
         var isAtIt = false
         while let deliveries = withCore({ $0.takeDeliveries(goingOn: isAtIt) }) {
             isAtIt = true

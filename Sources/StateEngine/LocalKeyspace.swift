@@ -59,8 +59,9 @@ public final class LocalKeyspace: Keyspace {
 
     /// Commits what is queued and closes the store.
     ///
-    /// What is written afterwards is refused.
+    /// What is written afterwards is refused. It must not be called by a completion or a receiver: that ends the process.
     public func close() {
+        checkMayWait()
         let refusal = StateError(.readOnly, "the keyspace is closed")
         withCore { $0.refusal = refusal }
         publish()

@@ -123,12 +123,12 @@ package final class SharedKeyspace: Sendable {
 
     deinit {
         let (keyspace, slot) = (keyspace, slot)
-        guard keyspace.isOnCommitThread else {
+        guard keyspace.isOnCommitThread || keyspace.isHandingOut else {
             keyspace.close()
             slot.release()
             return
         }
-        // The commit thread cannot wait for its own end.
+        // The commit thread cannot wait for its own end, nor who hands out for what is to be handed out.
         WorkerThread(name: "close").start {
             keyspace.close()
             slot.release()

@@ -183,6 +183,41 @@ struct RemoteStateTests {
         let absent = try RemoteKeyspace(socket: daemon.socketPath)
         #expect(throws: StateError.self) { try RemoteState(0, key: "demo/count", in: absent) }
     }
+
+    @Test func `a daemon that falls silent before the first value is unreachable`() throws {
+        let hello = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n*1\r\n$12\r\nSTATE.STATUS\r\n"
+        let server = try TranscriptServer(
+            .receive(hello.utf8.count),
+            .send("%1\r\n+proto\r\n:3\r\n%1\r\n$5\r\nepoch\r\n$16\r\n00000000000000ab\r\n"),
+            .waitForEnd
+        )
+        let silent = try RemoteKeyspace(socket: server.path, timeout: .milliseconds(100))
+        let error = #expect(throws: StateError.self) {
+            try RemoteState(0, key: "demo/count", in: silent)
+        }
+        #expect(error?.code == .unreachable)
+    }
+
+    @Test func `No hidden deadlock: a completion that modifies a container ends the process`()
+        async throws
+    {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let server = try ServedKeyspace()
+            let keyspace = try RemoteKeyspace(socket: server.socketPath)
+            let state = try RemoteState(0, key: "a", in: keyspace)
+            let isDone = Observed(false)
+            keyspace.submit([.set("b", [])]) { _ in
+                _ = try? state.modify(1)
+                isDone.update { $0 = true }
+            }
+            _ = isDone.wait { $0 }
+        }
+        let words = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(words.contains("waits for it, whose thread it holds"))
+    }
 }
 
 private struct Away: Error {}

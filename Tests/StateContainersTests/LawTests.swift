@@ -147,6 +147,40 @@ struct LawTests {
         #expect(result.map { said($0, "loop/trapped", "FEEDBACKLOOP") } == true)
     }
 
+    @Test func `Re-entrant: 1,000 self-caused transactions in a row, and the next throws`() throws {
+        let state = MonitoredState(0, key: "loop/transaction")
+        let thrown = Observed<(any Error)?>(nil)
+        let observation = state.observe(on: .inline, initial: false) { _ in
+            guard thrown.current == nil, state.value < 5_000 else { return }
+            do { try withTransaction { tx in tx[state] += 1 } } catch {
+                thrown.update { $0 = error }
+            }
+        }
+        state ~> 1
+        #expect(thrown.wait { $0 != nil })
+        #expect((thrown.current as? StateError)?.code == .feedbackLoop)
+        #expect(state.value == 1_001)
+        observation.cancel()
+    }
+
+    @Test func `Re-entrant: 1,000 self-caused touches in a row, and the next traps`() async {
+        let result = await #expect(
+            processExitsWith: .failure,
+            observing: [\.standardErrorContent]
+        ) {
+            let state = MonitoredState(0, key: "loop/touched")
+            let count = StateLock(0)
+            let observation = state.observe(on: .inline, initial: false) { _ in
+                count.withLock { $0 += 1 }
+                state.touch()
+            }
+            state ~> 1
+            _ = state.waits { _ in count.withLock { $0 } > 2_000 }
+            observation.cancel()
+        }
+        #expect(result.map { said($0, "loop/touched", "FEEDBACKLOOP") } == true)
+    }
+
     @Test func `Convergent: no listener and no stream rests while a newer revision exists`() async {
         let state = MonitoredState(0, key: "a")
         let inline = Told<Int>()

@@ -78,7 +78,9 @@ struct PersistentStateTests {
         try state ~> 1
     }
 
-    @Test func `nobody sees a change before storage has it, and the next is computed on it`() throws
+    @Test
+    func `Durable as asked: nobody sees a change before storage has it, and the next stands on it`()
+        throws
     {
         let state = try counter()
         backing.hold()
@@ -91,7 +93,8 @@ struct PersistentStateTests {
         #expect(state.value == 2)
     }
 
-    @Test func `8 threads of which the disk refuses some never show a sum that was undone`() throws
+    @Test func `Durable as asked: 8 threads of which the disk refuses some show no undone sum`()
+        throws
     {
         let state = try counter()
         let disk = WorkerThread(name: "disk")
@@ -161,7 +164,7 @@ struct PersistentStateTests {
         #expect(state.value == 400)
     }
 
-    @Test func `what cannot be read stays, until it is replaced`() throws {
+    @Test func `Never silent: what cannot be read stays, until it is replaced`() throws {
         let state = try counter()
         try state ~> 5
         try keyspace.apply([.set("demo/count", Array("five".utf8))])
@@ -206,7 +209,34 @@ struct PersistentStateTests {
         #expect(state.value == 2)
     }
 
-    @Test func `a body that fails changes nothing`() async throws {
+    @Test func `Visible: every container of a key has a change when modify returned and is told`()
+        throws
+    {
+        let states = try (0..<4).map { _ in try counter() }
+        let stale = Observed(0)
+        let observations = states.map { state in
+            state.observe { change in
+                if states.contains(where: { $0.value < change.new }) { stale.update { $0 += 1 } }
+            }
+        }
+        onThreads(4) { thread in
+            for _ in 0..<1_000 {
+                let mine = try? states[thread].modify { value in
+                    value += 1
+                    return value
+                }
+                guard let mine, states.allSatisfy({ $0.value >= mine }) else {
+                    stale.update { $0 += 1 }
+                    continue
+                }
+            }
+        }
+        #expect(states[0].value == 4_000)
+        #expect(stale.current == 0)
+        for observation in observations { observation.cancel() }
+    }
+
+    @Test func `Atomic: a body that fails changes nothing`() async throws {
         struct Refusal: Error {}
         let state = try counter()
         #expect(throws: Refusal.self) {

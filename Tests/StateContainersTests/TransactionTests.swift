@@ -110,4 +110,53 @@ struct TransactionTests {
         #expect(stored.value == 0)
         #expect(inMemory.value == 0)
     }
+
+    @Test func `Atomic: a transaction over 1,000 containers is one step, over more refused`() throws
+    {
+        func check(_ states: [some State<Int, some Error>]) throws {
+            try withTransaction { tx in for state in states.dropFirst() { tx[state] += 1 } }
+            #expect(states.dropFirst().allSatisfy { $0.value == 1 })
+            let error = #expect(throws: StateError.self) {
+                try withTransaction { tx in for state in states { tx[state] += 1 } }
+            }
+            #expect(error?.code == .tooBig)
+            #expect(states[1].value == 1)
+        }
+        let limit = StateTransaction.limit
+        try check((0...limit).map { State(0, key: Key(verified: "a/\($0)")) })
+        let keyspace = try LocalKeyspace(backing: HeldBacking(isHeld: false))
+        defer { keyspace.close() }
+        try check(
+            (0...limit).map {
+                try PersistentState(0, key: Key("a/\($0)"), in: keyspace, codec: digits)
+            }
+        )
+    }
+
+    @Test func `a commit of others that changes 20,000 containers reaches each`() throws {
+        let keyspace = try LocalKeyspace(backing: MemoryBacking())
+        defer { keyspace.close() }
+        let states = try (0..<20_000).map {
+            try PersistentState(0, key: Key("a/\($0)"), in: keyspace, codec: digits)
+        }
+        try keyspace.apply(states.map { .set($0.key, Array("8".utf8)) })
+        #expect(states.allSatisfy { $0.value == 8 })
+    }
+
+    @Test func `a transaction that only reads, or names a container twice, is a transaction`()
+        throws
+    {
+        let keyspace = try LocalKeyspace(backing: HeldBacking(isHeld: false))
+        defer { keyspace.close() }
+        let first = try PersistentState(1, key: "a", in: keyspace, codec: digits)
+        let same = try PersistentState(1, key: "a", in: keyspace, codec: digits)
+        let second = try PersistentState(2, key: "b", in: keyspace, codec: digits)
+        #expect(try withTransaction { tx in tx[first] + tx[second] } == 3)
+        try withTransaction { tx in
+            tx[first] += 1
+            tx[same] += 1
+        }
+        #expect(first.value == 3)
+        #expect(try withTransaction { _ in 7 } == 7)
+    }
 }

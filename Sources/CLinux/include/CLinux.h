@@ -128,6 +128,11 @@ extern __thread int64_t clinux_thread_depth;
 static inline int64_t clinux_depth(void) { return clinux_thread_depth; }
 static inline void clinux_set_depth(int64_t depth) { clinux_thread_depth = depth; }
 
+/// The keyspace whose events and answers the calling thread is handing out; null elsewhere.
+extern __thread const void *clinux_thread_deliverer;
+static inline const void *clinux_deliverer(void) { return clinux_thread_deliverer; }
+static inline void clinux_set_deliverer(const void *keyspace) { clinux_thread_deliverer = keyspace; }
+
 /// Whether any scope of state containers was ever made in this process.
 extern int clinux_scopes;
 static inline int clinux_has_scopes(void) { return __atomic_load_n(&clinux_scopes, __ATOMIC_RELAXED); }

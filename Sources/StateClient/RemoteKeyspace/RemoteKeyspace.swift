@@ -129,6 +129,9 @@ public final class RemoteKeyspace: Keyspace {
     /// receiver.
     public func close() { link.close() }
 
+    /// Ends the process where a completion or a receiver is about to wait for the thread that it holds.
+    public func checkMayWait() { link.checkMayWait() }
+
     /// Sends one request.
     ///
     /// - Parameters:

@@ -27,7 +27,7 @@ extension RemoteLoop {
     }
 
     private func begin(_ wire: WireWatch, _ session: RemoteSession) {
-        session.send(wire.request) { [unowned self] (reply) throws(Loss) in
+        ask(wire.request, session) { [unowned self] (reply) throws(Loss) in
             if case .error(let error) = reply {
                 wire.keys.refuse(wire, error)
             } else {
@@ -50,7 +50,7 @@ extension RemoteLoop {
         let number = wire.number
         var request = RequestWriter()
         request.append(words: "STATE.UNWATCH", String(number))
-        session.send(request) { [unowned self] (_) throws(Loss) in
+        ask(request, session) { [unowned self] (_) throws(Loss) in
             wires[number] = nil
             wire.keys.noteEnd(of: wire)
             advance(wire.keys)

@@ -46,7 +46,7 @@ final class RemoteLoop {
         do throws(Loss) {
             if isReady { sendWaiting() }
             try session?.flush()
-            expire()
+            try expire()
             if wait(), let session { try receive(session) }
             if let helloDeadline, helloDeadline.hasPassed { throw .timedOut }
         } catch {
@@ -125,14 +125,25 @@ final class RemoteLoop {
         }
     }
 
-    private func expire() {
+    private func expire() throws(Loss) {
         guard let earliest, earliest.hasPassed else { return }
-        self.earliest = session?.expire()
+        self.earliest = nil
         for call in waiting.take(where: { $0.deadline.hasPassed }) {
             link.forget(byteCount: call.request.count)
             call.fail(absence?.message ?? "no room to send in time", isSent: false)
         }
         waiting.update { note($0.deadline) }
+        if let next = try session?.expire() { note(next) }
+    }
+
+    /// Sends a request of the connection's own.
+    func ask(
+        _ request: RequestWriter,
+        _ session: RemoteSession,
+        _ take: @escaping (Reply) throws(Loss) -> Void
+    ) {
+        session.send(request, within: link.timeout, take)
+        note(Deadline(after: link.timeout))
     }
 
     // MARK: The connection
@@ -157,12 +168,12 @@ final class RemoteLoop {
         } else {
             request.append(words: "HELLO", "3", "SETNAME", link.name)
         }
-        session.send(request) { (reply) throws(Loss) in
+        ask(request, session) { (reply) throws(Loss) in
             if case .error(let error) = reply { throw .refused(error) }
         }
         request.removeAll()
         request.append(words: "STATE.STATUS")
-        session.send(request) { [unowned self] (reply) throws(Loss) in
+        ask(request, session) { [unowned self] (reply) throws(Loss) in
             guard let epoch = reply["epoch"]?.textValue.flatMap({ Epoch($0) }) else {
                 throw .malformed("what answers is no stated: STATE.STATUS tells no epoch")
             }

@@ -27,6 +27,8 @@ final class RemoteSession {
         var call: RemoteCall?
         /// What takes a reply that is the connection's own affair.
         var take: ((Reply) throws(Loss) -> Void)?
+        /// By when it has to be there.
+        var deadline: Deadline
         /// Bytes that stood before the request, and its own.
         var start: Int
         var byteCount: Int
@@ -45,25 +47,34 @@ final class RemoteSession {
 
     /// Sends a caller's request, whose answer is due so long from now.
     func send(_ call: RemoteCall) {
-        var call = call
-        call.deadline = Deadline(after: call.timeout)
         callCount += 1
-        append(call.request, call: call, take: nil)
+        append(call.request, call: call, take: nil, within: call.timeout)
     }
 
-    /// Sends a request of the connection's own.
-    func send(_ request: RequestWriter, _ take: @escaping (Reply) throws(Loss) -> Void) {
-        append(request.bytes, call: nil, take: take)
+    /// Sends a request of the connection's own, which is lost where that is not answered in time.
+    func send(
+        _ request: RequestWriter,
+        within timeout: Duration,
+        _ take: @escaping (Reply) throws(Loss) -> Void
+    ) {
+        append(request.bytes, call: nil, take: take, within: timeout)
     }
 
     private func append(
         _ request: [UInt8],
         call: RemoteCall?,
-        take: ((Reply) throws(Loss) -> Void)?
+        take: ((Reply) throws(Loss) -> Void)?,
+        within timeout: Duration
     ) {
         request.withUnsafeBytes { output.append($0) }
         awaited.append(
-            Awaited(call: call, take: take, start: appendedCount, byteCount: request.count)
+            Awaited(
+                call: call,
+                take: take,
+                deadline: Deadline(after: timeout),
+                start: appendedCount,
+                byteCount: request.count
+            )
         )
         appendedCount += request.count
     }
@@ -108,20 +119,23 @@ final class RemoteSession {
     /// Gives up the calls whose time is over; their replies will be passed over.
     ///
     /// - Returns: The earliest deadline of the others.
-    func expire() -> Deadline? {
+    /// - Throws: where a request of the connection's own was not answered in time.
+    func expire() throws(Loss) -> Deadline? {
         var earliest: Deadline?
         var expired: [RemoteCall] = []
+        var isSilent = false
         awaited.update { awaited in
-            guard let call = awaited.call else { return }
-            if call.deadline.hasPassed {
-                expired.append(call)
-                awaited.call = nil
-            } else {
-                earliest = min(earliest ?? call.deadline, call.deadline)
+            guard awaited.call != nil || awaited.take != nil else { return }
+            guard awaited.deadline.hasPassed else {
+                earliest = min(earliest ?? awaited.deadline, awaited.deadline)
+                return
             }
+            if awaited.take != nil { isSilent = true }
+            if let call = awaited.call.take() { expired.append(call) }
         }
         callCount -= expired.count
         for call in expired { call.fail("no answer in time (\(path))", isSent: true) }
+        if isSilent { throw .timedOut }
         return earliest
     }
 

@@ -40,6 +40,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
     ) throws(StateError) {
         persistent = try PersistentCore.following(key, in: keyspace, defaultValue, codec)
         self.durability = durability
+        keyspace.checkMayWait()
         persistent.loading.wait()
         try persistent.checkLoaded(acceptsUnreadable: acceptsUnreadable)
         super.init(core: persistent, check: nil)
@@ -72,7 +73,13 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
 
     /// What goes wrong without a call that could be told: a stored value that cannot be read, the keyspace away, a change that was
     /// taken back after its writer had gone on.
-    public final var failures: StateFailures { StateFailures(latest: persistent.failure.values) }
+    public final var failures: StateFailures {
+        StateFailures(
+            latest: StateValues { [failure = persistent.failure] slot in
+                failure.join(FailureReceiver(slot), from: .current)
+            }
+        )
+    }
 
     // MARK: Changing
 

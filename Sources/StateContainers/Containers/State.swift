@@ -162,7 +162,9 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     package var plainChange: Change { Change() }
 
     /// Takes an error that no caller can be given.
-    package func note(_ error: any Error) {}
+    package func note(_ error: any Error) {
+        guard (error as? StateError)?.code != .feedbackLoop else { fatalError("\(error)") }
+    }
 }
 
 /// A container of the library that nobody can subclass: its `didModify` is the library's.

@@ -16,6 +16,8 @@ package final class ChangeQueue: NotifierJob {
         /// Those before it in `changes` have been taken.
         var first = 0
         var isDraining = false
+        /// Where they are told, kept as long as there are any.
+        var scope: StateScope?
         /// Writers that wait for room.
         var writers: [Semaphore] = []
         /// The container.
@@ -44,7 +46,8 @@ package final class ChangeQueue: NotifierJob {
     private let waiting = StateLock(Waiting())
     /// Whom the container's `didModify` tells.
     package let listeners = ListenerList()
-    private let scope: StateScope?
+    /// It keeps the container, and so this.
+    private weak let scope: StateScope?
 
     /// Makes an empty queue, whose changes are told in `scope`.
     package init(scope: StateScope? = nil) { self.scope = scope }
@@ -87,6 +90,7 @@ package final class ChangeQueue: NotifierJob {
     /// Called under the lock of the core, so that the order is that of the changes.
     package func put(_ change: ChangeRecord, merges: Bool = false) {
         waiting.withLock { waiting in
+            if let scope { waiting.scope = scope }
             if merges, waiting.count >= Self.limit, let last = waiting.changes.popLast() {
                 waiting.changes.append(change.merging(last))
             } else {
@@ -116,7 +120,7 @@ package final class ChangeQueue: NotifierJob {
     /// Tells of some of what waits, the one who is at it.
     package func run() {
         for _ in 0..<Self.turn {
-            guard let (change, take) = next() else { return }
+            guard let (change, take, scope) = next() else { return }
             change.tell(in: scope, take)
         }
         Notifier.shared.run(self)
@@ -124,17 +128,21 @@ package final class ChangeQueue: NotifierJob {
 
     private typealias Take = @Sendable (ChangeRecord) -> Void
 
-    private func next() -> (ChangeRecord, Take)? {
-        let (next, writers) = waiting.withLock {
-            waiting -> ((ChangeRecord, Take)?, [Semaphore]) in
+    private func next() -> (ChangeRecord, Take, StateScope?)? {
+        let (change, take, scope, writers) = waiting.withLock {
+            waiting -> (ChangeRecord?, Take, StateScope?, [Semaphore]) in
             let change = waiting.removeFirst()
-            if change == nil { waiting.isDraining = false }
-            let next = change.map { ($0, waiting.take) }
-            guard waiting.count < Self.limit else { return (next, []) }
+            // Handed out, so that what is in the scope is not freed under the lock.
+            let scope = waiting.scope
+            if change == nil {
+                waiting.isDraining = false
+                waiting.scope = nil
+            }
+            guard waiting.count < Self.limit else { return (change, waiting.take, scope, []) }
             defer { waiting.writers = [] }
-            return (next, waiting.writers)
+            return (change, waiting.take, scope, waiting.writers)
         }
         for writer in writers { writer.signal() }
-        return next
+        return change.map { ($0, take, scope) }
     }
 }

@@ -23,6 +23,10 @@ public final class StateScope: Sendable {
 
     init() { clinux_note_scope() }
 
+    deinit {
+        for entry in seats.withLock({ $0.values.map { $0 } }) { entry.seat.close() }
+    }
+
     /// Runs `body` in a new scope.
     public static func run<R>(_ body: () throws -> R) rethrows -> R {
         try $current.withValue(StateScope(), operation: body)
@@ -53,7 +57,7 @@ public final class StateScope: Sendable {
 
     private struct Entry: Sendable {
         let container: any AnyObject & Sendable
-        let seat: any AnyObject & Sendable
+        let seat: any ClosableSeat
     }
 }
 
@@ -67,4 +71,14 @@ package final class Seat<Value: Sendable>: Sendable {
         self.core = core
         self.queue = queue
     }
+}
+
+/// A seat whatever it holds.
+private protocol ClosableSeat: AnyObject, Sendable {
+    /// No more changes; who is told of them may keep the core.
+    func close()
+}
+
+extension Seat: ClosableSeat {
+    fileprivate func close() { core.unregister(queue) }
 }

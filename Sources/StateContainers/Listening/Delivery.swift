@@ -7,6 +7,8 @@ import StateEngine
 final class Delivery: Receiver, NotifierJob {
     private struct Slot {
         var pending: ChangeRecord?
+        /// Where it is told, kept as long as there is something to tell.
+        var scope: StateScope?
         /// Whether what waits is the value that the listener begins with.
         var isBeginning = false
         /// Whether a call is under way, or will be.
@@ -15,11 +17,11 @@ final class Delivery: Receiver, NotifierJob {
         var isEnded = false
 
         /// Takes the change that is next; nil: nothing is to be told now.
-        mutating func next() -> ChangeRecord? {
+        mutating func next() -> (ChangeRecord, StateScope?)? {
             isAtWork = pending != nil && !isPaused && !isEnded
             guard isAtWork else { return nil }
             isBeginning = false
-            return pending.take()
+            return pending.take().map { ($0, scope.take()) }
         }
 
         /// Whether somebody must see to it that what waits is told.
@@ -33,7 +35,8 @@ final class Delivery: Receiver, NotifierJob {
     private let key: Key
     private let who: String
     private let queue: StateQueue
-    private let scope = StateScope.current
+    /// It may keep the container, and so this.
+    private weak let scope: StateScope?
     private weak let attached: (any StateListener)?
     let identity: ObjectIdentifier?
     private let call: @Sendable (ChangeRecord) -> Void
@@ -50,6 +53,7 @@ final class Delivery: Receiver, NotifierJob {
         self.key = key
         self.who = who
         self.queue = queue
+        scope = StateScope.current
         attached = listener
         identity = listener.map(ObjectIdentifier.init)
         self.call = call
@@ -64,6 +68,7 @@ final class Delivery: Receiver, NotifierJob {
     func begin(_ current: ChangeRecord) {
         slot.withLock { slot in
             slot.pending = current
+            slot.scope = scope
             slot.isBeginning = true
         }
     }
@@ -71,6 +76,7 @@ final class Delivery: Receiver, NotifierJob {
     func put(_ change: ChangeRecord) {
         update { slot in
             guard !slot.isEnded else { return }
+            slot.scope = scope
             if slot.isBeginning {
                 slot.pending = change.beginning
             } else if let pending = slot.pending {
@@ -92,13 +98,14 @@ final class Delivery: Receiver, NotifierJob {
         update { slot in
             slot.isEnded = true
             slot.pending = nil
+            slot.scope = nil
         }
     }
 
     private func update(_ change: @Sendable (inout Slot) -> Void) {
         let (isDue, old) = slot.withLock { slot in
-            // Handed out, so that a value that nobody needs is not freed under the lock.
-            let old = slot.pending
+            // Handed out, so that a value or a scope that nobody needs is not freed under the lock.
+            let old = (slot.pending, slot.scope)
             change(&slot)
             return (slot.isDue(), old)
         }
@@ -124,7 +131,7 @@ final class Delivery: Receiver, NotifierJob {
 
     /// - Returns: Whether there is more to tell.
     private func tellNext() -> Bool {
-        guard let change = slot.withLock({ $0.next() }) else { return false }
+        guard let (change, scope) = slot.withLock({ $0.next() }) else { return false }
         change.tell(in: scope, call)
         return slot.withLock { slot in
             slot.isAtWork = false

@@ -50,14 +50,14 @@ struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
             head.stored.value = value
             head.stored.origin =
                 change.value == nil ? .defaulted : version.map { .migrated(from: $0) } ?? .stored
+            let isOtherEpoch = newRevision.epoch != published.epoch
             // What its writer did not wait for was published before.
-            guard
-                isFirst || newRevision.epoch != published.epoch
-                    || newRevision.number > published.number
-            else { return }
+            guard isFirst || isOtherEpoch || newRevision.number > head.early else { return }
+            // One that was taken back and is stored after all has an older number than what is shown.
+            let isOlder = published.revision.isNewer(than: newRevision)
             published.publish(
                 value,
-                newRevision,
+                isOlder ? published.revision : newRevision,
                 cause: cause ?? change.cause ?? .unknown,
                 depth: depth,
                 merges: true

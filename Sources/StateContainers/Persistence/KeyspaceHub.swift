@@ -43,11 +43,11 @@ final class KeyspaceHub: Sendable {
 
     deinit {
         watch.withLock { $0 }?.cancel()
-        KeyspaceHub.hubs.withLock { hubs in
-            // Another hub may have taken the place since the last reference went.
-            if hubs[ObjectIdentifier(keyspace)]?.hub == nil {
-                hubs[ObjectIdentifier(keyspace)] = nil
-            }
+        // Another hub may have taken the place; handed out, so that its last reference does not go under the lock.
+        _ = KeyspaceHub.hubs.withLock { hubs in
+            let present = hubs[ObjectIdentifier(keyspace)]?.hub
+            if present == nil { hubs[ObjectIdentifier(keyspace)] = nil }
+            return present
         }
     }
 
@@ -85,8 +85,11 @@ final class KeyspaceHub: Sendable {
 
     /// A member that was followed is gone; another may be on its key by now.
     func forget(_ key: Key) {
-        members.withLock { members in
-            if members.byKey[key]?.member == nil { members.byKey[key] = nil }
+        // Handed out, so that its last reference does not go under the lock.
+        _ = members.withLock { members -> (any HubMember)? in
+            let present = members.byKey[key]?.member
+            if present == nil { members.byKey[key] = nil }
+            return present
         }
         watch.withLock { $0 }?.exclude([Pattern(key)])
     }
@@ -136,7 +139,10 @@ final class KeyspaceHub: Sendable {
             publications.append(member.publication(of: change, revision, cause))
         }
         publications.sort { $0.key < $1.key }
-        publishAtOnce(publications[...])
+        // The locks of so many are held at once; a commit that did not come from here may have changed more.
+        for start in stride(from: 0, to: publications.count, by: StateTransaction.limit) {
+            publishAtOnce(publications[start...].prefix(StateTransaction.limit))
+        }
         for publication in publications { publication.tell() }
     }
 }

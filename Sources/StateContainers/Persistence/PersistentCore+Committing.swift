@@ -8,9 +8,37 @@ struct Attempt<R> {
     /// Its commit if it succeeds, where commits are ordered in this process: the next change may be computed on it.
     let revision: Revision?
     let isEarly: Bool
+    /// What it was computed on.
+    let base: Revision
+    /// Whether it removes what is absent: there is no commit.
+    let isVoid: Bool
+}
+
+/// Ends what would run again for ever, because storage refuses what was read as old but tells of nothing newer.
+struct StalePatience {
+    private static let nanoseconds: Int64 = 5_000_000_000
+    private var reads: [Revision] = []
+    private var end: Int64 = 0
+
+    /// - Throws: ``StateError/Code/conflict``, naming `key`, where nothing else than these was read for 5 seconds.
+    mutating func check(_ reads: [Revision], of key: Key) throws(StateError) {
+        let now = clinux_monotonic_nanoseconds()
+        if reads != self.reads {
+            self.reads = reads
+            end = now + Self.nanoseconds
+        }
+        guard now > end else { return }
+        throw StateError(
+            .conflict,
+            "key '\(key)': what was read of it is refused as old, and nothing newer was told for 5 s"
+        )
+    }
 }
 
 extension PersistentCore {
+    /// How many changes may wait for storage whose writers do not.
+    static var earlyLimit: Int { 1_024 }
+
     /// What the next change is computed on.
     struct Base {
         let value: Value
@@ -20,25 +48,7 @@ extension PersistentCore {
     }
 
     var base: Base {
-        head.withLock { head in
-            let stored = head.stored
-            guard let last = head.pending.last(where: { $0.number != nil }),
-                let number = last.number, number > stored.revision.number
-            else {
-                return Base(
-                    value: stored.value,
-                    revision: stored.revision,
-                    entryRevision: stored.entryRevision,
-                    unreadable: stored.unreadable
-                )
-            }
-            return Base(
-                value: last.value,
-                revision: Revision(epoch: stored.revision.epoch, number: number),
-                entryRevision: last.bytes == nil ? 0 : number,
-                unreadable: nil
-            )
-        }
+        published.withLock { published in head.withLock { $0.base(below: published.revision) } }
     }
 
     /// Changes the value, and waits until storage has it at the durability asked for.
@@ -47,7 +57,9 @@ extension PersistentCore {
         check: StateCore<Value>.Check?,
         _ body: (inout Value) throws -> R
     ) throws -> (result: R, revision: Revision) {
+        hub.keyspace.checkMayWait()
         try prepare()
+        var patience = StalePatience()
         while true {
             turn.take()
             let attempt = try begin(change, check, body)
@@ -56,6 +68,7 @@ extension PersistentCore {
             if attempt.revision == nil { turn.give() }
             drain()
             if let done = try outcome(of: attempt, change) { return done }
+            try patience.check([attempt.base], of: key)
         }
     }
 
@@ -66,6 +79,7 @@ extension PersistentCore {
         _ body: (inout Value) throws -> R
     ) async throws -> (result: R, revision: Revision) {
         try prepare()
+        var patience = StalePatience()
         while true {
             await turn.take()
             let attempt = try begin(change, check, body)
@@ -74,6 +88,7 @@ extension PersistentCore {
             if attempt.revision == nil { turn.give() }
             drain()
             if let done = try outcome(of: attempt, change) { return done }
+            try patience.check([attempt.base], of: key)
         }
     }
 
@@ -97,8 +112,7 @@ extension PersistentCore {
             let result = try runBody { try body(&value) }
             try check?(value)
             let bytes = try codec.encode(value)
-            let condition = change.replaces ? nil : base.entryRevision
-            return submit(value, bytes, condition, change, result)
+            return submit(value, bytes, on: base, change, result)
         } catch {
             turn.give()
             throw error
@@ -114,12 +128,15 @@ extension PersistentCore {
     private func submit<R>(
         _ value: Value,
         _ bytes: [UInt8]?,
-        _ condition: Int64?,
+        on base: Base,
         _ change: Change,
         _ result: R
     ) -> Attempt<R> {
         let ticket = Ticket()
-        let isEarly = change.durability == .memory
+        let condition = change.replaces ? nil : base.entryRevision
+        let isEarly =
+            change.durability == .memory
+            && head.withLock { $0.pending.count < PersistentCore.earlyLimit }
         expect(ticket, value, bytes, reason: change.reason, isEarly: isEarly)
         let mutation: Mutation =
             bytes.map { .set(key, $0, ifRevision: condition) }
@@ -130,7 +147,9 @@ extension PersistentCore {
             result: result,
             ticket: ticket,
             revision: revision,
-            isEarly: isEarly && revision != nil
+            isEarly: isEarly && revision != nil,
+            base: base.revision,
+            isVoid: bytes == nil && condition == 0
         )
     }
 
@@ -164,6 +183,7 @@ extension PersistentCore {
                 head.pending[index].number = number
                 let pending = head.pending[index]
                 if pending.isEarly, number > published.number {
+                    head.early = number
                     var cause = Cause.thisProcess
                     cause.reason = pending.reason
                     published.publish(
@@ -181,30 +201,36 @@ extension PersistentCore {
 
     /// Takes the keyspace's answer; where its writer went on without it, what was published too early is taken back.
     func answer(_ ticket: Ticket, _ result: Result<Int64, StateError>) {
-        let takenBack = published.withLock { published in
+        let isLost = published.withLock { published in
             head.withLock { head in
                 guard let index = head.pending.firstIndex(where: { $0.ticket === ticket }) else {
                     return false
                 }
                 let pending = head.pending.remove(at: index)
-                guard pending.isEarly, case .failure = result,
-                    published.number > head.stored.revision.number
-                else { return false }
-                let revision = Revision(epoch: published.epoch, number: published.number)
-                published.publish(
-                    head.stored.value,
-                    revision,
-                    cause: .thisProcess,
-                    depth: 0,
-                    merges: true
-                )
+                guard pending.isEarly, case .failure = result else { return false }
+                takeBack(&published, &head)
                 return true
             }
         }
         ticket.put(result)
-        guard takenBack, case .failure(let error) = result else { return }
+        guard isLost, case .failure(let error) = result else { return }
         note(error)
         tellLater()
+    }
+
+    /// Shows what is stored, where something is shown that is not; once for all that failed with it.
+    private func takeBack(_ published: inout Published, _ head: inout Head) {
+        guard head.early > head.stored.revision.number, head.early == published.number else {
+            return
+        }
+        head.early = 0
+        published.publish(
+            head.stored.value,
+            published.revision,
+            cause: .thisProcess,
+            depth: 0,
+            merges: true
+        )
     }
 
     /// What became of an attempt; nil where it has to be made again on a newer value.
@@ -217,6 +243,8 @@ extension PersistentCore {
             preconditionFailure("an attempt on '\(key)' went on without its answer")
         }
         switch answer {
+        case .success where attempt.isVoid:
+            return (attempt.result, attempt.base)
         case .success(let number):
             let epoch = head.withLock { $0.stored.revision.epoch }
             return (attempt.result, Revision(epoch: epoch, number: number))
@@ -235,5 +263,31 @@ extension PersistentCore {
             await ticket.wait()
             if case .failure(let error)? = ticket.result { throw error }
         }
+    }
+}
+
+extension PersistentCore.Head {
+    /// The newest change that is under way, or else what is stored.
+    ///
+    /// - Parameter shown: Newer than what is stored where a change was taken back: then it is the revision that everybody reads.
+    /// - Returns: What the next change is computed on.
+    func base(below shown: Revision) -> PersistentCore.Base {
+        let newest = shown.isNewer(than: stored.revision) ? shown : stored.revision
+        guard let last = pending.last(where: { $0.number != nil }),
+            let number = last.number, number > stored.revision.number
+        else {
+            return PersistentCore.Base(
+                value: stored.value,
+                revision: newest,
+                entryRevision: stored.entryRevision,
+                unreadable: stored.unreadable
+            )
+        }
+        return PersistentCore.Base(
+            value: last.value,
+            revision: Revision(epoch: stored.revision.epoch, number: number),
+            entryRevision: last.bytes == nil ? 0 : number,
+            unreadable: nil
+        )
     }
 }

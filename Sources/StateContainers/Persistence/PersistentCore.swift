@@ -45,6 +45,8 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
     struct Head {
         var stored: Stored
         var pending: [Pending] = []
+        /// The newest commit that was published before storage had it; 0 where that was taken back.
+        var early: Int64 = 0
         var isLoaded = false
         var awaySince: ContinuousClock.Instant?
     }

@@ -11,6 +11,7 @@ public struct StateFailures: AsyncSequence, Sendable {
     /// None.
     public typealias Failure = Never
 
+    /// No nil among them.
     let latest: StateValues<StateError?>
 
     /// Begins with the failure of now.
@@ -36,5 +37,16 @@ public struct StateFailures: AsyncSequence, Sendable {
             }
             return nil
         }
+    }
+}
+
+/// Passes over that a failure is no more, lest it take the place of one that was not given yet.
+final class FailureReceiver: Receiver {
+    private let slot: StreamSlot
+
+    init(_ slot: StreamSlot) { self.slot = slot }
+
+    func put(_ change: ChangeRecord) {
+        if StateChange<StateError?>(change).new != nil { slot.put(change) }
     }
 }

@@ -63,9 +63,11 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
 
     var subject: (key: Key, who: String) { (.queryName, "\(query.pattern)") }
 
-    /// Shows what was told meanwhile.
+    /// Shows what was told meanwhile; what comes then waits behind the listeners.
     func run() {
-        while let taken = take() { show(taken) }
+        guard let taken = take() else { return }
+        show(taken)
+        Notifier.shared.run(self)
     }
 
     private func take() -> Inbox? {

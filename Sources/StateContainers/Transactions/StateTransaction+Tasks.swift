@@ -11,8 +11,9 @@ extension StateTransaction {
     public nonisolated(nonsending) static func run<R>(
         _ body: (inout StateTransaction) throws -> R
     ) async throws -> R {
+        var patience = StalePatience()
         while true {
-            var run = try TransactionRun(body)
+            var run = try TransactionRun(&patience, body)
             for entry in run.writtenInKeyspace { await entry.turn.take() }
             let commit = try run.begin { _ in }
             await commit?.wait()

@@ -4,6 +4,9 @@ import StateEngine
 ///
 /// `tx[a]` is the value of container `a` for the body: what it wrote, else what it read first.
 public struct StateTransaction: ~Copyable {
+    /// The most containers that one transaction may read and write: the locks of all are held at once.
+    public static var limit: Int { 1_000 }
+
     private(set) var entries: [any TransactionEntry] = []
     private var places: [ObjectIdentifier: Int] = [:]
 
@@ -58,7 +61,11 @@ public struct StateTransaction: ~Copyable {
         var key: Key { core.key }
         var place: ObjectIdentifier { ObjectIdentifier(core) }
 
-        func validate() throws(StateError) { if isWritten { try check?(value) } }
+        func validate() throws(StateError) {
+            guard isWritten else { return }
+            try Feedback.check(key)
+            try check?(value)
+        }
 
         func waitForRoom() {
             guard isWritten else { return }
@@ -79,8 +86,10 @@ protocol TransactionEntry: AnyObject {
     /// The core.
     var place: ObjectIdentifier { get }
     var isWritten: Bool { get }
+    /// What the value was read at.
+    var read: Revision { get }
 
-    /// - Throws: ``StateError/Code/rejected`` where what was written is refused.
+    /// - Throws: ``StateError/Code/rejected`` where what was written is refused, or ``StateError/Code/feedbackLoop``.
     func validate() throws(StateError)
 
     /// Waits until who is told of its changes has caught up.

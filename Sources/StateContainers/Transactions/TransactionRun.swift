@@ -11,8 +11,14 @@ struct TransactionRun<R> {
 
     /// Runs the body.
     ///
+    /// - Parameters:
+    ///   - patience: Ends runs that read what is refused as old, again and again.
+    ///   - body: What reads and writes.
     /// - Throws: What it threw, or why its result may not be committed.
-    init(_ body: (inout StateTransaction) throws -> R) throws {
+    init(
+        _ patience: inout StalePatience,
+        _ body: (inout StateTransaction) throws -> R
+    ) throws {
         var transaction = StateTransaction()
         result = try body(&transaction)
         entries = transaction.entries
@@ -20,9 +26,19 @@ struct TransactionRun<R> {
             .sorted { $0.key < $1.key }
         guard stored.isEmpty || stored.count == entries.count && TransactionRun.isOneHome(stored)
         else { throw TransactionRun.mixed(entries) }
+        if let first = entries.first { try patience.check(entries.map(\.read), of: first.key) }
+        guard entries.count <= StateTransaction.limit else {
+            throw StateError(
+                .tooBig,
+                "a transaction is of \(StateTransaction.limit) containers at most, not \(entries.count)"
+            )
+        }
         for entry in entries { try entry.validate() }
         for entry in entries { entry.waitForRoom() }
     }
+
+    /// Ends the process where its keyspace waits for the caller.
+    func checkMayWait() { stored.first?.hub.keyspace.checkMayWait() }
 
     /// What takes turns: those that are written.
     var writtenInKeyspace: [any StoredTransactionEntry] { stored.filter(\.isWritten) }

@@ -14,14 +14,16 @@ import StateEngine
 ///
 /// - Returns: What `body` returned, of the run that was committed.
 /// - Throws: What `body` threw; ``StateError/Code/mixedKeyspaces`` where the containers are not all in memory, or all of one
-///   keyspace; else why it was refused. Nothing has changed.
+///   keyspace; ``StateError/Code/tooBig`` where they are more than ``StateTransaction/limit``; else why it was refused. Nothing has changed.
 /// - Complexity: One sync for all of it.
 @discardableResult
 public func withTransaction<R>(
     _ body: (inout StateTransaction) throws -> R
 ) throws -> R {
+    var patience = StalePatience()
     while true {
-        var run = try TransactionRun(body)
+        var run = try TransactionRun(&patience, body)
+        run.checkMayWait()
         let commit = try run.begin { $0.take() }
         commit?.wait()
         if let done = try run.end(commit) { return done }
