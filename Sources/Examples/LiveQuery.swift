@@ -35,7 +35,7 @@ extension Example {
             .set("other/x", Array("1".utf8)), .delete("budget/travel"),
         ])
         checks.expect(await next(1) == ["food"], "one that is deleted goes")
-        try await StateTransaction.run { tx in
+        try withTransaction { tx in
             tx[travel] = Budget(name: "travel", limit: 1, dateCreated: 0)
             tx[food].limit = 1
         }
