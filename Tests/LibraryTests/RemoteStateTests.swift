@@ -22,7 +22,7 @@ struct RemoteStateTests {
     }
 
     @Test func `One authority: two processes that add 1 leave the sum`() throws {
-        let times = Extent.named("STATED_INCREMENTS", short: 2_000)
+        let times = Extent.named("STATED_INCREMENTS", short: Extent.rounds(2_000))
         let counters = try (0..<2).map { _ in
             try program("count", daemon.socketPath, "demo/count", "\(times)")
         }
@@ -34,7 +34,7 @@ struct RemoteStateTests {
     }
 
     @Test func `what two processes add across a crash of the daemon is there, and once`() throws {
-        let times = Extent.named("STATED_INCREMENTS", short: 2_000)
+        let times = Extent.named("STATED_INCREMENTS", short: Extent.rounds(2_000))
         let counters = try (0..<2).map { _ in
             try program("count", daemon.socketPath, "demo/count", "\(times)")
         }

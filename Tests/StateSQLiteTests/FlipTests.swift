@@ -6,7 +6,7 @@ import Testing
 
 /// Single bits that a disk turned over in a database that was closed; `STATED_FLIPS` says how many, 200 without it.
 struct FlipTests {
-    static let flipCount = getenv("STATED_FLIPS").flatMap { Int(String(cString: $0)) } ?? 200
+    static let flipCount = Extent.rounds(Extent.named("STATED_FLIPS", short: 200))
     static let parts: UInt64 = 4
 
     let store: TemporaryStore

@@ -74,7 +74,8 @@ struct HistoryTests {
     @Test(arguments: [0, 1, 1_000, 5_000, 8 << 20])
     func `a value of any bytes and size is read back`(byteCount: Int) throws {
         var numbers = SplitMix(state: UInt64(byteCount))
-        let value = (0..<byteCount).map { _ in UInt8.random(in: 0...255, using: &numbers) }
+        let words = (0..<(byteCount + 7) / 8).map { _ in numbers.next() }
+        let value = Array(words.withUnsafeBytes { $0.prefix(byteCount) })
         try store.fill([BuiltBatch.Change(revision: 1, key: [107], value: value, created: 1)])
         #expect(try store.contents().changes.map(\.plain.value) == [value])
     }

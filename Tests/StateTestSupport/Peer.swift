@@ -44,7 +44,8 @@ package final class Peer {
                 if let word { words.append(word) }
                 word = nil
             } else {
-                word = (word ?? []) + [byte]
+                // In place: lines of megabytes are sent.
+                if word?.append(byte) == nil { word = [byte] }
             }
         }
         if let word { words.append(word) }
