@@ -32,11 +32,12 @@ struct BadInputTests {
     ) throws {
         try directory.write(content, to: "settings")
         let files = try StateDirectory(path: directory.path)
-        let error = #expect(throws: StateError.self) {
+        let found = #expect(throws: StateError.self) {
             try FileState(Settings(), key: "settings", in: files)
         }
-        #expect(error?.code == code)
-        #expect(error?.message.contains("settings") ?? false)
+        let error = try #require(found)
+        #expect(error.code == code)
+        #expect(error.message.contains("settings"))
         let state = try FileState(
             Settings(),
             key: "settings",
@@ -104,17 +105,15 @@ struct BadInputTests {
     }
 
     @Test func `a value that the daemon refuses leaves the old one`() throws {
-        let server = try ServedKeyspace(MemoryBacking()) { $0.limits.valueByteCount = 100 }
+        let server = try ServedKeyspace()
         let keyspace = try RemoteKeyspace(socket: server.socketPath)
         let state = try RemoteState("a", key: "k", in: keyspace)
         try state ~> "b"
-        let error = #expect(throws: StateError.self) {
-            try state.modify(String(repeating: "c", count: 101))
-        }
-        #expect(error?.code == .tooBig)
-        #expect(throws: error) {
-            try withTransaction { $0[state] = String(repeating: "c", count: 101) }
-        }
+        let large = String(repeating: "c", count: (8 << 20) + 1)
+        let found = #expect(throws: StateError.self) { try state.modify(large) }
+        #expect(found?.code == .tooBig)
+        let other = #expect(throws: StateError.self) { try withTransaction { $0[state] = large } }
+        #expect(other?.code == .tooBig)
         #expect(state.value == "b")
         #expect(state.status == .current)
         try state ~> "d"

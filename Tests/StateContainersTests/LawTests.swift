@@ -55,13 +55,17 @@ struct LawTests {
     @Test func `Atomic: modify is one step, with and without a listener`() {
         let state = MonitoredState(0, key: "a")
         onThreads(4) { number in
-            for round in 0..<1_000 {
+            var observation: StateObservation?
+            for round in 0..<10_000 {
                 // Registered and not, in turn, while the others add.
-                if number == 0, round % 10 == 0 { state.observe { _ in }.cancel() }
+                if number == 0, round % 100 == 0 {
+                    observation?.cancel()
+                    observation = round % 200 == 0 ? state.observe { _ in } : nil
+                }
                 state ~> { $0 += 1 }
             }
         }
-        #expect(state.value == 4_000)
+        #expect(state.value == 40_000)
     }
 
     @Test func `Ordered: didModify runs once for each change, ascending, never overlapping`() {
