@@ -85,8 +85,8 @@ struct BadInputTests {
     }
 
     @Test func `a file that is replaced again and again is never seen in part`() throws {
-        let files = try StateDirectory(path: directory.path)
         try directory.write(String(repeating: "a", count: 50_000), to: "big")
+        let files = try StateDirectory(path: directory.path)
         let state = try FileState("", key: "big", in: files)
         let torn = Observed(0)
         let observation = state.observe { change in
