@@ -50,9 +50,9 @@ extension PersistentCore {
         try prepare()
         while true {
             turn.take()
-            let attempt = try begin(change, check, body)
+            let attempt = try begin(change, check, lendsThread: true, body)
             if attempt.revision != nil { turn.give() }
-            if !attempt.isEarly { attempt.ticket.wait() }
+            if !attempt.isEarly { attempt.ticket.wait(lendingThreadTo: hub.keyspace) }
             if attempt.revision == nil { turn.give() }
             drain()
             if let done = try outcome(of: attempt, change) { return done }
@@ -68,7 +68,7 @@ extension PersistentCore {
         try prepare()
         while true {
             await turn.take()
-            let attempt = try begin(change, check, body)
+            let attempt = try begin(change, check, lendsThread: false, body)
             if attempt.revision != nil { turn.give() }
             if !attempt.isEarly { await attempt.ticket.wait() }
             if attempt.revision == nil { turn.give() }
@@ -87,6 +87,7 @@ extension PersistentCore {
     private func begin<R>(
         _ change: Change,
         _ check: StateCore<Value>.Check?,
+        lendsThread: Bool,
         _ body: (inout Value) throws -> R
     ) throws -> Attempt<R> {
         do {
@@ -98,7 +99,19 @@ extension PersistentCore {
             try check?(value)
             let bytes = try codec.encode(value)
             let condition = change.replaces ? nil : base.entryRevision
-            return submit(value, bytes, condition, change.durability, result)
+            let isEarly = change.durability == .memory
+            let ticket = Ticket()
+            expect(ticket, value, bytes, isEarly: isEarly)
+            let number = hub.keyspace.submit(
+                [mutation(bytes, ifRevision: condition)],
+                lendsThread: lendsThread && !isEarly
+            ) { [self] in answer(ticket, $0) }
+            return Attempt(
+                result: result,
+                ticket: ticket,
+                revision: number.map { promise(ticket, $0) },
+                isEarly: isEarly && number != nil
+            )
         } catch {
             turn.give()
             throw error
@@ -111,27 +124,8 @@ extension PersistentCore {
         return try body()
     }
 
-    private func submit<R>(
-        _ value: Value,
-        _ bytes: [UInt8]?,
-        _ condition: Int64?,
-        _ durability: Durability,
-        _ result: R
-    ) -> Attempt<R> {
-        let ticket = Ticket()
-        let isEarly = durability == .memory
-        expect(ticket, value, bytes, isEarly: isEarly)
-        let mutation: Mutation =
-            bytes.map { .set(key, $0, ifRevision: condition) }
-            ?? .delete(key, ifRevision: condition)
-        let number = hub.keyspace.submit([mutation]) { [self] result in answer(ticket, result) }
-        let revision = number.map { promise(ticket, $0) }
-        return Attempt(
-            result: result,
-            ticket: ticket,
-            revision: revision,
-            isEarly: isEarly && revision != nil
-        )
+    private func mutation(_ bytes: [UInt8]?, ifRevision revision: Int64?) -> Mutation {
+        bytes.map { .set(key, $0, ifRevision: revision) } ?? .delete(key, ifRevision: revision)
     }
 
     /// From now on an answer is awaited.

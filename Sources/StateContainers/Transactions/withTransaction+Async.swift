@@ -11,7 +11,7 @@ public nonisolated(nonsending) func withTransaction<R>(
     while true {
         var run = try TransactionRun(body)
         for entry in run.writtenInKeyspace { await entry.turn.take() }
-        let commit = try run.begin { _ in }
+        let commit = try run.begin(lendsThread: false) { _ in }
         await commit?.wait()
         if let done = try run.end(commit) { return done }
     }

@@ -22,8 +22,8 @@ public func withTransaction<R>(
 ) throws -> R {
     while true {
         var run = try TransactionRun(body)
-        let commit = try run.begin { $0.take() }
-        commit?.wait()
+        let commit = try run.begin(lendsThread: true) { $0.take() }
+        run.wait(for: commit)
         if let done = try run.end(commit) { return done }
     }
 }
