@@ -94,11 +94,13 @@ import Testing
         defer { keyspace.close() }
         held.open()
         let told = Observed(0)
+        let writer = pthread_self()
         // What it is told of has it write the next, which is durable before it goes on.
         let watch = keyspace.watch { [keyspace] event in
             guard case .commit(let revision, _, _) = event, revision.number < 1_000 else { return }
             told.update { $0 += 1 }
             keyspace.submit([.set("k", [0])]) { _ in }
+            guard pthread_self() == writer else { return }
             while keyspace.revision == revision.number { sched_yield() }
         }
         watch.include([Pattern("k" as Key)])
