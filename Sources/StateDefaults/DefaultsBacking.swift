@@ -59,6 +59,8 @@ final class DefaultsBacking: Backing, @unchecked Sendable {
 
     func maintain() {}
 
+    var needsMaintenance: Bool { false }
+
     func close() { defaults.synchronize() }
 
     /// A default as a person would type it; nil where it is a list or a dictionary, which is no value of ours.

@@ -1,6 +1,7 @@
 /// Where commits are kept: the one contract that storage has to meet.
 ///
-/// `load` runs first and once. After it, every call comes from the commit thread, one at a time.
+/// `load` runs first and once. After it, calls come one at a time: each from the commit thread, but ``commit(_:)`` and
+/// ``needsMaintenance`` also from a thread that waits for its write. What one call did is seen by the next.
 public protocol Backing: AnyObject, Sendable {
     /// Whether what is committed outlives the process. Changes of one that does not are told at once.
     var isPersistent: Bool { get }
@@ -33,8 +34,17 @@ public protocol Backing: AnyObject, Sendable {
     /// What has to be done now and then, after the replies to a commit have gone: checkpoints.
     func maintain()
 
+    /// Whether ``maintain()`` has anything to do: asked after each commit of a thread that waits for it, which leaves the
+    /// work to the commit thread. By default true.
+    var needsMaintenance: Bool { get }
+
     /// Ends cleanly: nothing that was committed is left to recover.
     func close()
+}
+
+extension Backing {
+    /// True: ``maintain()`` itself looks what there is to do.
+    public var needsMaintenance: Bool { true }
 }
 
 /// One change as a backing keeps it.

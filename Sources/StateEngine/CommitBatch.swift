@@ -2,7 +2,7 @@ import CLinux
 
 /// Finished transactions on their way to the backing, in order of revision.
 ///
-/// Filled by whoever writes to the keyspace, then handed to the commit thread, then handed back: one owner at a time,
+/// Filled by whoever writes to the keyspace, then handed to who commits, then handed back: one owner at a time,
 /// and each hand-over is under the lock of the `CommitQueue`. That is the proof of `@unchecked Sendable`.
 public final class CommitBatch: @unchecked Sendable {
     /// One transaction in the batch.

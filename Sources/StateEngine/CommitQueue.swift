@@ -4,6 +4,10 @@ import Synchronization
 
 /// The commit thread: takes everything that queued up while the last commit ran, and commits it as one (group commit).
 ///
+/// One thread at a time uses the backing. Where the commit thread has nothing to do, a writer that waits for its answer
+/// commits itself what is queued: to wake the commit thread and to be woken by it takes half as long again as a sync. What
+/// has come meanwhile, and all that is no commit (the store is opened anew, checkpoints, edits), is the commit thread's.
+///
 /// After a commit that failed nothing more is taken until ``resume()``: what is queued was computed on it. After one whose
 /// outcome is unknown the store is opened anew first, however often that has to be tried.
 final class CommitQueue: Sendable {
@@ -21,30 +25,65 @@ final class CommitQueue: Sendable {
         case unopened(StateError)
     }
 
-    private struct State {
+    /// Who uses the backing.
+    enum Committer {
+        case nobody
+        case thread
+        /// A writer that waits for its answer.
+        case writer
+    }
+
+    struct State {
         var queued: CommitBatch?
+        /// Whether a writer that goes on without its answer is in it: nobody but the commit thread may come for it.
+        var isForThread = false
         var finished: [Finished] = []
         /// Empty batches, to be filled again.
         var spare: [CommitBatch] = []
+        var committer = Committer.nobody
+        /// Up to here everything is on stable storage.
+        var storedRevision: Int64
         var isParked = false
         /// How many transactions wake a commit thread that is parked.
         var wakingCount = 1
         var isHalted = false
         /// Whether others may have changed the store.
         var looksOutside = false
+        /// Whether the store has to be opened anew.
+        var reopens = false
+        /// Whether the backing has something to do that takes its time.
+        var maintains = false
+        /// Whether there is something to tell that nobody is about.
+        var tells = false
         var isStopping = false
         var notify: @Sendable () -> Void = {}
+
+        init(storedRevision: Int64) { self.storedRevision = storedRevision }
+
+        /// Whether there is something for the commit thread to do.
+        var hasWork: Bool {
+            let isReady = queued != nil || looksOutside
+            return reopens || maintains || tells || isStopping || isReady && !isHalted
+        }
+
+        /// Whether the commit thread is to be signalled; it was parked, then.
+        ///
+        /// Not while a writer commits, who sees to it afterwards.
+        mutating func wakes() -> Bool {
+            guard isParked, committer != .writer, hasWork else { return false }
+            isParked = false
+            return true
+        }
     }
 
-    private let backing: any Backing
-    private let editable: (any EditableBacking)?
-    private let loadedRevision: Int64
-    private let state = StateLock(State())
-    private let parking = Semaphore()
+    let backing: any Backing
+    let editable: (any EditableBacking)?
+    let state: StateLock<State>
+    let parking = Semaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
-    private let hasQueued = Atomic(false)
+    let hasQueued = Atomic(false)
     /// Whether the commit thread waits for something to commit.
-    private let waits = Atomic(false)
+    let waits = Atomic(false)
     private let thread: WorkerThread
 
     /// Makes a queue whose thread is not started yet.
@@ -55,7 +94,7 @@ final class CommitQueue: Sendable {
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
         editable = backing as? any EditableBacking
-        loadedRevision = revision
+        state = StateLock(State(storedRevision: revision))
         thread = WorkerThread(name: "commit")
     }
 
@@ -69,24 +108,46 @@ final class CommitQueue: Sendable {
     /// Whether the commit thread has nothing to do.
     var isIdle: Bool { waits.load(ordering: .relaxed) }
 
-    /// What is called on the commit thread after each answer of the storage.
+    /// What is called after each answer of the storage, by who has committed.
     func setNotify(_ notify: @escaping @Sendable () -> Void) {
         state.withLock { $0.notify = notify }
     }
 
     /// Hands finished transactions over, and leaves `batch` empty.
-    func submit(_ batch: CommitBatch) {
+    ///
+    /// - Parameters:
+    ///   - batch: At least one of them.
+    ///   - lendsThread: Whether the caller calls ``commitHere()`` next: a commit thread that has nothing to do is not woken
+    ///     for it.
+    func submit(_ batch: CommitBatch, lendsThread: Bool) {
         let wakes = state.withLock { state in
             let queued = state.queued ?? state.spare.popLast() ?? CommitBatch()
             queued.take(batch)
             state.queued = queued
+            if !lendsThread { state.isForThread = true }
             let isEnough = queued.transactionCount >= state.wakingCount
-            let wakes = state.isParked && !state.isHalted && isEnough
-            if wakes { state.isParked = false }
-            return wakes
+            return isEnough && (state.committer == .thread || !lendsThread) && state.wakes()
         }
         hasQueued.store(true, ordering: .releasing)
         if wakes { parking.signal() }
+    }
+
+    /// Commits what is queued on this thread, where nobody else is at it; else returns at once.
+    ///
+    /// Whoever calls this waits for what it submitted: here it is answered, or the commit thread has it.
+    func commitHere() {
+        let batch = state.withLock { state -> CommitBatch? in
+            guard state.committer == .nobody, !state.isHalted, !state.reopens, !state.maintains,
+                !state.looksOutside, !state.isStopping
+            else { return nil }
+            return take(&state, for: .writer)
+        }
+        guard let batch else { return }
+        let finished = commit(batch)
+        let maintains = backing.needsMaintenance
+        // Order matters: the next commit begins, then the answers go, then comes the checkpoint.
+        _ = answer(finished)
+        if maintains { wakeThread { $0.maintains = true } }
     }
 
     /// What storage has answered since the last call, in order.
@@ -109,25 +170,22 @@ final class CommitQueue: Sendable {
     }
 
     /// Everything that stood on a failed commit is undone: what comes from now on may be committed.
-    func resume() {
-        let wakes = state.withLock { state in
-            state.isHalted = false
-            let wakes = state.isParked
-            state.isParked = false
-            return wakes
-        }
-        if wakes { parking.signal() }
-    }
+    func resume() { wakeThread { $0.isHalted = false } }
 
     /// Others may have changed the store: the commit thread looks.
-    func lookOutside() {
-        let wakes = state.withLock { state in
-            state.looksOutside = true
-            let wakes = state.isParked && !state.isHalted
-            if wakes { state.isParked = false }
-            return wakes
+    func lookOutside() { wakeThread { $0.looksOutside = true } }
+
+    /// Has the commit thread notify once more.
+    ///
+    /// - Returns: Whether it will; it does not at the end.
+    func notifyLater() -> Bool {
+        let (isTaken, wakes) = state.withLock { state in
+            guard !state.isStopping else { return (false, false) }
+            state.tells = true
+            return (true, state.wakes())
         }
         if wakes { parking.signal() }
+        return isTaken
     }
 
     /// Gives an answered batch back, to be filled again.
@@ -138,189 +196,63 @@ final class CommitQueue: Sendable {
 
     /// Commits what is queued, unless a commit fails, and ends the thread.
     func stop() {
-        let wakes = state.withLock { state in
-            state.isStopping = true
-            let wakes = state.isParked
-            state.isParked = false
-            return wakes
-        }
-        if wakes { parking.signal() }
+        wakeThread { $0.isStopping = true }
         thread.join()
     }
 
-    // MARK: The commit thread
+    private func wakeThread(_ change: (inout State) -> Void) {
+        let wakes = state.withLock { state in
+            change(&state)
+            return state.wakes()
+        }
+        if wakes { parking.signal() }
+    }
 
-    private func run() {
-        // When a sync ends, who answers readers goes on first: with 20 % SETs from 50 clients on 2 cores, the reads' p99
-        // was 220 µs where this thread interrupted it, 130 µs where it does not, and a sixth more requests were served.
-        clinux_schedule_as_batch()
-        var pace = Pace()
-        var told = loadedRevision
-        while let work = take(pace) {
-            guard case .batch(let batch) = work else {
-                adoptEdits(interrupting: nil)
-                continue
-            }
-            let start = clinux_monotonic_nanoseconds()
-            var failure: StateError?
-            do {
-                try backing.commit(batch)
-            } catch is EditedMeanwhile {
-                adoptEdits(interrupting: batch)
-                continue
-            } catch let error as StateError {
-                failure = error
-            } catch {
-                failure = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
-            }
-            let count = batch.transactionCount
-            let last = batch.lastRevision
-            // Order matters: the replies go before the checkpoint.
-            let waiting = answer(failure.map { .failed(batch, $0) } ?? .committed(batch))
-            if let failure {
-                if failure.isOutcomeUnknown { reopen(after: told) } else { backing.maintain() }
-                continue
-            }
-            told = last
-            let end = clinux_monotonic_nanoseconds()
-            pace = Pace(after: count, waiting: waiting, took: end - start, at: end)
-            backing.maintain()
-            if pace.expectedCount == 1 { awaitNext() }
+    // MARK: Who commits
+
+    /// Takes what is queued, and with it the backing.
+    func take(_ state: inout State, for committer: Committer) -> CommitBatch? {
+        guard let batch = state.queued else { return nil }
+        state.queued = nil
+        state.isForThread = false
+        state.committer = committer
+        hasQueued.store(false, ordering: .relaxed)
+        return batch
+    }
+
+    /// Has storage commit a batch.
+    func commit(_ batch: CommitBatch) -> Finished {
+        do {
+            try backing.commit(batch)
+            return .committed(batch)
+        } catch is EditedMeanwhile {
+            return .edited(batch, editable?.takeOutsideChanges() ?? [])
+        } catch let error as StateError {
+            return .failed(batch, error)
+        } catch {
+            return .failed(batch, StateError(.readOnly, "\(StateError.unknownOutcome): \(error)"))
         }
     }
 
-    /// Hands an answer to whoever settles.
+    /// Hands an answer to whoever settles; a writer hands the backing back with it.
     ///
     /// - Returns: How many transactions wait for the next commit.
-    private func answer(_ finished: Finished) -> Int {
-        let (notify, waiting) = state.withLock { state in
+    func answer(_ finished: Finished) -> Int {
+        let (notify, waiting, wakes) = state.withLock { state in
             state.finished.append(finished)
             switch finished {
-            case .failed, .edited: state.isHalted = true
-            case .committed, .reopened, .unopened: break
+            case .committed(let batch): state.storedRevision = batch.lastRevision
+            case .failed(_, let error):
+                state.isHalted = true
+                state.reopens = error.isOutcomeUnknown
+            case .edited: state.isHalted = true
+            case .reopened, .unopened: break
             }
-            return (state.notify, state.queued?.transactionCount ?? 0)
+            if state.committer == .writer { state.committer = .nobody }
+            return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())
         }
+        if wakes { parking.signal() }
         notify()
         return waiting
-    }
-
-    private func adoptEdits(interrupting batch: CommitBatch?) {
-        let changes = editable?.takeOutsideChanges() ?? []
-        guard batch != nil || !changes.isEmpty else { return }
-        _ = answer(.edited(batch, changes))
-    }
-
-    /// Opens the store anew, after 0.1 s, 0.2 s and so on up to 10 s where it cannot be, until it is or the end has come.
-    private func reopen(after revision: Int64) {
-        var pause: Int64 = 100_000_000
-        while true {
-            var adopted: [AdoptedChange] = []
-            do {
-                try backing.reopen(after: revision) { adopted.append(AdoptedChange($0)) }
-                _ = answer(.reopened(adopted))
-                return
-            } catch {
-                let error = error as? StateError ?? StateError(.storage, "\(error)")
-                _ = answer(.unopened(error))
-            }
-            guard sleep(nanoseconds: pause) else { return }
-            pause = min(pause * 2, 10_000_000_000)
-        }
-    }
-
-    /// Waits whatever is queued meanwhile.
-    ///
-    /// - Returns: False at the end.
-    private func sleep(nanoseconds: Int64) -> Bool {
-        let end = clinux_monotonic_nanoseconds() + nanoseconds
-        while true {
-            let rest = end - clinux_monotonic_nanoseconds()
-            let isStopping = state.withLock { state in
-                state.isParked = rest > 0
-                return state.isStopping
-            }
-            guard !isStopping else { return false }
-            guard rest > 0 else { return true }
-            parking.wait(nanoseconds: rest)
-        }
-    }
-
-    /// How many transactions the next commit may expect, and until when it waits for them.
-    ///
-    /// Where the sync is slow, writers that were just answered are worth a short wait: else they fall into two groups that take
-    /// turns, and each waits for two syncs. Where a commit is mostly work, the two groups are what keeps both threads busy:
-    /// one group of 800 took 237,000 SETs a second where the loop and the commit together allow 400,000.
-    private struct Pace {
-        var expectedCount = 0
-        var until: Int64 = 0
-
-        init() {}
-
-        init(after count: Int, waiting: Int, took duration: Int64, at end: Int64) {
-            expectedCount = count + waiting
-            let isMostlySync = duration > Int64(count) * 10_000
-            if isMostlySync { until = end + min(duration, 4_000_000) / 4 }
-        }
-    }
-
-    /// Stays awake a little while: to sleep and be woken takes longer than a lone writer takes for its next write.
-    ///
-    /// (Measured: of 100 µs from a SET to its reply, the two wake-ups between the threads took 25.)
-    private func awaitNext() {
-        let deadline = clinux_monotonic_nanoseconds() + 50_000
-        while !hasQueued.load(ordering: .acquiring), clinux_monotonic_nanoseconds() < deadline {
-            sched_yield()
-        }
-    }
-
-    /// What there is for the commit thread to do.
-    private enum Work {
-        case batch(CommitBatch)
-        case look
-    }
-
-    private enum Taken {
-        case work(Work)
-        case wait(nanoseconds: Int64?)
-        case end
-    }
-
-    /// The next thing to do; nil at the end.
-    private func take(_ pace: Pace) -> Work? {
-        while true {
-            switch state.withLock({ take(pace, &$0) }) {
-            case .work(let work): return work
-            case .end: return nil
-            case .wait(let nanoseconds):
-                waits.store(nanoseconds == nil, ordering: .relaxed)
-                parking.wait(nanoseconds: nanoseconds)
-                waits.store(false, ordering: .relaxed)
-            }
-        }
-    }
-
-    private func take(_ pace: Pace, _ state: inout State) -> Taken {
-        state.isParked = true
-        state.wakingCount = 1
-        // At the end nobody may be left to resume: what is queued is undone with the rest.
-        if state.isHalted { return state.isStopping ? .end : .wait(nanoseconds: nil) }
-        if state.looksOutside, !state.isStopping {
-            state.isParked = false
-            state.looksOutside = false
-            return .work(.look)
-        }
-        guard let batch = state.queued else {
-            return state.isStopping ? .end : .wait(nanoseconds: nil)
-        }
-        let rest = pace.until - clinux_monotonic_nanoseconds()
-        if batch.transactionCount < pace.expectedCount, rest > 0, !state.isStopping {
-            state.wakingCount = pace.expectedCount
-            return .wait(nanoseconds: rest)
-        }
-        state.isParked = false
-        state.queued = nil
-        hasQueued.store(false, ordering: .relaxed)
-        return .work(.batch(batch))
     }
 }

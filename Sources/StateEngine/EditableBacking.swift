@@ -20,7 +20,7 @@ public protocol EditableBacking: Backing {
 
     /// What others have changed since the last call, each key once; it is on stable storage.
     ///
-    /// Called on the commit thread. What is as the keyspace has it already is no change: it may be among them.
+    /// Called from the commit thread, or after a commit that it interrupted from the same thread. What is as the keyspace has it already is no change: it may be among them.
     func takeOutsideChanges() -> [OutsideChange]
 }
 

@@ -18,6 +18,26 @@ public protocol Keyspace: AnyObject, Sendable {
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Int64?
 
+    /// The same for a thread that may wait for the answer; by default ``submit(_:completion:)``.
+    ///
+    /// - Parameters:
+    ///   - mutations: As there.
+    ///   - lendsThread: Whether the caller calls ``lendThread()`` next, in any case, and then waits: only then may the keyspace
+    ///     leave the commit to it.
+    ///   - completion: As there.
+    /// - Returns: As there.
+    @discardableResult
+    func submit(
+        _ mutations: [Mutation],
+        lendsThread: Bool,
+        completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
+    ) -> Int64?
+
+    /// Commits what was submitted on this thread, and tells and answers it, where nobody else is about it.
+    ///
+    /// - Complexity: One sync at most. By default nothing: others commit.
+    func lendThread()
+
     /// The entry of `key` on stable storage; nil where there is none.
     func entry(for key: Key) throws(StateError) -> Entry?
 
@@ -62,6 +82,19 @@ extension Keyspace {
     /// Knows of nothing that waits for the calling thread.
     public func checkMayWait() {}
 
+    /// Submits them; see ``submit(_:completion:)``.
+    @discardableResult
+    public func submit(
+        _ mutations: [Mutation],
+        lendsThread: Bool,
+        completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
+    ) -> Int64? {
+        submit(mutations, completion: completion)
+    }
+
+    /// Nothing: others commit.
+    public func lendThread() {}
+
     /// Makes all the mutations one commit and waits until it is durable.
     ///
     /// - Returns: Its revision.
@@ -70,7 +103,8 @@ extension Keyspace {
     public func apply(_ mutations: [Mutation]) throws(StateError) -> Int64 {
         checkMayWait()
         let answer = Answer()
-        submit(mutations) { answer.put($0) }
+        submit(mutations, lendsThread: true) { answer.put($0) }
+        lendThread()
         return try answer.wait().get()
     }
 

@@ -18,6 +18,16 @@ extension LocalKeyspace {
         _ mutations: [Mutation],
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Int64? {
+        submit(mutations, lendsThread: false, completion: completion)
+    }
+
+    /// The same for a thread that may wait for the answer; see ``Keyspace/submit(_:lendsThread:completion:)``.
+    @discardableResult
+    public func submit(
+        _ mutations: [Mutation],
+        lendsThread: Bool,
+        completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
+    ) -> Int64? {
         let now = LocalKeyspace.now()
         let (provisional, delivers) = withCore { core -> (Int64?, Bool) in
             let before = core.provisionalRevision
@@ -31,7 +41,7 @@ extension LocalKeyspace {
             return (isCommit ? core.provisionalRevision : nil, !core.deliveries.isEmpty)
         }
         if delivers { deliver() }
-        if publish() { settle { _ in } }
+        if publish(lendsThread: lendsThread) { settle { _ in } }
         return provisional
     }
 

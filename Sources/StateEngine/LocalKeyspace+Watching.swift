@@ -24,19 +24,27 @@ extension LocalKeyspace {
     /// Hands out what is to be told and answered, in order, unless somebody is at it.
     ///
     /// Order matters: a watch hears of a commit before its writer is answered, and both without the lock.
+    ///
+    /// A thread that has written is not kept for ever by what others write: the commit thread goes on.
     func deliver() {
         let before = clinux_deliverer()
         clinux_set_deliverer(Unmanaged.passUnretained(self).toOpaque())
         defer { clinux_set_deliverer(before) }
+        var roundsLeft = 16
         var isAtIt = false
         while let deliveries = withCore({ $0.takeDeliveries(goingOn: isAtIt) }) {
             isAtIt = true
+            roundsLeft -= 1
             for delivery in deliveries {
                 switch delivery {
                 case .event(let event, let watch): watch.hear(event)
                 case .answer(let answer): answer.completion(answer.result)
                 }
             }
+            guard roundsLeft == 0, !queue.isOnItsThread else { continue }
+            withCore { $0.isDelivering = false }
+            if queue.notifyLater() { return }
+            isAtIt = false
         }
     }
 }

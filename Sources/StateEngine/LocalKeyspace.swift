@@ -1,7 +1,7 @@
 /// The keyspace in this process: what a program embeds, and what `stated` serves.
 ///
 /// A write is visible at once to who may read provisional versions (the daemon's connections, whose replies are held),
-/// and durable, told and readable for everybody else when the commit thread has put it on stable storage.
+/// and durable, told and readable for everybody else when it is on stable storage, by the commit thread or a writer that waits.
 public final class LocalKeyspace: Keyspace {
     /// What became of a batch.
     package enum Outcome {
@@ -17,7 +17,7 @@ public final class LocalKeyspace: Keyspace {
     }
 
     @usableFromInline let core: StateLock<KeyspaceCore>
-    private let queue: CommitQueue
+    let queue: CommitQueue
     private let backing: any Backing
     /// Whether commits go to storage before they are told.
     package let isPersistent: Bool
@@ -81,21 +81,22 @@ public final class LocalKeyspace: Keyspace {
         try core.withLock { (core) throws(E) -> R in try body(core) }
     }
 
-    /// Who settles what storage has answered: by default the commit thread itself.
+    /// Who settles what storage has answered: by default who has committed.
     ///
-    /// - Parameter wake: Called on the commit thread whenever there is something to ``settle(_:)``; it may only wake another,
+    /// - Parameter wake: Called by who has committed whenever there is something to ``settle(_:)``; it may only wake another,
     ///   who holds the keyspace until it is closed.
     package func settleElsewhere(_ wake: @escaping @Sendable () -> Void) { queue.setNotify(wake) }
 
     /// Hands what was finished to the commit thread; without storage, tells it.
     ///
+    /// - Parameter lendsThread: Whether the caller calls ``lendThread()`` next.
     /// - Returns: Whether there is something to settle already.
     @discardableResult
-    package func publish() -> Bool {
+    package func publish(lendsThread: Bool = false) -> Bool {
         withCore { core in
             guard !core.filling.isEmpty else { return false }
             if isPersistent {
-                queue.submit(core.filling)
+                queue.submit(core.filling, lendsThread: lendsThread)
                 return false
             }
             return true
@@ -106,9 +107,14 @@ public final class LocalKeyspace: Keyspace {
     package func publishEarly() {
         guard isPersistent, queue.isIdle else { return }
         withCore { core in
-            if core.filling.transactionCount >= 64 { queue.submit(core.filling) }
+            if core.filling.transactionCount >= 64 {
+                queue.submit(core.filling, lendsThread: false)
+            }
         }
     }
+
+    /// Commits on this thread what waits for storage, where the commit thread has nothing to do.
+    public func lendThread() { queue.commitHere() }
 
     /// Takes over what storage has answered: watchers are told first, then `report` hears of it, then who embeds the keyspace.
     ///
@@ -185,7 +191,7 @@ public final class LocalKeyspace: Keyspace {
         core.adopt(outside: changes)
         if let batch { queue.recycle(batch) }
         core.repeatUndone(at: LocalKeyspace.now())
-        if !core.filling.isEmpty { queue.submit(core.filling) }
+        if !core.filling.isEmpty { queue.submit(core.filling, lendsThread: false) }
         guard isUndoing else { return .durable(through: core.durableRevision) }
         return .failed(
             from: durable + 1,

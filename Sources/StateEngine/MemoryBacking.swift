@@ -20,6 +20,9 @@ public final class MemoryBacking: Backing {
     /// Does nothing.
     public func maintain() {}
 
+    /// False: there is nothing to maintain.
+    public var needsMaintenance: Bool { false }
+
     /// Does nothing.
     public func close() {}
 }

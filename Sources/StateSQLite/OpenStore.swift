@@ -1,7 +1,7 @@
 import CSQLite
 import StateEngine
 
-/// A loaded store: what the commit thread works with between load and close.
+/// A loaded store: what commits work with between load and close.
 final class OpenStore {
     let location: StoreLocation
     let log: WriteAheadLog

@@ -3,7 +3,7 @@ public import StateEngine
 
 /// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
 ///
-/// ``load(_:)`` is first and once, everything after it is the commit thread's, one call at a time; only ``status`` may be
+/// ``load(_:)`` is first and once, everything after it is one call at a time, as ``Backing`` says; only ``status`` may be
 /// asked for from anywhere. That, the lock around the status, and that `onCheckpoint` is not changed after the load are the
 /// proof of `@unchecked Sendable`.
 ///
@@ -16,7 +16,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     let location: StoreLocation
     let logLimits: LogLimits
 
-    /// The commit thread's; nil before the load, after the close, and where the store could not be opened again.
+    /// Whose turn it is to commit; nil before the load, after the close, and where the store could not be opened again.
     var open: OpenStore?
     /// Held from load to close, also while the store is opened anew.
     var lock: OwnerLock?
@@ -93,6 +93,13 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         if (status.checkpointFailure == nil) != (known == nil) {
             onCheckpoint(status.checkpointFailure)
         }
+    }
+
+    /// Whether the log is long enough to be moved, or its status is not known yet.
+    public var needsMaintenance: Bool {
+        guard let open else { return false }
+        let status = open.log.status
+        return open.log.isCheckpointDue || storageStatus.withLock { $0 != status }
     }
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.

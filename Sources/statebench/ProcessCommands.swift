@@ -24,7 +24,7 @@ enum ReadyCommand {
         print("ready_ms \(elapsed.rounded(places: 1))")
     }
 
-    private static func isAnswering(_ socket: String) -> Bool {
+    static func isAnswering(_ socket: String) -> Bool {
         guard let connection = try? Connection(socket: socket),
             let reply = try? connection.call("PING")
         else { return false }
@@ -33,7 +33,41 @@ enum ReadyCommand {
 }
 
 /// What the kernel says of processes.
-private enum ProcessTable {
+enum ProcessTable {
+    /// Starts a program, whose output goes nowhere.
+    ///
+    /// - Parameters:
+    ///   - command: Its path, or a name to be looked for, and its arguments.
+    ///   - input: Its standard input; nil: this program's.
+    /// - Returns: Its number, for ``end(of:)``.
+    /// - Throws: Where it cannot be started.
+    static func start(_ command: [String], input: Int32? = nil) throws(BenchError) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+        if let input { posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO) }
+        var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) }
+        defer { for argument in arguments { free(argument) } }
+        arguments.append(nil)
+        var pid: pid_t = 0
+        let result = posix_spawnp(&pid, command[0], &actions, nil, arguments, environ)
+        guard result == 0 else {
+            errno = result
+            throw .system("posix_spawn '\(command[0])'")
+        }
+        return pid
+    }
+
+    /// Waits until it has ended, and says with which status.
+    static func end(of pid: pid_t) throws(BenchError) -> Int32 {
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) < 0 {
+            guard errno == EINTR else { throw .system("waitpid") }
+        }
+        return status
+    }
+
     /// `/proc/PID/stat` from the state on: proc_pid_stat(5), whose field n is the element n - 3.
     static func fields(of pid: Int) -> [Substring] {
         // The name before them may hold blanks and parentheses.
@@ -78,23 +112,7 @@ enum SpawnCommand {
     }
 
     private static func runOnce(_ command: [String]) throws(BenchError) {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
-        var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) }
-        defer { for argument in arguments { free(argument) } }
-        arguments.append(nil)
-        var pid: pid_t = 0
-        let result = posix_spawnp(&pid, command[0], &actions, nil, arguments, environ)
-        guard result == 0 else {
-            errno = result
-            throw .system("posix_spawn '\(command[0])'")
-        }
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0 {
-            guard errno == EINTR else { throw .system("waitpid") }
-        }
+        let status = try ProcessTable.end(of: try ProcessTable.start(command))
         guard status == 0 else {
             throw .failed("'\(command.joined(separator: " "))' ended with status \(status)")
         }

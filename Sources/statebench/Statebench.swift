@@ -28,12 +28,13 @@ enum Statebench {
         spawn    runs a command again and again and prints the median of its time from start to end
           --times N (500) -- COMMAND ...
 
-        library  nanoseconds per operation of the containers, beside a bare Mutex, a dispatch queue
-                 and a bare append to the history; medians
+        library  nanoseconds per operation of the containers, beside a bare Mutex, a dispatch queue,
+                 a bare append to the history and a plain client; medians
           --turns N (5) --operations N (2000000)
-          --rows LIST        of memory,listening,arrays,durable,scopes (all)
+          --rows LIST        of memory,listening,arrays,durable,remote,scopes (all)
           --commits N        durable ones in a turn (2000)
           --directory DIR    where (/var/tmp)
+          --stated PATH      the daemon for the remote ones (the one beside this program)
 
         writers  writes what can be checked until the server is gone, then writes the log
         check    compares what the server has with the log, and settles the log
@@ -71,6 +72,7 @@ enum Statebench {
         case "sample": try SampleCommand.run(Options(arguments))
         case "spawn": try SpawnCommand.run(Options(arguments))
         case "library": try LibraryCommand.run(Options(arguments))
+        case "remote-writer": try RemoteWriterCommand.run(Options(arguments))
         case "writers": try WritersCommand.run(Options(arguments, flags: ["plain"]))
         case "check": try CheckCommand.run(Options(arguments, flags: ["plain"]))
         case "--help", "help": print(usage)

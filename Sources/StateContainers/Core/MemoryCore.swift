@@ -42,18 +42,20 @@ extension StateCore {
     ) throws(E) -> (result: R, revision: Revision) {
         checkBody()
         while true {
-            if let outcome = attempt(reason, admit, body) {
+            var queues: [ChangeQueue] = []
+            if let outcome = attempt(reason, &queues, admit, body) {
                 let done = try outcome.get()
-                drain()
+                for queue in queues { queue.drain() }
                 return done
             }
-            for queue in published.withLock({ $0.queues }) { queue.waitForRoom() }
+            for queue in queues { queue.waitForRoom() }
         }
     }
 
-    /// Runs the body and publishes; nil where a queue has no room.
+    /// Runs the body and publishes; nil where one of the `queues`, which it hands out, has no room.
     private func attempt<R, E: Error>(
         _ reason: String,
+        _ queues: inout [ChangeQueue],
         _ admit: (Revision) throws(E) -> Void,
         _ body: (inout Value) throws(E) -> R
     ) -> Result<(result: R, revision: Revision), E>? {
@@ -61,6 +63,7 @@ extension StateCore {
         let depth = clinux_depth()
         var outcome: Result<(result: R, revision: Revision), E>?
         published.withLock { published in
+            queues = published.queues
             guard depth > 0 || published.queues.allSatisfy(\.hasRoom) else { return }
             var value = published.value
             clinux_set_body(mark)

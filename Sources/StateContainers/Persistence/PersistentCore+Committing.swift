@@ -41,9 +41,9 @@ extension PersistentCore {
         var patience = StalePatience()
         while true {
             turn.take()
-            let attempt = try begin(change, check, body)
+            let attempt = try begin(change, check, lendsThread: true, body)
             if attempt.revision != nil { turn.give() }
-            if !attempt.isEarly { attempt.ticket.wait() }
+            if !attempt.isEarly { attempt.ticket.wait(lendingThreadTo: hub.keyspace) }
             if attempt.revision == nil { turn.give() }
             drain()
             if let done = try outcome(of: attempt, change) { return done }
@@ -61,7 +61,7 @@ extension PersistentCore {
         var patience = StalePatience()
         while true {
             await turn.take()
-            let attempt = try begin(change, check, body)
+            let attempt = try begin(change, check, lendsThread: false, body)
             if attempt.revision != nil { turn.give() }
             if !attempt.isEarly { await attempt.ticket.wait() }
             if attempt.revision == nil { turn.give() }
@@ -81,6 +81,7 @@ extension PersistentCore {
     private func begin<R>(
         _ change: Change,
         _ check: StateCore<Value>.Check?,
+        lendsThread: Bool,
         _ body: (inout Value) throws -> R
     ) throws -> Attempt<R> {
         do {
@@ -91,7 +92,7 @@ extension PersistentCore {
             let result = try runBody { try body(&value) }
             try check?(value)
             let bytes = try codec.encode(value)
-            return submit(value, bytes, on: base, change, result)
+            return submit(value, bytes, on: base, change, lendsThread: lendsThread, result)
         } catch {
             turn.give()
             throw error
@@ -109,6 +110,7 @@ extension PersistentCore {
         _ bytes: [UInt8]?,
         on base: Base,
         _ change: Change,
+        lendsThread: Bool,
         _ result: R
     ) -> Attempt<R> {
         let ticket = Ticket()
@@ -120,7 +122,10 @@ extension PersistentCore {
         let mutation: Mutation =
             bytes.map { .set(key, $0, ifRevision: condition) }
             ?? .delete(key, ifRevision: condition)
-        let number = hub.keyspace.submit([mutation]) { [self] result in answer(ticket, result) }
+        let number = hub.keyspace.submit(
+            [mutation],
+            lendsThread: lendsThread && !isEarly
+        ) { [self] in answer(ticket, $0) }
         let revision = number.map { promise(ticket, $0) }
         return Attempt(
             result: result,

@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 
 /// The answer to one commit, put once and waited for by threads and tasks.
@@ -38,8 +39,24 @@ final class Ticket: Sendable {
 
     /// Waits until there is an answer.
     func wait() {
+        guard result == nil else { return }
         let semaphore = Semaphore()
         if register(.thread(semaphore)) { semaphore.wait() }
+    }
+
+    /// The same for a thread that commits meanwhile what waits in `keyspace`, where nobody else does.
+    ///
+    /// While it tells of commits it is nobody's: in no scope, and led to by no change.
+    func wait(lendingThreadTo keyspace: any Keyspace) {
+        let depth = clinux_depth()
+        clinux_set_depth(0)
+        if StateScope.current == nil {
+            keyspace.lendThread()
+        } else {
+            StateScope.$current.withValue(nil) { keyspace.lendThread() }
+        }
+        clinux_set_depth(depth)
+        wait()
     }
 
     /// Waits until there is an answer.

@@ -45,10 +45,12 @@ struct TransactionRun<R> {
 
     /// Commits what is in memory, or submits what is in a keyspace.
     ///
-    /// - Parameter take: Takes a turn, where the caller has not.
+    /// - Parameters:
+    ///   - lendsThread: Whether the caller calls ``wait(for:)`` next.
+    ///   - take: Takes a turn, where the caller has not.
     /// - Returns: What to wait for; nil where there is nothing.
     /// - Throws: Why a value cannot be stored; no turn is held then.
-    mutating func begin(_ take: (Turn) -> Void) throws -> Ticket? {
+    mutating func begin(lendsThread: Bool, _ take: (Turn) -> Void) throws -> Ticket? {
         guard let hub = stored.first?.hub else {
             isCommitted = commitInMemory()
             return nil
@@ -60,11 +62,18 @@ struct TransactionRun<R> {
                 giveTurns()
                 return nil
             }
-            return submit(try stored.map { try $0.mutation() }, to: hub.keyspace)
+            let mutations = try stored.map { try $0.mutation() }
+            return submit(mutations, to: hub.keyspace, lendsThread: lendsThread)
         } catch {
             giveTurns()
             throw error
         }
+    }
+
+    /// Waits until a commit is answered; this thread commits it where nobody else does.
+    func wait(for commit: Ticket?) {
+        guard let keyspace = stored.first?.hub.keyspace else { return }
+        commit?.wait(lendingThreadTo: keyspace)
     }
 
     /// Takes the answer and has the changes told.
@@ -81,11 +90,15 @@ struct TransactionRun<R> {
         }
     }
 
-    private mutating func submit(_ mutations: [Mutation], to keyspace: any Keyspace) -> Ticket {
+    private mutating func submit(
+        _ mutations: [Mutation],
+        to keyspace: any Keyspace,
+        lendsThread: Bool
+    ) -> Ticket {
         let ticket = Ticket()
         for entry in stored { entry.expect() }
         let answers = stored.map(\.answer)
-        let number = keyspace.submit(mutations) { result in
+        let number = keyspace.submit(mutations, lendsThread: lendsThread) { result in
             for answer in answers { answer(result) }
             ticket.put(result)
         }

@@ -24,8 +24,8 @@ public func withTransaction<R>(
     while true {
         var run = try TransactionRun(&patience, body)
         run.checkMayWait()
-        let commit = try run.begin { $0.take() }
-        commit?.wait()
+        let commit = try run.begin(lendsThread: true) { $0.take() }
+        run.wait(for: commit)
         if let done = try run.end(commit) { return done }
     }
 }

@@ -10,7 +10,7 @@ import Glibc
 /// The files hold values and nothing else: each start is another epoch, with every entry at its first revision.
 ///
 /// `.stated` in the directory holds the owner's lock and the journal. ``load(_:)`` is first and once, everything after it is
-/// the commit thread's, one call at a time; ``validate(_:)`` and ``unreadable`` may be called from anywhere. That, and the
+/// one call at a time, as ``Backing`` says; ``validate(_:)`` and ``unreadable`` may be called from anywhere. That, and the
 /// lock around what they read, is the proof of `@unchecked Sendable`.
 public final class FileBacking: EditableBacking, @unchecked Sendable {
     /// True: what is committed outlives the process.
@@ -31,7 +31,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     private let isShared: Bool
     let onUnreadable: @Sendable (Unreadable) -> Void
 
-    // From load to close; the commit thread's.
+    // From load to close; of whom the backing's turn is.
     var tree: FileTree?
     private var lock: OwnerLock?
     var watcher: FileWatcher?
@@ -57,7 +57,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     ///   - isShared: Whether others than root and this process's user may write the directory itself.
     ///   - newFileMode: The mode of a file that supersedes none; one that does keeps the old mode.
     ///   - valueByteCount: The largest file that is a value; not below the limit of the keyspace.
-    ///   - onUnreadable: Called on the commit thread for each file that is found to be no value; see ``unreadable``.
+    ///   - onUnreadable: Called by who uses the backing for each file that is found to be no value; see ``unreadable``.
     public init(
         directory: String,
         isShared: Bool = false,
@@ -109,6 +109,9 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
 
     /// Does nothing: there is nothing to tidy up.
     public func maintain() {}
+
+    /// False: there is nothing to maintain.
+    public var needsMaintenance: Bool { false }
 
     /// Stops watching and releases the lock.
     public func close() {

@@ -2,6 +2,7 @@ import Glibc
 import StateContainers
 import StateEngine
 import StateSQLite
+import Synchronization
 
 /// A change made durable alone, beside one row appended to the history: the same files, taking turns.
 enum DurableRows {
@@ -20,6 +21,11 @@ enum DurableRows {
             table.add(base, times.append)
             // At least 0.8 of its speed.
             table.add("SQLiteState, modify, synced", times.modify, beside: base, atMost: 1 / 0.8)
+            for isShared in [true, false] {
+                let time = try measureThreads(8, count, in: directory.path, isShared: isShared)
+                let what = isShared ? "of one container" : "of a container each"
+                table.add("8 threads, modify \(what), synced", time, beside: base)
+            }
         } catch {
             throw .failed("\(error)")
         }
@@ -43,6 +49,40 @@ enum DurableRows {
             throw BenchError.failed("\(turns * turnLength) increments leave \(state.value)")
         }
         return (append.median, modify.median)
+    }
+
+    /// Nanoseconds from one change to the next, where threads make them at once: they share syncs.
+    private static func measureThreads(
+        _ threadCount: Int,
+        _ count: Int,
+        in directory: String,
+        isShared: Bool
+    ) throws -> Double {
+        let database = try SQLiteDatabase(path: directory + "/app.db")
+        let states = try (0..<threadCount).map { number in
+            try SQLiteState(0, key: isShared ? "shared" : Key("own/\(number)"), in: database)
+        }
+        let failure = Mutex<(any Error)?>(nil)
+        let before = states.reduce(0) { $0 + $1.value }
+        let rounds = max(1, count / threadCount)
+        let start = MonotonicClock.now
+        let threads = states.map { state in
+            let thread = WorkerThread(name: "writer")
+            thread.start {
+                do { for _ in 0..<rounds { try state.modify { $0 += 1 } } } catch {
+                    failure.withLock { $0 = error }
+                }
+            }
+            return thread
+        }
+        for thread in threads { thread.join() }
+        let time = MonotonicClock.now - start
+        if let error = failure.withLock({ $0 }) { throw error }
+        let sum = states.reduce(0) { $0 + $1.value } - before
+        guard sum == rounds * threadCount * (isShared ? threadCount : 1) else {
+            throw BenchError.failed("the increments of \(threadCount) threads leave \(sum)")
+        }
+        return Double(time) / Double(rounds * threadCount)
     }
 }
 
@@ -75,7 +115,7 @@ private final class BareHistory {
 }
 
 /// A directory that goes with this object.
-private final class TemporaryPlace {
+final class TemporaryPlace {
     let path: String
 
     init(in parent: String) throws(BenchError) {

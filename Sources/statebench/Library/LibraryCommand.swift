@@ -1,4 +1,7 @@
-/// Nanoseconds per operation of the containers, side by side with a bare lock, a dispatch queue and a bare append.
+import Glibc
+
+/// Nanoseconds per operation of the containers, side by side with a bare lock, a dispatch queue, a bare append and a plain
+/// client.
 ///
 /// Every turn measures each row once, in their order; what is printed are the medians.
 enum LibraryCommand {
@@ -7,6 +10,7 @@ enum LibraryCommand {
         let operations = try options.number("operations", standard: 2_000_000)
         let commits = try options.number("commits", standard: 2_000)
         let place = options.text("directory", standard: "/var/tmp")
+        let daemon = options.text("stated", standard: standardDaemon)
         let rows = try Rows.named(options.text("rows", standard: "all"))
         var table = LibraryTable()
         for _ in 0..<turns {
@@ -14,14 +18,25 @@ enum LibraryCommand {
             if rows.contains(.listening) { ListeningRows.measure(operations / 10, &table) }
             if rows.contains(.arrays) { ArrayRows.measure(operations, &table) }
             if rows.contains(.durable) { try DurableRows.measure(commits, in: place, &table) }
+            if rows.contains(.remote) {
+                try RemoteRows.measure(commits / 10, in: place, daemon: daemon, &table)
+            }
         }
         // Last: from the first scope on every container looks for its own.
         for _ in 0..<turns where rows.contains(.scopes) { ScopeRows.measure(operations, &table) }
         table.print()
     }
 
+    /// The `stated` that was built with this program.
+    private static var standardDaemon: String {
+        let path = realpath("/proc/self/exe", nil)
+        defer { free(path) }
+        let program = path.map { String(cString: $0) } ?? ""
+        return program.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/stated"
+    }
+
     private enum Rows: String, CaseIterable {
-        case memory, listening, arrays, durable, scopes
+        case memory, listening, arrays, durable, remote, scopes
 
         /// Those that a list with commas names.
         static func named(_ list: String) throws(BenchError) -> Set<Rows> {

@@ -1,0 +1,161 @@
+import CLinux
+import Glibc
+import Synchronization
+
+extension CommitQueue {
+    /// What the commit thread does until the end.
+    func run() {
+        // When a sync ends, who answers readers goes on first: with 20 % SETs from 50 clients on 2 cores, the reads' p99
+        // was 220 µs where this thread interrupted it, 130 µs where it does not, and a sixth more requests were served.
+        clinux_schedule_as_batch()
+        var pace = Pace()
+        while let work = take(pace) {
+            switch work {
+            case .reopen(let revision): reopen(after: revision)
+            case .maintain: backing.maintain()
+            case .tell: state.withLock { $0.notify }()
+            case .look: adoptEdits()
+            case .batch(let batch, let isForThread):
+                let start = clinux_monotonic_nanoseconds()
+                let count = batch.transactionCount
+                let finished = commit(batch)
+                // Order matters: the replies go before the checkpoint.
+                let waiting = answer(finished)
+                switch finished {
+                case .committed:
+                    let end = clinux_monotonic_nanoseconds()
+                    pace = Pace(after: count, waiting: waiting, took: end - start, at: end)
+                    backing.maintain()
+                    if isForThread, pace.expectedCount == 1 { awaitNext() }
+                case .failed(_, let error): if !error.isOutcomeUnknown { backing.maintain() }
+                case .edited, .reopened, .unopened: break
+                }
+            }
+        }
+    }
+
+    private func adoptEdits() {
+        let changes = editable?.takeOutsideChanges() ?? []
+        if !changes.isEmpty { _ = answer(.edited(nil, changes)) }
+    }
+
+    /// Opens the store anew, after 0.1 s, 0.2 s and so on up to 10 s where it cannot be, until it is or the end has come.
+    private func reopen(after revision: Int64) {
+        var pause: Int64 = 100_000_000
+        while true {
+            var adopted: [AdoptedChange] = []
+            do {
+                try backing.reopen(after: revision) { adopted.append(AdoptedChange($0)) }
+                _ = answer(.reopened(adopted))
+                return
+            } catch {
+                let error = error as? StateError ?? StateError(.storage, "\(error)")
+                _ = answer(.unopened(error))
+            }
+            guard sleep(nanoseconds: pause) else { return }
+            pause = min(pause * 2, 10_000_000_000)
+        }
+    }
+
+    /// Waits whatever is queued meanwhile.
+    ///
+    /// - Returns: False at the end.
+    private func sleep(nanoseconds: Int64) -> Bool {
+        let end = clinux_monotonic_nanoseconds() + nanoseconds
+        while true {
+            let rest = end - clinux_monotonic_nanoseconds()
+            let isStopping = state.withLock { state in
+                state.isParked = rest > 0
+                return state.isStopping
+            }
+            guard !isStopping else { return false }
+            guard rest > 0 else { return true }
+            parking.wait(nanoseconds: rest)
+        }
+    }
+
+    /// Stays awake a little while: to sleep and be woken takes longer than a lone writer takes for its next write.
+    ///
+    /// (Measured: of 100 µs from a SET to its reply, the two wake-ups between the threads took 25.)
+    private func awaitNext() {
+        let deadline = clinux_monotonic_nanoseconds() + 50_000
+        while !hasQueued.load(ordering: .acquiring), clinux_monotonic_nanoseconds() < deadline {
+            sched_yield()
+        }
+    }
+
+    /// What there is for the commit thread to do.
+    private enum Work {
+        case reopen(after: Int64)
+        case maintain
+        case tell
+        case look
+        /// Whether somebody goes on without the answer, so that the next may come from there at once.
+        case batch(CommitBatch, isForThread: Bool)
+    }
+
+    private enum Taken {
+        case work(Work)
+        case wait(nanoseconds: Int64?)
+        case end
+    }
+
+    /// The next thing to do; nil at the end.
+    private func take(_ pace: Pace) -> Work? {
+        while true {
+            switch state.withLock({ take(pace, &$0) }) {
+            case .work(let work): return work
+            case .end: return nil
+            case .wait(let nanoseconds):
+                waits.store(nanoseconds == nil, ordering: .relaxed)
+                parking.wait(nanoseconds: nanoseconds)
+                waits.store(false, ordering: .relaxed)
+            }
+        }
+    }
+
+    private func take(_ pace: Pace, _ state: inout State) -> Taken {
+        state.isParked = true
+        state.wakingCount = 1
+        if state.committer == .writer { return .wait(nanoseconds: nil) }
+        let taken = takeNext(pace, &state)
+        switch taken {
+        case .work: (state.committer, state.isParked) = (.thread, false)
+        case .wait(let nanoseconds): state.committer = nanoseconds == nil ? .nobody : .thread
+        case .end: state.committer = .nobody
+        }
+        return taken
+    }
+
+    private func takeNext(_ pace: Pace, _ state: inout State) -> Taken {
+        if state.reopens {
+            state.reopens = false
+            return .work(.reopen(after: state.storedRevision))
+        }
+        if state.maintains {
+            state.maintains = false
+            return .work(.maintain)
+        }
+        if state.tells {
+            state.tells = false
+            return .work(.tell)
+        }
+        // At the end nobody may be left to resume: what is queued is undone with the rest.
+        if state.isHalted { return state.isStopping ? .end : .wait(nanoseconds: nil) }
+        if state.looksOutside, !state.isStopping {
+            state.looksOutside = false
+            return .work(.look)
+        }
+        guard let queued = state.queued else {
+            return state.isStopping ? .end : .wait(nanoseconds: nil)
+        }
+        let rest = pace.until - clinux_monotonic_nanoseconds()
+        if queued.transactionCount < pace.expectedCount, rest > 0, !state.isStopping {
+            state.wakingCount = pace.expectedCount
+            return .wait(nanoseconds: rest)
+        }
+        let isForThread = state.isForThread
+        guard let batch = take(&state, for: .thread) else { return .wait(nanoseconds: nil) }
+        return .work(.batch(batch, isForThread: isForThread))
+    }
+}
