@@ -75,6 +75,33 @@ struct StoredStateTests {
         }
     }
 
+    @Test func `Atomic: a listener on three containers never sees a mix`() throws {
+        let database = try SQLiteDatabase(path: path("app.db"))
+        let accounts = try ["a", "b", "c"].map {
+            try SQLiteState(0, key: Key("account/\($0)"), in: database)
+        }
+        let told = Observed((count: 0, mixes: 0))
+        let observations = accounts.map { account in
+            account.observe(initial: false) { _ in
+                let sum = try? withTransaction { tx in accounts.reduce(0) { $0 + tx[$1] } }
+                told.update { $0 = ($0.count + 1, $0.mixes + (sum == 0 ? 0 : 1)) }
+            }
+        }
+        onThreads(4) { thread in
+            for _ in 0..<100 {
+                try? withTransaction { tx in
+                    tx[accounts[thread % 3]] += 2
+                    tx[accounts[(thread + 1) % 3]] -= 1
+                    tx[accounts[(thread + 2) % 3]] -= 1
+                }
+            }
+        }
+        #expect(told.wait { $0.count > 3 })
+        #expect(told.current.mixes == 0)
+        #expect(accounts.reduce(0) { $0 + $1.value } == 0)
+        withExtendedLifetime(observations) {}
+    }
+
     @Test func `a file is whole after a kill at any moment, and keeps its mode`() throws {
         mkdir(path("conf"), 0o700)
         try directory.write(String(repeating: "0", count: 100_000), to: "conf/big")

@@ -214,6 +214,30 @@ struct LawTests {
         for observation in observations { observation.cancel() }
     }
 
+    @Test func `Convergent: a listener that was blocked rests on the last change`() {
+        let state = MonitoredState(0, key: "a")
+        for round in 1...200 {
+            let isTold = Semaphore()
+            let mayGoOn = Semaphore()
+            let told = Told<Int>()
+            let observation = state.observe(initial: false) { change in
+                isTold.signal()
+                mayGoOn.wait()
+                told.take(change)
+            }
+            state ~> { $0 += 1 }
+            isTold.wait()
+            for _ in 0..<round % 7 { state ~> { $0 += 1 } }
+            let last = state.value
+            // Once for the first change, once for all others.
+            mayGoOn.signal()
+            mayGoOn.signal()
+            #expect(told.rests { $0 == last }, "round \(round)")
+            #expect(told.isChain)
+            observation.cancel()
+        }
+    }
+
     @Test func `Convergent: one that comes while others write misses nothing`() {
         let state = MonitoredState(0, key: "a")
         let isOver = StateLock(false)
