@@ -73,6 +73,9 @@ public final class LocalKeyspace: Keyspace {
         backing.close()
     }
 
+    /// What was, where the backing keeps it.
+    package var history: (any HistoryBacking)? { backing as? any HistoryBacking }
+
     // MARK: The keyspace's own state
 
     /// Runs `body` with the state, alone.

@@ -177,7 +177,22 @@ final class SQLiteStatement {
         sqlite3_reset(handle)
     }
 
+    /// Makes the statement ready for the next time, also half way.
+    func reset() { sqlite3_reset(handle) }
+
+    /// Binds a parameter, numbered from 1, of a statement that is ready.
+    func bind(_ number: Int32, _ value: Int64) { sqlite3_bind_int64(handle, number, value) }
+
     func number(at column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+    /// The bytes of a text or a blob, which live until the next step; nil for NULL.
+    func bytes(at column: Int32) -> Bytes? {
+        // Asked for as a blob, also where it is text: as text, SQLite would copy it to end it with 0.
+        if let start = sqlite3_column_blob(handle, column) {
+            return Bytes(start: start, count: Int(sqlite3_column_bytes(handle, column)))
+        }
+        return isNull(at: column) ? nil : Bytes(start: nil, count: 0)
+    }
 
     func text(at column: Int32) -> String {
         guard let text = sqlite3_column_text(handle, column) else { return "" }

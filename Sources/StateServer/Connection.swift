@@ -22,6 +22,8 @@ final class Connection {
     /// The peer has ended its side, or the connection shall end once everything is sent.
     var isEnding = false
     var isClosed = false
+    /// A ``ConnectionJob`` of it is under way.
+    var isReadingHistory = false
 
     // Going out.
     var output = ByteBuffer()
@@ -50,6 +52,8 @@ final class Connection {
         case outputIsFull
         /// The next command needs all replies before it to have gone.
         case repliesAreHeld
+        /// The reply of the last command is read from the history.
+        case readsHistory
     }
 
     /// A key of WATCH as it was then.

@@ -17,6 +17,8 @@ final class Dispatcher {
     var isExecuting = false
     /// The commit of which the reply under way may tell before it is durable; 0: it may not.
     private var earlyRevision: Int64 = 0
+    /// Has a job read from the history; set by the server.
+    var submit: (any HistoryJob) -> Void = { _ in }
 
     init(options: ServerOptions, registry: Registry, flushes: FlushList) {
         self.options = options
@@ -69,6 +71,8 @@ final class Dispatcher {
 
     /// Sees to a reply that begins at `start`: it goes, or it waits.
     func hold(from start: Int, _ connection: Connection, _ core: KeyspaceCore) {
+        // The reply comes later: from the history.
+        guard connection.output.count > start else { return }
         let isHeld = core.observedRevision > core.durableRevision
         if isHeld || !connection.held.isEmpty {
             let reply = connection.output.bytes.slice(start, connection.output.count)
@@ -135,6 +139,29 @@ final class Dispatcher {
         }
     }
 
+    /// Has the reply of a command read from the history; the connection waits.
+    func read(_ job: some ConnectionJob) {
+        job.connection.isReadingHistory = true
+        submit(job)
+    }
+
+    /// Sees to a reply that comes later than its command.
+    func answer(
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ body: () throws(StateError) -> Void
+    ) {
+        let start = connection.output.count
+        core.observedRevision = 0
+        do throws(StateError) {
+            try body()
+        } catch {
+            connection.output.truncate(to: start)
+            connection.output.writeError(error)
+        }
+        hold(from: start, connection, core)
+    }
+
     // MARK: The table
 
     func run(
@@ -180,6 +207,7 @@ final class Dispatcher {
         case .stateWatch(let patterns, let options):
             try stateWatch(patterns, options, connection, core)
         case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
+        case .stateHistory(let key, let limit): try stateHistory(key, limit, connection, core)
         case .stateStatus: stateStatus(connection, core)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
             .describe, .configuration, .time:

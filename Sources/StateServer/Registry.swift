@@ -6,6 +6,8 @@ import StateEngine
 final class Registry {
     let startedAt: Int64
     let isPersistent: Bool
+    /// Whether what was can be read.
+    let hasHistory: Bool
     /// What the storage says of itself: name and value.
     let storageReport: () -> [(String, String)]
 
@@ -24,10 +26,12 @@ final class Registry {
     init(
         startedAt: Int64,
         isPersistent: Bool,
+        hasHistory: Bool,
         storageReport: @escaping () -> [(String, String)]
     ) {
         self.startedAt = startedAt
         self.isPersistent = isPersistent
+        self.hasHistory = hasHistory
         self.storageReport = storageReport
     }
 

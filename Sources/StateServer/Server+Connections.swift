@@ -146,7 +146,9 @@ extension Server {
                 case .frame(let arguments, let byteCount):
                     let raw = rest.slice(0, byteCount)
                     switch dispatcher.perform(arguments, raw: raw, for: connection, in: core) {
-                    case .done: taken += byteCount
+                    case .done:
+                        taken += byteCount
+                        if connection.isReadingHistory { pause(connection, .readsHistory) }
                     case .wait(let reason): pause(connection, reason)
                     }
                     if connection.waitingByteCount > options.outputByteCount {
@@ -206,6 +208,7 @@ extension Server {
         case .queueIsFull: uncommitted < options.limits.queueByteCount
         case .outputIsFull: connection.waitingByteCount <= options.outputByteCount / 2
         case .repliesAreHeld: connection.held.isEmpty
+        case .readsHistory: !connection.isReadingHistory
         case nil: true
         }
     }
@@ -245,7 +248,9 @@ extension Server {
             end(connection)
             return
         }
-        if connection.isEnding, connection.output.isEmpty, connection.held.isEmpty {
+        if connection.isEnding, connection.output.isEmpty, connection.held.isEmpty,
+            !connection.isReadingHistory
+        {
             end(connection)
             return
         }

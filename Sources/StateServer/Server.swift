@@ -16,6 +16,8 @@ package final class Server {
 
     /// Written by the commit thread when there is something to settle.
     private let wakeup: Int32
+    /// Reads the history; begun when it is first asked for.
+    private var history: HistoryThread?
     var listeners: [Int32] = []
     /// Descriptors have run out: nothing is accepted until a connection ends.
     var isOutOfDescriptors = false
@@ -55,6 +57,7 @@ package final class Server {
         registry = Registry(
             startedAt: Clock.wallMilliseconds(),
             isPersistent: keyspace.isPersistent,
+            hasHistory: keyspace.history != nil,
             storageReport: storageReport
         )
         dispatcher = Dispatcher(options: options, registry: registry, flushes: flushes)
@@ -63,6 +66,7 @@ package final class Server {
         _ = poller.add(wakeup, Poller.readableOnce, token: Token.wakeup)
         let descriptor = wakeup
         keyspace.settleElsewhere { Server.wake(descriptor) }
+        dispatcher.submit = { [unowned self] job in submit(job) }
     }
 
     deinit { close(wakeup) }
@@ -144,7 +148,10 @@ package final class Server {
         // Order matters: what became durable is told before anything new is read; what was read is handed
         // to the commit thread before anything is sent, so that storage works while replies leave.
         dispatcher.now = Clock.wallMilliseconds()
-        if needsSettling { settle() }
+        if needsSettling {
+            settle()
+            finishHistoryJobs()
+        }
         resumePaused()
         for event in ready {
             handle(event)
@@ -239,6 +246,24 @@ package final class Server {
         }
     }
 
+    // MARK: The history
+
+    /// Has a job read from the history; only where the keyspace has one.
+    func submit(_ job: any HistoryJob) {
+        guard let backing = keyspace.history else {
+            preconditionFailure("there is no history to read")
+        }
+        let descriptor = wakeup
+        let thread = history ?? HistoryThread(backing) { Server.wake(descriptor) }
+        history = thread
+        thread.submit(job)
+    }
+
+    private func finishHistoryJobs() {
+        guard let history else { return }
+        for (job, failure) in history.takeDone() { job.finish(failure, in: self) }
+    }
+
     // MARK: Stopping
 
     /// Commits and answers what was accepted, for at most 5 seconds, then lets every client go.
@@ -253,8 +278,11 @@ package final class Server {
             collectEvents(milliseconds: 100)
             ready.removeAll(keepingCapacity: true)
             settle()
+            finishHistoryJobs()
         }
         for connection in Array(registry.connections) { end(connection) }
+        history?.stop()
+        history = nil
     }
 }
 

@@ -48,6 +48,7 @@ extension Command {
         case .stateList: self = try readList(rest)
         case .stateWatch: self = try readWatch(rest)
         case .stateUnwatch: self = .stateUnwatch(try integer(rest[0]))
+        case .stateHistory: self = try readHistory(rest)
         case .stateStatus: self = .stateStatus
         case .hello, .auth, .echo, .quit, .reset, .select, .client, .info, .command, .config, .time:
             self = try readConnectionCommand(verb, rest)
@@ -326,6 +327,13 @@ private func readStateDelete(_ arguments: Arguments) throws(StateError) -> Comma
     return .stateDelete(patterns, isDryRun: isDryRun)
 }
 
+private func listLimit(_ bytes: Bytes) throws(StateError) -> Int {
+    guard let number = bytes.decimal, number >= 0 else {
+        throw StateError(.err, "LIMIT \(StateError.quoted(bytes)) is not a number from 0 on")
+    }
+    return Int(number)
+}
+
 private func readList(_ arguments: Arguments) throws(StateError) -> Command {
     var after: Bytes?
     var limit = Int.max
@@ -337,13 +345,7 @@ private func readList(_ arguments: Arguments) throws(StateError) -> Command {
             after = arguments[index]
         } else if arguments.isWord(index, "LIMIT"), index + 1 < arguments.count {
             index += 1
-            guard let number = arguments[index].decimal, number >= 0 else {
-                throw StateError(
-                    .err,
-                    "LIMIT \(StateError.quoted(arguments[index])) is not a number from 0 on"
-                )
-            }
-            limit = Int(number)
+            limit = try listLimit(arguments[index])
         } else if arguments.isWord(index, "LONG"), form == nil {
             form = .long
         } else if arguments.isWord(index, "KEYS"), form == nil {
@@ -356,6 +358,15 @@ private func readList(_ arguments: Arguments) throws(StateError) -> Command {
         index += 1
     }
     return .stateList(pattern: arguments[0], after: after, limit: limit, form: form ?? .entries)
+}
+
+private func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
+    let key = try key(arguments[0])
+    if arguments.count == 1 { return .stateHistory(key, limit: .max) }
+    guard arguments.count == 3, arguments.isWord(1, "LIMIT") else {
+        throw syntaxError("STATE.HISTORY takes a key and LIMIT n")
+    }
+    return .stateHistory(key, limit: try listLimit(arguments[2]))
 }
 
 private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {

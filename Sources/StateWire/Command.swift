@@ -50,6 +50,7 @@ package enum Command {
     case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm)
     case stateWatch(Arguments, WatchOptions)
     case stateUnwatch(Int64)
+    case stateHistory(Bytes, limit: Int)
     case stateStatus
 
     package enum ClientCommand {

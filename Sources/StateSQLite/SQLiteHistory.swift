@@ -1,0 +1,168 @@
+import CSQLite
+public import StateEngine
+
+extension SQLiteBacking: HistoryBacking {
+    /// Opens a second connection to the database, which reads beside the commits.
+    public func openHistory() throws -> any HistoryReading { try SQLiteHistory(location) }
+}
+
+/// Reads the history through a connection of its own.
+///
+/// Rows are numbered in order of revision and ordinal and only ever appended, so that a place is found by a search over the
+/// numbers; where compaction has taken rows away, the next one stands for those that are gone.
+final class SQLiteHistory: HistoryReading {
+    private let connection: SQLiteConnection
+    private let metadata: StoreMetadata
+    private let finder: RowFinder
+    private let rows: SQLiteStatement
+    private let begin: SQLiteStatement
+    private let end: SQLiteStatement
+
+    init(_ location: StoreLocation) throws {
+        connection = try SQLiteConnection(reading: location.database, as: location.database)
+        for setting in [
+            "PRAGMA cache_size=-4096", "PRAGMA trusted_schema=OFF", "PRAGMA query_only=ON",
+        ] { try connection.execute(setting) }
+        metadata = StoreMetadata(connection)
+        finder = try RowFinder(connection)
+        rows = try connection.prepare(
+            "SELECT \(HistorySchema.columns) FROM history WHERE number>=? ORDER BY number"
+        )
+        begin = try connection.prepare("BEGIN")
+        end = try connection.prepare("COMMIT")
+    }
+
+    func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R {
+        try begin.run()
+        defer { try? end.run() }
+        return try body(try metadata.required(.compacted))
+    }
+
+    func forEachChange(
+        after place: HistoryPlace,
+        through revision: Int64,
+        _ receive: (borrowing StoredChange) -> Bool
+    ) throws -> Bool {
+        guard let first = try finder.firstNumber(after: place) else { return true }
+        rows.bind(1, first)
+        defer { rows.reset() }
+        while try rows.step() {
+            let change = try self.change(in: rows)
+            if change.revision > revision { return true }
+            if !receive(change) { return false }
+        }
+        return true
+    }
+
+    func withChange(
+        at place: HistoryPlace,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> Bool {
+        let before = HistoryPlace(revision: place.revision, ordinal: place.ordinal - 1)
+        guard let number = try finder.firstNumber(after: before) else { return false }
+        rows.bind(1, number)
+        defer { rows.reset() }
+        guard try rows.step() else { return false }
+        let change = try self.change(in: rows)
+        guard change.revision == place.revision, change.ordinal == place.ordinal else {
+            return false
+        }
+        receive(change)
+        return true
+    }
+
+    /// The change in the row at hand, checked; its bytes live until the next step.
+    private func change(in row: SQLiteStatement) throws(StateError) -> StoredChange {
+        let previousRevision = row.number(at: 10)
+        let change = StoredChange(
+            revision: row.number(at: 0),
+            ordinal: Int32(truncatingIfNeeded: row.number(at: 1)),
+            key: row.bytes(at: 2) ?? Bytes(start: nil, count: 0),
+            value: row.bytes(at: 3),
+            created: row.number(at: 4),
+            owner: UInt32(truncatingIfNeeded: row.number(at: 5)),
+            version: row.number(at: 6),
+            time: row.number(at: 7),
+            expires: row.isNull(at: 8) ? nil : row.number(at: 8),
+            cause: row.bytes(at: 9) ?? Bytes(start: nil, count: 0),
+            previousRevision: previousRevision,
+            previousOrdinal: previousRevision == 0
+                ? 0 : Int32(truncatingIfNeeded: row.number(at: 11))
+        )
+        guard row.number(at: 12) == Int64(RowChecksum.of(change)) else {
+            throw .damaged(
+                connection.path,
+                "the row of revision \(change.revision), ordinal \(change.ordinal) does not match "
+                    + "its checksum"
+            )
+        }
+        return change
+    }
+}
+
+/// Finds rows by their place: a search over the numbers, which guesses that revisions rise evenly between two rows.
+final class RowFinder {
+    private let firstRow: SQLiteStatement
+    private let lastRow: SQLiteStatement
+    private let nextRow: SQLiteStatement
+
+    private struct Row {
+        var number: Int64
+        var place: HistoryPlace
+    }
+
+    init(_ connection: SQLiteConnection) throws(SQLiteFailure) {
+        let columns = "SELECT number, revision, ordinal FROM history"
+        firstRow = try connection.prepare("\(columns) ORDER BY number LIMIT 1")
+        lastRow = try connection.prepare("\(columns) ORDER BY number DESC LIMIT 1")
+        nextRow = try connection.prepare("\(columns) WHERE number>=? ORDER BY number LIMIT 1")
+    }
+
+    /// The number of the first row behind `place`; nil where there is none.
+    func firstNumber(after place: HistoryPlace) throws(SQLiteFailure) -> Int64? {
+        guard var low = try row(firstRow), let last = try row(lastRow), last.place > place else {
+            return nil
+        }
+        guard low.place <= place else { return low.number }
+        // Always: the row `low` is not behind the place, `best` is, and no row is between `high` and `best`.
+        var high = last.number
+        var best = last
+        var guesses = false
+        while low.number + 1 < high {
+            // By turns, so that revisions that rise unevenly cost no more than twice the logarithm.
+            guesses.toggle()
+            let number = guesses ? guess(place, low, best, high) : low.number + (high - low.number) / 2
+            nextRow.bind(1, number)
+            guard let row = try row(nextRow), row.number < high else {
+                high = number
+                continue
+            }
+            if row.place > place {
+                best = row
+                high = number
+            } else {
+                low = row
+            }
+        }
+        return best.number
+    }
+
+    private func guess(_ place: HistoryPlace, _ low: Row, _ best: Row, _ high: Int64) -> Int64 {
+        let span = Double(best.place.revision - low.place.revision)
+        let share = span > 0 ? Double(place.revision - low.place.revision) / span : 0.5
+        let number = low.number + 1 + Int64(share * Double(best.number - low.number))
+        return min(max(number, low.number + 1), high - 1)
+    }
+
+    private func row(_ statement: SQLiteStatement) throws(SQLiteFailure) -> Row? {
+        defer { statement.reset() }
+        guard try statement.step() else { return nil }
+        return Row(
+            number: statement.number(at: 0),
+            place: HistoryPlace(
+                revision: statement.number(at: 1),
+                ordinal: Int32(truncatingIfNeeded: statement.number(at: 2))
+            )
+        )
+    }
+}
