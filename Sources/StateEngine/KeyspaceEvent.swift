@@ -5,8 +5,10 @@ public enum KeyspaceEvent: Sendable {
     /// The keys of `patterns` are exactly these at this revision, in no order: the beginning, and the new beginning where commits
     /// were missed or the store is another.
     case state(Revision, patterns: [Pattern], [KeyspaceChange])
-    /// Until the next ``state(_:patterns:_:)`` nothing is heard of the keyspace: what it tells may be old.
+    /// Nothing is heard of the keyspace: what it told may be old, until it tells the state anew, or that it has resumed.
     case away(StateError)
+    /// After ``away(_:)``: what was told before still holds, every commit since was told, and what follows is current.
+    case resumed(Revision)
     /// These patterns are not followed, and why.
     case refused(patterns: [Pattern], StateError)
 }

@@ -258,7 +258,7 @@ private final class CountAudit: Sendable {
                     }
                     state.counts[change.key] = change.number
                 }
-            case .away, .refused: state.faults.append(event.shown)
+            case .away, .resumed, .refused: state.faults.append(event.shown)
             }
         }
     }

@@ -40,6 +40,12 @@ final class WatchRecorder: Sendable {
             case .away:
                 if told.isAway { told.faults.append("away twice") }
                 told.isAway = true
+            case .resumed(let revision):
+                if !told.isAway { told.faults.append("resumed, and was not away") }
+                if told.revision.map({ $0.isNewer(than: revision) }) ?? true {
+                    told.faults.append("resumed at \(revision) after \(told.revision as Any)")
+                }
+                told.isAway = false
             case .refused: break
             }
         }
@@ -71,6 +77,7 @@ extension KeyspaceEvent {
         case .state(let revision, let patterns, let changes):
             "state \(revision.number) of \(Self.shown(patterns)): \(Self.shown(changes))"
         case .away: "away"
+        case .resumed(let revision): "resumed at \(revision.number)"
         case .refused(let patterns, _): "refused \(Self.shown(patterns))"
         }
     }

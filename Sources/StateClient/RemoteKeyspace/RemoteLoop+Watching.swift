@@ -37,7 +37,9 @@ extension RemoteLoop {
                         throw Client.unexpected("STATE.WATCH")
                     }
                     wires[begun.number] = wire
-                    wire.begin(number: begun.number, epoch: epoch)
+                    let current = Revision(epoch: epoch, number: begun.revision)
+                    wire.begin(number: begun.number, at: current)
+                    wire.keys.noteBegun(wire, at: current)
                 } catch {
                     throw .malformed(error.message)
                 }
@@ -60,8 +62,9 @@ extension RemoteLoop {
     func take(push: Reply) throws(Loss) {
         do throws(StateError) {
             guard let event = try Client.event(push), let wire = wires[event.watch] else { return }
+            let wasBusy = wire.isBusy
             if try wire.keys.take(event, from: wire), let session { end(wire, session) }
-            if case .synced = event { advance(wire.keys) }
+            if wasBusy, !wire.isBusy { advance(wire.keys) }
         } catch {
             throw .malformed(error.message)
         }

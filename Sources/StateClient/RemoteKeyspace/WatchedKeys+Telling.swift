@@ -9,8 +9,9 @@ extension WatchedKeys {
         switch event {
         case .commit(_, let number, let changes):
             guard wire === main, !isStale else { break }
-            toldRevision = number
+            told = wire.revision(number)
             tellCommit(wire.revision(number), try changes.map(Self.change))
+            noteResumed(by: wire)
         case .gap: wire.beginPieces()
         case .piece(_, let changes):
             for change in changes { wire.add(try Self.change(change)) }
@@ -18,11 +19,15 @@ extension WatchedKeys {
             let state = wire.endPieces()
             guard wire === main || wire === snapshot else { break }
             tellState(wire.revision(number), wire.patterns, state)
-            if wire === main || heals { noteCurrent(at: number) }
+            if wire === main || heals { noteCurrent(at: wire.revision(number)) }
             guard wire === snapshot else { break }
             snapshot = nil
             return true
-        case .progress: break
+        case .progress(_, let number):
+            guard wire === main, !isStale else { break }
+            told = wire.revision(number)
+            releaseHeld()
+            noteResumed(by: wire)
         }
         return false
     }
@@ -31,7 +36,7 @@ extension WatchedKeys {
 
     /// Whether it follows one of `keys`, which the commit of `revision` changed, and has not told of that commit.
     func misses(_ keys: [Key], at revision: Int64) -> Bool {
-        guard toldRevision < revision, main != nil, !isCancelled.load(ordering: .relaxed) else {
+        guard (told?.number ?? 0) < revision, main != nil, !isCancelled.load(ordering: .relaxed) else {
             return false
         }
         return followed.withLock { followed in
@@ -48,9 +53,22 @@ extension WatchedKeys {
     /// - Complexity: O(1).
     func hold(_ body: @escaping () -> Void) { held.append(body) }
 
+    /// The daemon has begun one of its watches.
+    func noteBegun(_ wire: WireWatch, at current: Revision) {
+        if wire === main, told == current { noteResumed(by: wire) }
+    }
+
+    /// Looks whether a watch that goes on after the loss of a connection has come to the present.
+    private func noteResumed(by wire: WireWatch) {
+        guard let told, wire.noteTold(told.number) else { return }
+        followed.withLock { $0.isToldAway = false }
+        tell(.resumed(told))
+        releaseHeld()
+    }
+
     /// All that is settled has been told as it is at this revision.
-    private func noteCurrent(at revision: Int64) {
-        toldRevision = revision
+    private func noteCurrent(at revision: Revision) {
+        told = revision
         isStale = false
         heals = false
         releaseHeld()
@@ -111,6 +129,7 @@ extension WatchedKeys {
         let isNews = followed.withLock { followed in
             let isNews = !followed.isToldAway || !followed.asked.isEmpty
             followed.isToldAway = true
+            followed.owed.formUnion(followed.asked)
             followed.asked = []
             return isNews
         }

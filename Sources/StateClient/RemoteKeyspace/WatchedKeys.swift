@@ -13,7 +13,8 @@ import Synchronization
 /// ```
 ///
 /// So there is neither a hole nor a repetition, whatever is committed meanwhile. Until the state of a pattern was told, its
-/// commits are not (`settled`). The first watch of a connection is a snapshot itself.
+/// commits are not (`settled`). The first watch of all is a snapshot itself; that of a later connection goes on after what was
+/// told last (FROM), and what the daemon cannot tell of that any more comes as a gap and a state.
 ///
 /// What callers ask for is under the lock; the daemon's watches belong to the connection's thread: the proof of
 /// `@unchecked Sendable`.
@@ -32,8 +33,8 @@ final class WatchedKeys: @unchecked Sendable {
     var main: WireWatch?
     private var next: WireWatch?
     var snapshot: WireWatch?
-    /// Up to here everything was told of what is settled.
-    var toldRevision: Int64 = 0
+    /// Up to here everything was told of what is settled, and there the watch of another connection goes on; nil: with the state.
+    var told: Revision?
     /// Commits were missed: no more of them are told before the state is.
     var isStale = false
     /// The state that `snapshot` tells makes up for that.
@@ -46,6 +47,8 @@ final class WatchedKeys: @unchecked Sendable {
         var counts: [Pattern: Int] = [:]
         /// The state of these is to be told.
         var asked: Set<Pattern> = []
+        /// What was asked for while nothing was heard of the daemon.
+        var owed: Set<Pattern> = []
         /// The state of these was told, and each commit since.
         var settled: Set<Pattern> = []
         /// What the keys of commits are compared with; nil: that is to be found out.
@@ -126,10 +129,10 @@ final class WatchedKeys: @unchecked Sendable {
         }
         var round = Round()
         if Set(main.patterns) != Set(wanted) {
-            next = WireWatch(self, wanted, isSnapshot: false)
+            next = WireWatch(self, wanted, .now)
             (round.next, round.old) = (next, main)
         }
-        if !asked.isEmpty { snapshot = WireWatch(self, Array(asked), isSnapshot: true) }
+        if !asked.isEmpty { snapshot = WireWatch(self, Array(asked), .snapshot) }
         heals = isStale
         round.snapshot = snapshot
         return next == nil && snapshot == nil ? nil : round
@@ -137,7 +140,21 @@ final class WatchedKeys: @unchecked Sendable {
 
     private func beginFirst(_ wanted: [Pattern]) -> Round? {
         guard !wanted.isEmpty, !isCancelled.load(ordering: .relaxed) else { return nil }
-        main = WireWatch(self, wanted, isSnapshot: true)
+        if let told {
+            isStale = false
+            followed.withLock { followed in
+                // The state of what the daemon's watches were to tell, when they were lost, comes once it is current.
+                followed.asked.formUnion(followed.owed)
+                followed.asked.formUnion(Set(wanted).subtracting(followed.settled))
+            }
+            main = WireWatch(self, wanted, .after(told))
+        } else {
+            main = WireWatch(self, wanted, .snapshot)
+        }
+        followed.withLock { followed in
+            followed.owed = []
+            followed.filter = nil
+        }
         return Round(next: main)
     }
 
@@ -177,8 +194,8 @@ final class WatchedKeys: @unchecked Sendable {
 
     /// The connection is lost, and the daemon's watches with it.
     func forgetWires() {
+        if let main, main.isBehind || isStale { told = nil }
         (main, next, snapshot) = (nil, nil, nil)
-        toldRevision = 0
         isStale = true
         releaseHeld()
     }
@@ -188,6 +205,7 @@ extension WatchedKeys.Followed {
     fileprivate mutating func drop(_ pattern: Pattern) {
         counts[pattern] = nil
         asked.remove(pattern)
+        owed.remove(pattern)
         settled.remove(pattern)
         filter = nil
     }

@@ -6,46 +6,89 @@ final class WireWatch {
     /// Whose keys it follows.
     let keys: WatchedKeys
     let patterns: [Pattern]
-    private let isSnapshot: Bool
+    private let beginning: Beginning
     /// Its number on the connection; 0 until the daemon has told it.
     private(set) var number: Int64 = 0
     private var epoch = Epoch(bits: 0)
     /// What is known of a state that is being told; nil where none is.
     private var pieces: [Key: KeyspaceChange]?
 
-    init(_ keys: WatchedKeys, _ patterns: [Pattern], isSnapshot: Bool) {
+    /// What it is told first.
+    enum Beginning {
+        /// The state.
+        case snapshot
+        /// Nothing: the commits from now on.
+        case now
+        /// The commits after this one, or a gap and the state.
+        case after(Revision)
+    }
+
+    /// Where it has to come to be as far as the daemon was when it was resumed; nil: it is.
+    private var resumingTo: Int64?
+
+    init(_ keys: WatchedKeys, _ patterns: [Pattern], _ beginning: Beginning) {
         self.keys = keys
         self.patterns = patterns
-        self.isSnapshot = isSnapshot
+        self.beginning = beginning
     }
 
     var request: RequestWriter {
+        let options: [String] =
+            switch beginning {
+            case .snapshot: ["SNAPSHOT"]
+            case .now: []
+            case .after(let revision):
+                ["FROM", String(revision.number), "EPOCH", revision.epoch.description]
+            }
         var request = RequestWriter()
-        request.begin(argumentCount: patterns.count + (isSnapshot ? 3 : 2))
+        request.begin(argumentCount: patterns.count + options.count + 2)
         request.append(argument: "STATE.WATCH")
         for pattern in patterns { request.append(argument: pattern.argument) }
-        if isSnapshot { request.append(argument: "SNAPSHOT") }
+        for option in options { request.append(argument: option) }
         request.append(argument: "BY")
         return request
     }
 
     /// Whether it is not begun, or what it has told is not whole.
-    var isBusy: Bool { number == 0 || isBehind }
+    var isBusy: Bool { !isBegun || isBehind || isResuming }
+
+    /// Whether the daemon has answered.
+    var isBegun: Bool { number > 0 }
+
+    /// Whether commits are still to come that were made before it was resumed.
+    var isResuming: Bool { resumingTo != nil }
 
     /// Whether what it has told is not whole: a state is being told.
     var isBehind: Bool { pieces != nil }
 
-    func begin(number: Int64, epoch: Epoch) {
+    /// The daemon has begun it, at its revision `current`.
+    func begin(number: Int64, at current: Revision) {
         self.number = number
-        self.epoch = epoch
-        if isSnapshot { beginPieces() }
+        epoch = current.epoch
+        switch beginning {
+        case .snapshot: beginPieces()
+        case .now: break
+        case .after: resumingTo = current.number
+        }
+    }
+
+    /// It has told everything up to `revision`.
+    ///
+    /// - Returns: Whether it is current by that, and was not before.
+    func noteTold(_ revision: Int64) -> Bool {
+        guard let wanted = resumingTo, revision >= wanted else { return false }
+        resumingTo = nil
+        return true
     }
 
     func revision(_ number: Int64) -> Revision { Revision(epoch: epoch, number: number) }
 
     // MARK: Pieces
 
-    func beginPieces() { pieces = [:] }
+    func beginPieces() {
+        pieces = [:]
+        resumingTo = nil
+    }
 
     func add(_ change: KeyspaceChange) {
         pieces?[change.key] = change.value == nil ? nil : change

@@ -33,6 +33,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         mutating func publish(
             _ new: Value,
             _ revision: Revision,
+            skipped: Int = 0,
             cause: Cause,
             depth: Int64,
             merges: Bool
@@ -47,6 +48,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
                 old: old,
                 new: new,
                 revision: revision,
+                skipped: skipped,
                 cause: cause,
                 depth: depth,
                 number: toldCount

@@ -55,14 +55,22 @@ struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
             guard isFirst || isOtherEpoch || newRevision.number > head.early else { return }
             // One that was taken back and is stored after all has an older number than what is shown.
             let isOlder = published.revision.isNewer(than: newRevision)
+            let shown = isOlder ? published.revision : newRevision
             published.publish(
                 value,
-                isOlder ? published.revision : newRevision,
+                shown,
+                skipped: isFirst ? 0 : skippedCount(before: shown, after: published.revision),
                 cause: cause ?? change.cause ?? .unknown,
                 depth: depth,
                 merges: true
             )
         }
+    }
+
+    /// How many revisions a state passes over: those of a gap.
+    private func skippedCount(before new: Revision, after old: Revision) -> Int {
+        guard cause == nil, new.epoch == old.epoch else { return 0 }
+        return Int(max(0, new.number - old.number - 1))
     }
 
     /// The commit that made the key what it is.

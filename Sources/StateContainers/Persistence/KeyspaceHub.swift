@@ -113,6 +113,12 @@ final class KeyspaceHub: Sendable {
                 return members.byKey.values.compactMap(\.member)
             }
             for member in all { member.fail(error) }
+        case .resumed:
+            let all = members.withLock { members in
+                members.absence = nil
+                return members.byKey.values.compactMap(\.member)
+            }
+            for member in all { member.resume() }
         case .refused(let patterns, let error):
             for pattern in patterns {
                 guard let key = try? Key(bytes: pattern.literal) else { continue }
@@ -169,6 +175,9 @@ protocol HubMember: AnyObject, Sendable {
 
     /// Nothing is heard of the keyspace, or not of this key.
     func fail(_ error: StateError)
+
+    /// The keyspace is heard of again, and what was told of this key is current.
+    func resume()
 }
 
 /// A change that is ready to be published with the others of its commit.

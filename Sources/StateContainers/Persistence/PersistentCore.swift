@@ -158,6 +158,17 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         if isNew { note(error) }
         loading.putFirst(.failure(error))
     }
+
+    func resume() {
+        let wasAway = head.withLock { head in
+            guard head.isLoaded, head.awaySince != nil else { return false }
+            head.awaySince = nil
+            return true
+        }
+        // That the value cannot be read stays a failure.
+        guard wasAway else { return }
+        failure.modify(head.withLock { $0.stored.unreadable })
+    }
 }
 
 extension PersistentCore.Pending {

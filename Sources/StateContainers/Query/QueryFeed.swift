@@ -47,6 +47,9 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
                 inbox.absence = nil
                 inbox.isWhole = true
                 inbox.changes = Dictionary(changes.map { ($0.key, $0) }) { $1 }
+            case .resumed:
+                inbox.absence = nil
+                return false
             case .away(let error), .refused(_, let error):
                 inbox.absence = error
                 return false

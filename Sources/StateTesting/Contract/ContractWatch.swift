@@ -15,6 +15,7 @@ final class ContractWatch: Sendable {
             case .state(let revision, let patterns, let changes):
                 self = .state(revision.number, patterns, Told.values(changes))
             case .away(let error): self = .other("away: \(error)")
+            case .resumed(let revision): self = .other("resumed at \(revision.number)")
             case .refused(let patterns, let error): self = .other("\(patterns) refused: \(error)")
             }
         }
