@@ -48,7 +48,7 @@ package enum Command {
     case stateApply([ApplyStep])
     case stateDelete(Arguments, isDryRun: Bool)
     case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm)
-    case stateWatch(Arguments, WatchOptions)
+    case stateWatch(Arguments, WatchOptions, Resume?)
     case stateUnwatch(Int64)
     case stateHistory(Bytes, limit: Int)
     case stateStatus
@@ -98,6 +98,12 @@ package enum Command {
         package static let by = WatchOptions(rawValue: 4)
 
         package init(rawValue: Int) { self.rawValue = rawValue }
+    }
+
+    /// FROM, and the EPOCH that its revision is of.
+    package struct Resume {
+        package var revision: Int64
+        package var epoch: Bytes?
     }
 
     package enum ApplyStep {
