@@ -9,12 +9,14 @@ extension CommitQueue {
         // was 220 µs where this thread interrupted it, 130 µs where it does not, and a sixth more requests were served.
         clinux_schedule_as_batch()
         var pace = Pace()
+        var raising = CeilingPatience()
         while let work = take(pace) {
             switch work {
             case .reopen(let revision): reopen(after: revision)
             case .maintain: backing.maintain()
             case .tell: state.withLock { $0.notify }()
             case .look: adoptEdits()
+            case .raise: raiseCeilingNow(&raising)
             case .batch(let batch, let isForThread):
                 let start = clinux_monotonic_nanoseconds()
                 let count = batch.transactionCount
@@ -28,7 +30,7 @@ extension CommitQueue {
                     backing.maintain()
                     if isForThread, pace.expectedCount == 1 { awaitNext() }
                 case .failed(_, let error): if !error.isOutcomeUnknown { backing.maintain() }
-                case .edited, .reopened, .unopened: break
+                case .edited, .reopened, .unopened, .raised: break
                 }
             }
         }
@@ -85,18 +87,21 @@ extension CommitQueue {
     }
 
     /// What there is for the commit thread to do.
-    private enum Work {
+    enum Work {
         case reopen(after: Int64)
         case maintain
         case tell
         case look
+        case raise
         /// Whether somebody goes on without the answer, so that the next may come from there at once.
         case batch(CommitBatch, isForThread: Bool)
     }
 
-    private enum Taken {
+    enum Taken {
         case work(Work)
         case wait(nanoseconds: Int64?)
+        /// Nothing to do before then, and nothing that a writer could not do itself.
+        case rest(nanoseconds: Int64)
         case end
     }
 
@@ -108,6 +113,10 @@ extension CommitQueue {
             case .end: return nil
             case .wait(let nanoseconds):
                 waits.store(nanoseconds == nil, ordering: .relaxed)
+                parking.wait(nanoseconds: nanoseconds)
+                waits.store(false, ordering: .relaxed)
+            case .rest(let nanoseconds):
+                waits.store(true, ordering: .relaxed)
                 parking.wait(nanoseconds: nanoseconds)
                 waits.store(false, ordering: .relaxed)
             }
@@ -122,7 +131,7 @@ extension CommitQueue {
         switch taken {
         case .work: (state.committer, state.isParked) = (.thread, false)
         case .wait(let nanoseconds): state.committer = nanoseconds == nil ? .nobody : .thread
-        case .end: state.committer = .nobody
+        case .rest, .end: state.committer = .nobody
         }
         return taken
     }
@@ -140,14 +149,18 @@ extension CommitQueue {
             state.tells = false
             return .work(.tell)
         }
+        if state.isRaiseDue {
+            state.raisesAt = nil
+            return .work(.raise)
+        }
         // At the end nobody may be left to resume: what is queued is undone with the rest.
-        if state.isHalted { return state.isStopping ? .end : .wait(nanoseconds: nil) }
+        if state.isHalted { return state.isStopping ? .end : state.idleness }
         if state.looksOutside, !state.isStopping {
             state.looksOutside = false
             return .work(.look)
         }
         guard let queued = state.queued else {
-            return state.isStopping ? .end : .wait(nanoseconds: nil)
+            return state.isStopping ? .end : state.idleness
         }
         let rest = pace.until - clinux_monotonic_nanoseconds()
         if queued.transactionCount < pace.expectedCount, rest > 0, !state.isStopping {

@@ -23,6 +23,8 @@ final class CommitQueue: Sendable {
         case reopened([AdoptedChange])
         /// It could not be opened; it is tried again.
         case unopened(StateError)
+        /// Revisions up to this one may be told.
+        case raised(Int64)
     }
 
     /// Who uses the backing.
@@ -53,6 +55,8 @@ final class CommitQueue: Sendable {
         var reopens = false
         /// Whether the backing has something to do that takes its time.
         var maintains = false
+        /// When the ceiling of the revisions is to be raised, on the monotonic clock; nil where it need not be.
+        var raisesAt: Int64?
         /// Whether there is something to tell that nobody is about.
         var tells = false
         var isStopping = false
@@ -63,7 +67,8 @@ final class CommitQueue: Sendable {
         /// Whether there is something for the commit thread to do.
         var hasWork: Bool {
             let isReady = queued != nil || looksOutside
-            return reopens || maintains || tells || isStopping || isReady && !isHalted
+            let isAskedFor = reopens || maintains || tells || raisesAt != nil
+            return isAskedFor || isStopping || isReady && !isHalted
         }
 
         /// Whether the commit thread is to be signalled; it was parked, then.
@@ -78,6 +83,7 @@ final class CommitQueue: Sendable {
 
     let backing: any Backing
     let editable: (any EditableBacking)?
+    let bounded: (any BoundedBacking)?
     let state: StateLock<State>
     let parking = Semaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
@@ -94,6 +100,7 @@ final class CommitQueue: Sendable {
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
         editable = backing as? any EditableBacking
+        bounded = backing as? any BoundedBacking
         state = StateLock(State(storedRevision: revision))
         thread = WorkerThread(name: "commit")
     }
@@ -175,6 +182,9 @@ final class CommitQueue: Sendable {
     /// Others may have changed the store: the commit thread looks.
     func lookOutside() { wakeThread { $0.looksOutside = true } }
 
+    /// The block of revisions is half used: the commit thread begins the next.
+    func raiseCeiling() { wakeThread { $0.raisesAt = 0 } }
+
     /// Has the commit thread notify once more.
     ///
     /// - Returns: Whether it will; it does not at the end.
@@ -246,7 +256,7 @@ final class CommitQueue: Sendable {
                 state.isHalted = true
                 state.reopens = error.isOutcomeUnknown
             case .edited: state.isHalted = true
-            case .reopened, .unopened: break
+            case .reopened, .unopened, .raised: break
             }
             if state.committer == .writer { state.committer = .nobody }
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())

@@ -47,6 +47,7 @@ public final class LocalKeyspace: Keyspace {
         loaded.hasHistory = backing is any HistoryBacking
         self.backing = backing
         isPersistent = backing.isPersistent
+        if let ceiling = (backing as? any BoundedBacking)?.ceiling { loaded.bound(by: ceiling) }
         core = StateLock(loaded)
         queue = CommitQueue(backing: backing, revision: loaded.durableRevision)
         // On purpose a cycle until `close`: the commit thread reads what this object owns.
@@ -99,6 +100,7 @@ public final class LocalKeyspace: Keyspace {
     package func publish(lendsThread: Bool = false) -> Bool {
         withCore { core in
             guard !core.filling.isEmpty else { return false }
+            if core.takesRaise() { queue.raiseCeiling() }
             if isPersistent {
                 queue.submit(core.filling, lendsThread: lendsThread)
                 return false
@@ -153,6 +155,9 @@ public final class LocalKeyspace: Keyspace {
             return .failed(from: first, error)
         case .edited(let batch, let changes):
             return settleEdits(changes, interrupting: batch, in: core)
+        case .raised(let ceiling):
+            core.allowRevisions(through: ceiling)
+            return .durable(through: core.durableRevision)
         case .reopened(let changes):
             let count = core.adopt(changes)
             core.allowWrites()

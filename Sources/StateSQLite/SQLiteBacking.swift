@@ -15,11 +15,15 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Where the store is, and how large the log may get.
     let location: StoreLocation
     let logLimits: LogLimits
+    /// How much of the past is kept.
+    package let history: HistoryLimits
 
     /// Whose turn it is to commit; nil before the load, after the close, and where the store could not be opened again.
     var open: OpenStore?
     /// Held from load to close, also while the store is opened anew.
     var lock: OwnerLock?
+    /// The same; what is beside the database.
+    var mark: StoreMark?
 
     /// The rows that were told when the store was last open.
     var toldRowCount: Int64 = 0
@@ -30,11 +34,12 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     let storageStatus = StateLock(StorageStatus())
 
-    /// The store in a data directory, which is made where it is absent: `stated.db` and `lock`, mode 0600.
+    /// The store in a data directory, which is made where it is absent: `stated.db`, its mark and `lock`, mode 0600; `history`
+    /// says how much of the past it keeps.
     ///
     /// Nothing is opened until ``load(_:)``.
-    public convenience init(directory: String) {
-        self.init(location: StoreLocation(directory: directory))
+    public convenience init(directory: String, history: HistoryLimits = HistoryLimits()) {
+        self.init(location: StoreLocation(directory: directory), history: history)
     }
 
     /// The store in a database file of its own, in a directory that is there; `<path>.lock` is its owner's lock.
@@ -46,9 +51,14 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         self.init(location: StoreLocation(directory: directory), logLimits: logLimits)
     }
 
-    init(location: StoreLocation, logLimits: LogLimits = LogLimits()) {
+    init(
+        location: StoreLocation,
+        logLimits: LogLimits = LogLimits(),
+        history: HistoryLimits = HistoryLimits()
+    ) {
         self.location = location
         self.logLimits = logLimits
+        self.history = history
     }
 
     /// Appends all changes of the batch in one transaction, with one sync.
@@ -105,6 +115,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Records the number of rows, empties the log, closes the database and releases the lock.
     public func close() {
         lock = nil
+        mark = nil
         guard let closing = open else { return }
         open = nil
         let status = closing.finish()
