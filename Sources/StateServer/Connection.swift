@@ -32,6 +32,10 @@ final class Connection {
     var isListedForFlush = false
     /// Stands in the server's list of those that hold replies.
     var isListedAsHolding = false
+    /// Bytes of messages to channels that may wait among them, at most.
+    var messageByteCount = 0
+    /// It did not read its messages: it ends without being sent what waits.
+    var isLetGo = false
     /// What epoll watches for.
     var interest = Poller.readableOnce
 
@@ -43,6 +47,9 @@ final class Connection {
     var watchedKeys: [WatchedKey] = []
     var watchers: [Int: ConnectionWatcher] = [:]
     var lastWatch = 0
+    var subscriptions = Subscriptions()
+    /// Whether there are any.
+    var isSubscribed = false
     var commandCount = 0
 
     enum Pause {

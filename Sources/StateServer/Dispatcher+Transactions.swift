@@ -111,8 +111,10 @@ extension Dispatcher {
             try runQueued(transaction, connection, core)
         } catch {
             core.rollBack()
+            undoChannels(of: connection, core)
             throw error
         }
+        subscriptionsBefore = nil
         let revision = core.finish()
         core.observedRevision = max(core.observedRevision, revision)
     }
