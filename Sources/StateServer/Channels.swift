@@ -15,12 +15,19 @@ final class Channels {
     private let notices = KeyspaceNotices()
     private let flushes: FlushList
     private let outputByteLimit: Int
-    /// The message under way as its subscribers get it, in RESP2.
+    /// The message under way as its subscribers get it.
     private var message = ByteBuffer()
 
     /// Messages that wait for the end of the command that sends them: name and payload, one behind the other.
     private var outbox = ByteBuffer()
-    private var outboxCounts: [(name: Int, payload: Int)] = []
+    private var postponed: [Postponed] = []
+
+    private struct Postponed {
+        let nameByteCount: Int
+        let payloadByteCount: Int
+        /// Who subscribed when it was sent.
+        var receivers: [(channel: Channel, subscribers: [Int: Connection])] = []
+    }
 
     init(flushes: FlushList, outputByteLimit: Int) {
         self.flushes = flushes
@@ -132,10 +139,7 @@ final class Channels {
         var count = 0
         forEachMatch(name) { channel in
             count += channel.subscribers.count
-            write(payload, to: name, by: channel)
-            for connection in channel.subscribers.values { deliver(to: connection) }
-            message.removeAll()
-            message.shrink(to: 64 << 10)
+            send(payload, to: name, by: channel, channel.subscribers)
         }
         return count
     }
@@ -146,20 +150,31 @@ final class Channels {
     func postpone(_ payload: Bytes, to name: Bytes) -> Int {
         outbox.append(name)
         outbox.append(payload)
-        outboxCounts.append((name.count, payload.count))
+        var message = Postponed(nameByteCount: name.count, payloadByteCount: payload.count)
         var count = 0
-        forEachMatch(name) { count += $0.subscribers.count }
+        forEachMatch(name) { channel in
+            count += channel.subscribers.count
+            message.receivers.append((channel, channel.subscribers))
+        }
+        postponed.append(message)
         return count
     }
 
-    var hasPostponed: Bool { !outboxCounts.isEmpty }
+    var hasPostponed: Bool { !postponed.isEmpty }
 
+    /// Hands out what was postponed, to those who subscribed then and still do.
     func publishPostponed() {
         var start = 0
-        for (nameCount, payloadCount) in outboxCounts {
-            let end = start + nameCount + payloadCount
-            let name = outbox.bytes.slice(start, start + nameCount)
-            publish(outbox.bytes.slice(start + nameCount, end), to: name)
+        for message in postponed {
+            let nameEnd = start + message.nameByteCount
+            let end = nameEnd + message.payloadByteCount
+            let (name, payload) = (
+                outbox.bytes.slice(start, nameEnd), outbox.bytes.slice(nameEnd, end)
+            )
+            for (channel, subscribers) in message.receivers {
+                let rest = subscribers.filter { channel.subscribers[$0.key] != nil }
+                send(payload, to: name, by: channel, rest)
+            }
             start = end
         }
         dropPostponed()
@@ -169,7 +184,7 @@ final class Channels {
     func dropPostponed() {
         outbox.removeAll()
         outbox.shrink(to: 64 << 10)
-        outboxCounts.removeAll(keepingCapacity: outboxCounts.capacity <= 1_024)
+        postponed.removeAll(keepingCapacity: postponed.capacity <= 1_024)
     }
 
     private func forEachMatch(_ name: Bytes, _ body: (Channel) -> Void) {
@@ -177,6 +192,18 @@ final class Channels {
         plainPatterns.forEach(equalTo: name, body)
         prefixes.forEach(atStartOf: name, body)
         for channel in globs.values where channel.pattern.matches(name) { body(channel) }
+    }
+
+    private func send(
+        _ payload: Bytes,
+        to name: Bytes,
+        by channel: Channel,
+        _ subscribers: [Int: Connection]
+    ) {
+        write(payload, to: name, by: channel)
+        for connection in subscribers.values { deliver(to: connection) }
+        message.removeAll()
+        message.shrink(to: 64 << 10)
     }
 
     private func write(_ payload: Bytes, to name: Bytes, by channel: Channel) {
@@ -200,14 +227,14 @@ final class Channels {
             return
         }
         connection.messageByteCount += message.count
-        if connection.version == .resp3 {
-            connection.output.append(UInt8(ascii: ">"))
-            connection.output.append(message.bytes.slice(1, message.count))
-        } else if connection.held.isEmpty {
-            connection.output.append(message.bytes)
-        } else {
-            // RESP2 tells a message from a reply by its place alone: it stands behind the replies of before.
+        // The versions differ in the first byte alone.
+        message.replaceFirst(with: UInt8(ascii: connection.version == .resp3 ? ">" : "*"))
+        // RESP2 tells a message from a reply by its place alone: it stands behind the replies of before.
+        let waitsForReplies = connection.version == .resp2 || connection.isConfirmationHeld
+        if waitsForReplies, !connection.held.isEmpty {
             connection.held.append(message.bytes, behind: 0, tellingOf: 0)
+        } else {
+            connection.output.append(message.bytes)
         }
         flushes.add(connection)
     }

@@ -50,6 +50,8 @@ final class Connection {
     var subscriptions = Subscriptions()
     /// Whether there are any.
     var isSubscribed = false
+    /// A held reply, of EXEC, tells of subscriptions: no message passes it.
+    var isConfirmationHeld = false
     var commandCount = 0
 
     enum Pause {

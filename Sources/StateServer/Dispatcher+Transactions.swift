@@ -114,7 +114,6 @@ extension Dispatcher {
             undoChannels(of: connection, core)
             throw error
         }
-        subscriptionsBefore = nil
         let revision = core.finish()
         core.observedRevision = max(core.observedRevision, revision)
     }

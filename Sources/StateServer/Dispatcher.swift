@@ -16,7 +16,7 @@ final class Dispatcher {
     var now: Int64 = 0
     /// A transaction is open and commands are part of it.
     var isExecuting = false
-    /// What its connection subscribed to before it changed that.
+    /// What its connection subscribed to before it changed that; nil where it has not.
     var subscriptionsBefore: Subscriptions?
     /// The commit of which the reply under way may tell before it is durable; 0: it may not.
     private var earlyRevision: Int64 = 0
@@ -71,6 +71,10 @@ final class Dispatcher {
             connection.output.writeError(error)
         }
         hold(from: start, connection, core)
+        if subscriptionsBefore != nil {
+            connection.isConfirmationHeld = !connection.held.isEmpty
+            subscriptionsBefore = nil
+        }
         if channels.hasPostponed { channels.publishPostponed() }
         return .done
     }
@@ -81,6 +85,7 @@ final class Dispatcher {
         guard connection.output.count > start else { return }
         let isHeld = core.observedRevision > core.durableRevision
         if isHeld || !connection.held.isEmpty {
+            if connection.held.isEmpty { connection.isConfirmationHeld = false }
             let reply = connection.output.bytes.slice(start, connection.output.count)
             connection.held.append(
                 reply,

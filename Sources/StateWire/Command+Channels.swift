@@ -14,14 +14,29 @@ func readChannelCommand(_ verb: Verb, _ rest: Arguments) throws(StateError) -> C
 }
 
 private func readPubSub(_ arguments: Arguments) throws(StateError) -> Command.ChannelsCommand {
-    if arguments.isWord(0, "CHANNELS"), arguments.count <= 2 {
+    if arguments.isWord(0, "CHANNELS") {
+        guard arguments.count <= 2 else { throw wrongArity("pubsub|channels") }
         return .names(matching: arguments.count == 2 ? arguments[1] : nil)
     }
     if arguments.isWord(0, "NUMSUB") { return .subscriberCounts(arguments.dropFirst(1)) }
-    if arguments.isWord(0, "NUMPAT"), arguments.count == 1 { return .patternCount }
+    if arguments.isWord(0, "NUMPAT") {
+        guard arguments.count == 1 else { throw wrongArity("pubsub|numpat") }
+        return .patternCount
+    }
     throw unknownSubcommand(
         arguments[0],
         of: "PUBSUB",
-        known: "CHANNELS, CHANNELS glob, NUMSUB name … or NUMPAT"
+        known: "CHANNELS [glob], NUMSUB [name ...] or NUMPAT"
     )
+}
+
+/// The names and values of CONFIG SET.
+func readConfigSet(_ pairs: Arguments) throws(StateError) -> Command {
+    guard pairs.count >= 2 else { throw wrongArity("config|set") }
+    guard pairs.count % 2 == 0 else { throw StateError(.err, "syntax error") }
+    return .configure(pairs)
+}
+
+private func wrongArity(_ subcommand: String) -> StateError {
+    StateError(.err, "wrong number of arguments for '\(subcommand)' command")
 }

@@ -164,11 +164,9 @@ private func readConnectionCommand(_ verb: Verb, _ rest: Arguments) throws(State
     case .info: return .information(rest)
     case .command: return .describe(try readDescribe(rest))
     case .config:
-        if rest.isWord(0, "SET"), rest.count > 2, rest.count % 2 == 1 {
-            return .configure(rest.dropFirst(1))
-        }
+        if rest.isWord(0, "SET") { return try readConfigSet(rest.dropFirst(1)) }
         guard rest.isWord(0, "GET"), rest.count > 1 else {
-            throw unknownSubcommand(rest[0], of: "CONFIG", known: "GET name … or SET name value …")
+            throw unknownSubcommand(rest[0], of: "CONFIG", known: "GET or SET")
         }
         return .configuration(rest.dropFirst(1))
     case .time: return .time
