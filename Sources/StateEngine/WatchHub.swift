@@ -26,7 +26,7 @@ package final class WatchHub {
     }
 
     /// Tells a watcher of the keys of one more pattern from now on.
-    func add(_ pattern: Pattern, to watcher: Watcher) {
+    package func add(_ pattern: Pattern, to watcher: Watcher) {
         let subscription = Subscription(watcher: watcher, pattern: pattern)
         switch pattern.kind {
         case .glob: globs.append(subscription)
@@ -37,7 +37,7 @@ package final class WatchHub {
     }
 
     /// Tells a watcher of the keys of one of its patterns no longer.
-    func remove(_ pattern: Pattern, from watcher: Watcher) {
+    package func remove(_ pattern: Pattern, from watcher: Watcher) {
         let isIt: (Subscription) -> Bool = { $0.watcher === watcher && $0.pattern == pattern }
         switch pattern.kind {
         case .glob: globs.removeAll(where: isIt)
@@ -50,7 +50,7 @@ package final class WatchHub {
     }
 
     /// The same for the last of its patterns.
-    func remove(_ watcher: Watcher, patterns: some Sequence<Pattern>) {
+    package func remove(_ watcher: Watcher, patterns: some Sequence<Pattern>) {
         count -= 1
         for pattern in patterns { remove(pattern, from: watcher) }
     }

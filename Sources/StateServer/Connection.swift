@@ -34,6 +34,10 @@ final class Connection {
     var isListedAsAdvancing = false
     /// Stands in the server's list of those that hold replies.
     var isListedAsHolding = false
+    /// Bytes of messages to channels that may wait among them, at most.
+    var messageByteCount = 0
+    /// It did not read its messages: it ends without being sent what waits.
+    var isLetGo = false
     /// What epoll watches for.
     var interest = Poller.readableOnce
 
@@ -49,6 +53,11 @@ final class Connection {
     var reader: ConnectionWatcher?
     /// The number of the watch whose turn it was last.
     var lastReader = 0
+    var subscriptions = Subscriptions()
+    /// Whether there are any.
+    var isSubscribed = false
+    /// A held reply, of EXEC, tells of subscriptions: no message passes it.
+    var isConfirmationHeld = false
     var commandCount = 0
 
     enum Pause {

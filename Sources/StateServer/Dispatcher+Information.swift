@@ -42,6 +42,9 @@ extension Dispatcher {
                 [
                     ("total_connections_received", String(registry.acceptedCount)),
                     ("total_commands_processed", String(registry.commandCount)),
+                    ("pubsub_channels", String(channels.nameCount)),
+                    ("pubsub_patterns", String(channels.patternCount)),
+                    ("client_output_buffer_limit_disconnections", String(registry.letGoCount)),
                 ]
             ),
             ("Replication", [("role", "master"), ("connected_slaves", "0")]),
@@ -60,7 +63,7 @@ extension Dispatcher {
             ("revision", core.durableRevision),
             ("keys", Int64(core.durableKeyCount)),
             ("clients", Int64(registry.count)),
-            ("watches", Int64(core.hub.count)),
+            ("watches", Int64(core.hub.count - channels.watcherCount)),
             ("uncommitted", Int64(core.uncommittedByteCount)),
             ("undone_after_reply", Int64(registry.undoneAfterReplyCount)),
         ]

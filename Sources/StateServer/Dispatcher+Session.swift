@@ -20,7 +20,11 @@ extension Dispatcher {
             try authenticate(user)
             connection.output.writeOK()
         case .ping(let message):
-            if let message {
+            if isRestricted(connection) {
+                connection.output.writeArray(2)
+                connection.output.writeBulk("pong")
+                connection.output.writeBulk(message ?? Bytes(start: nil, count: 0))
+            } else if let message {
                 connection.output.writeBulk(message)
             } else {
                 connection.output.writeSimple("PONG")
@@ -39,6 +43,9 @@ extension Dispatcher {
             connection.output.writeBulk(information(wanted, core))
         case .describe(let command): describe(command, connection)
         case .configuration(let names): configuration(names, connection)
+        case .configure(let pairs):
+            try configure(pairs)
+            connection.output.writeOK()
         case .time:
             connection.output.writeArray(2)
             connection.output.writeBulk(String(now / 1_000))
@@ -93,6 +100,7 @@ extension Dispatcher {
 
     private func reset(_ connection: Connection, _ core: KeyspaceCore) {
         endWatches(connection, core)
+        channels.unsubscribeAll(connection, core)
         connection.transaction = nil
         connection.watchedKeys = []
         connection.version = .resp2
@@ -136,7 +144,9 @@ extension Dispatcher {
         "id=\(connection.number) fd=\(connection.descriptor)"
             + " name=\(String(decoding: connection.name, as: UTF8.self))"
             + " age=\((now - connection.connectedAt) / 1_000) db=0"
-            + " sub=0 psub=0 multi=\(connection.transaction?.count ?? -1)"
+            + " sub=\(connection.subscriptions[.name].count)"
+            + " psub=\(connection.subscriptions[.pattern].count)"
+            + " multi=\(connection.transaction?.count ?? -1)"
             + " watch=\(connection.watchedKeys.count) watches=\(connection.watchers.count)"
             + " qbuf=\(connection.input.count) omem=\(connection.waitingByteCount)"
             + " tot-cmds=\(connection.commandCount) resp=\(connection.version.rawValue)"
@@ -178,7 +188,9 @@ extension Dispatcher {
         connection.output.writeBulk(verb.name.rawValue)
         connection.output.writeInteger(Int64(verb.arity))
         connection.output.writeArray(1)
-        connection.output.writeSimple(verb.isWrite ? "write" : "readonly")
+        connection.output.writeSimple(
+            verb.isWrite ? "write" : verb.isAboutChannels ? "pubsub" : "readonly"
+        )
         connection.output.writeInteger(Int64(verb.keys.first))
         connection.output.writeInteger(Int64(verb.keys.last))
         connection.output.writeInteger(Int64(verb.keys.step))
@@ -200,7 +212,8 @@ extension Dispatcher {
     private func configuration(_ names: Arguments, _ connection: Connection) {
         let known: [(String, String)] = [
             ("appendfsync", "always"), ("appendonly", registry.isPersistent ? "yes" : "no"),
-            ("databases", "1"), ("maxclients", String(options.clientCount)), ("save", ""),
+            ("databases", "1"), ("maxclients", String(options.clientCount)),
+            ("notify-keyspace-events", "AKE"), ("save", ""),
             ("proto-max-bulk-len", String(options.limits.valueByteCount)),
         ]
         let patterns = (0..<names.count).map { Pattern(redisGlob: names[$0]) }

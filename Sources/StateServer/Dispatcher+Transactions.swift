@@ -111,6 +111,7 @@ extension Dispatcher {
             try runQueued(transaction, connection, core)
         } catch {
             core.rollBack()
+            undoChannels(of: connection, core)
             throw error
         }
         let revision = core.finish()

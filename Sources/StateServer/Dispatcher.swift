@@ -10,11 +10,14 @@ final class Dispatcher {
     let options: ServerOptions
     let registry: Registry
     let flushes: FlushList
+    let channels: Channels
     var cursors: ScanCursors
     /// Wall time of this turn in milliseconds since 1970.
     var now: Int64 = 0
     /// A transaction is open and commands are part of it.
     var isExecuting = false
+    /// What its connection subscribed to before it changed that; nil where it has not.
+    var subscriptionsBefore: Subscriptions?
     /// The commit of which the reply under way may tell before it is durable; 0: it may not.
     private var earlyRevision: Int64 = 0
     /// Has a job read from the history; set by the server.
@@ -24,6 +27,7 @@ final class Dispatcher {
         self.options = options
         self.registry = registry
         self.flushes = flushes
+        channels = Channels(flushes: flushes, outputByteLimit: options.outputByteCount)
         cursors = ScanCursors(capacity: options.scanCount)
     }
 
@@ -53,6 +57,7 @@ final class Dispatcher {
         earlyRevision = 0
         do throws(StateError) {
             let verb = try findVerb(arguments, for: connection)
+            if connection.isSubscribed { try checkMayRun(verb, arguments, connection) }
             if let reason = whatToWaitFor(verb, connection, core) { return .wait(reason) }
             connection.commandCount += 1
             if let transaction = connection.transaction, !Dispatcher.runsInside(verb) {
@@ -66,6 +71,11 @@ final class Dispatcher {
             connection.output.writeError(error)
         }
         hold(from: start, connection, core)
+        if subscriptionsBefore != nil {
+            connection.isConfirmationHeld = !connection.held.isEmpty
+            subscriptionsBefore = nil
+        }
+        if channels.hasPostponed { channels.publishPostponed() }
         return .done
     }
 
@@ -75,6 +85,7 @@ final class Dispatcher {
         guard connection.output.count > start else { return }
         let isHeld = core.observedRevision > core.durableRevision
         if isHeld || !connection.held.isEmpty {
+            if connection.held.isEmpty { connection.isConfirmationHeld = false }
             let reply = connection.output.bytes.slice(start, connection.output.count)
             connection.held.append(
                 reply,
@@ -128,13 +139,14 @@ final class Dispatcher {
         return isAboutWatches(verb) && !connection.held.isEmpty ? .repliesAreHeld : nil
     }
 
-    /// Whether the verb begins or ends watches.
+    /// Whether the verb begins or ends watches or subscriptions.
     ///
     /// Pushes of a new watch must not pass the reply that tells its number, and what the connection wrote before is told
     /// to a watch that ends.
     private func isAboutWatches(_ verb: Verb) -> Bool {
         switch verb.name {
         case .stateWatch, .stateUnwatch, .hello, .reset: true
+        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe: true
         default: false
         }
     }
@@ -196,6 +208,12 @@ final class Dispatcher {
         case .unwatchKeys:
             connection.watchedKeys = []
             connection.output.writeOK()
+        case .subscribe(let names, let isPattern):
+            try subscribe(names, isPattern ? .pattern : .name, connection, core)
+        case .unsubscribe(let names, let isPattern):
+            try unsubscribe(names, isPattern ? .pattern : .name, connection, core)
+        case .publish(let channel, let message): try publish(message, to: channel, connection)
+        case .channels(let command): try tellChannels(command, connection)
         case .stateGet(let key): stateGet(key, connection, core)
         case .stateSet(let key, let value, let conditions, let durability):
             try stateSet(key, value, conditions, durability, connection, core)
@@ -210,7 +228,7 @@ final class Dispatcher {
         case .stateHistory(let key, let limit): try stateHistory(key, limit, connection, core)
         case .stateStatus: stateStatus(connection, core)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
-            .describe, .configuration, .time:
+            .describe, .configuration, .configure, .time:
             try runSession(command, for: connection, in: core)
         }
     }

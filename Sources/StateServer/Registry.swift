@@ -17,6 +17,8 @@ final class Registry {
     var early: [Int64] = []
     /// How many such commits failed, and were undone.
     private(set) var undoneAfterReplyCount = 0
+    /// How many clients ended because they did not read their messages.
+    var letGoCount = 0
     private var holding: [Connection] = []
     private var paused: [Connection] = []
     private var advancing: [Connection] = []

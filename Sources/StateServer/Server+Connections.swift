@@ -244,6 +244,11 @@ extension Server {
 
     func flush(_ connection: Connection) {
         guard !connection.isClosed else { return }
+        guard !connection.isLetGo else {
+            noteLetGo(connection)
+            end(connection)
+            return
+        }
         guard connection.flush() else {
             end(connection)
             return
@@ -258,6 +263,16 @@ extension Server {
         if !connection.watchers.isEmpty { noteAdvancing(connection) }
     }
 
+    private func noteLetGo(_ connection: Connection) {
+        registry.letGoCount += 1
+        options.log(
+            .warning,
+            "client \(connection.number) (pid \(connection.peer.pid)) is let go: it does not read its "
+                + "messages, of which \(connection.messageByteCount) bytes wait; the limit is "
+                + "\(options.outputByteCount)"
+        )
+    }
+
     // MARK: Going
 
     func end(_ connection: Connection) {
@@ -268,6 +283,7 @@ extension Server {
         close(connection.descriptor)
         keyspace.withCore { core in
             dispatcher.endWatches(connection, core)
+            dispatcher.channels.unsubscribeAll(connection, core)
             if let cause = connection.cause { core.release(cause) }
         }
         if isOutOfDescriptors {

@@ -29,6 +29,10 @@ public struct ServerOptions: Sendable {
     public var watchCount = 1_000
     /// How often a watch is told how far it is, where nothing else is told, in milliseconds.
     public var progressMilliseconds: Int64 = 10_000
+    /// Channels and patterns that one client subscribes to.
+    public var subscriptionCount = 1_000
+    /// The name of a channel, or a pattern of names, in bytes; room for the notices of the longest key.
+    public var channelNameByteCount = 2_048
     /// Positions of SCAN that are remembered.
     public var scanCount = 4_096
     /// The largest value, and the other limits of the keyspace that it serves.

@@ -115,6 +115,12 @@ package struct ByteBuffer: ~Copyable {
         }
     }
 
+    /// Puts a byte in the place of the first.
+    package mutating func replaceFirst(with byte: UInt8) {
+        precondition(count > 0, "the first byte of an empty buffer")
+        base?.storeBytes(of: byte, toByteOffset: start, as: UInt8.self)
+    }
+
     package mutating func removeAll() {
         start = 0
         end = 0

@@ -41,6 +41,8 @@ extension Command {
         case .exec: self = .execute
         case .discard: self = .discard
         case .unwatch: self = .unwatchKeys
+        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .publish, .pubsub:
+            self = try readChannelCommand(verb, rest)
         case .stateGet: self = .stateGet(try key(rest[0]))
         case .stateSet: self = try readStateSet(rest)
         case .stateApply: self = try readApply(rest)
@@ -162,8 +164,9 @@ private func readConnectionCommand(_ verb: Verb, _ rest: Arguments) throws(State
     case .info: return .information(rest)
     case .command: return .describe(try readDescribe(rest))
     case .config:
+        if rest.isWord(0, "SET") { return try readConfigSet(rest.dropFirst(1)) }
         guard rest.isWord(0, "GET"), rest.count > 1 else {
-            throw unknownSubcommand(rest[0], of: "CONFIG", known: "GET")
+            throw unknownSubcommand(rest[0], of: "CONFIG", known: "GET or SET")
         }
         return .configuration(rest.dropFirst(1))
     case .time: return .time
@@ -171,7 +174,7 @@ private func readConnectionCommand(_ verb: Verb, _ rest: Arguments) throws(State
     }
 }
 
-private func unknownSubcommand(_ name: Bytes, of verb: String, known: String) -> StateError {
+func unknownSubcommand(_ name: Bytes, of verb: String, known: String) -> StateError {
     StateError(.err, "unknown subcommand \(StateError.quoted(name)). Try \(verb) with \(known)")
 }
 

@@ -15,6 +15,8 @@ package enum Command {
     case information(Arguments)
     case describe(DescribeCommand)
     case configuration(Arguments)
+    /// CONFIG SET: names and values.
+    case configure(Arguments)
     case time
 
     // Reads.
@@ -42,6 +44,13 @@ package enum Command {
     case watchKeys(Arguments)
     case unwatchKeys
 
+    // Channels.
+    case subscribe(Arguments, isPattern: Bool)
+    /// No names: all of them.
+    case unsubscribe(Arguments, isPattern: Bool)
+    case publish(channel: Bytes, message: Bytes)
+    case channels(ChannelsCommand)
+
     // Our own.
     case stateGet(Bytes)
     case stateSet(key: Bytes, value: Bytes, conditions: Conditions, durability: Durability)
@@ -60,6 +69,13 @@ package enum Command {
         case identify
         case information
         case list
+    }
+
+    /// PUBSUB.
+    package enum ChannelsCommand {
+        case names(matching: Bytes?)
+        case subscriberCounts(Arguments)
+        case patternCount
     }
 
     package enum DescribeCommand {

@@ -8,6 +8,7 @@ package struct Verb: Sendable {
         case hello, auth, ping, echo, quit, reset, select, client, info, command, config, dbsize
         case type, time, exists, get, set, getdel, mget, mset, msetnx, del, unlink, strlen, append
         case incr, incrby, decr, decrby, keys, scan, multi, exec, discard, watch, unwatch
+        case subscribe, unsubscribe, psubscribe, punsubscribe, publish, pubsub
         case stateGet = "state.get"
         case stateSet = "state.set"
         case stateApply = "state.apply"
@@ -47,6 +48,14 @@ package struct Verb: Sendable {
     /// First and last key among the arguments and the step between them, as COMMAND INFO tells; 0 where there are none.
     package var keys: (first: Int, last: Int, step: Int) {
         (Int(signedKeys.first), Int(signedKeys.last), Int(signedKeys.step))
+    }
+
+    /// Whether it is of those that COMMAND INFO calls `pubsub`.
+    package var isAboutChannels: Bool {
+        switch name {
+        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .publish, .pubsub: true
+        default: false
+        }
     }
 
     package func accepts(argumentCount: Int) -> Bool {
@@ -91,6 +100,12 @@ package struct Verb: Sendable {
         Verb(.discard, 1, "Drops the transaction."),
         Verb(.watch, -2, keys: (1, -1, 1), "Makes EXEC depend on keys being unchanged."),
         Verb(.unwatch, 1, "Forgets the keys of WATCH."),
+        Verb(.subscribe, -2, "Subscribes to channels by name."),
+        Verb(.unsubscribe, -1, "Ends subscriptions by name, all without one."),
+        Verb(.psubscribe, -2, "Subscribes to the channels whose names match globs."),
+        Verb(.punsubscribe, -1, "Ends subscriptions by glob, all without one."),
+        Verb(.publish, 3, "Sends a message to those who subscribe to a channel now."),
+        Verb(.pubsub, -2, "Tells about channels and who subscribes to them."),
         Verb(.stateGet, 2, keys: (1, 1, 1), "Tells an entry with all that is known of it."),
         Verb(.stateSet, -3, writes: true, keys: (1, 1, 1), "Sets a value under conditions."),
         Verb(.stateApply, -2, writes: true, "Sets, deletes and checks keys in one commit."),

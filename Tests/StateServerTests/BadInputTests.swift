@@ -190,7 +190,11 @@ struct BadInputTests {
         ("STATE.APPLY x", "ERR STATE.APPLY takes a number of steps from 0 to 1000000 first"),
         ("STATE.DELETE DRYRUN", "ERR syntax error: STATE.DELETE takes a pattern"),
         ("STATE.UNWATCH 1", "ERR no watch 1 on this connection"),
-        ("CONFIG SET save x", "ERR unknown subcommand 'SET'. Try CONFIG with GET"),
+        (
+            "CONFIG SET save x",
+            "ERR CONFIG SET 'save': the configuration is not changed this way; start the daemon with "
+                + "other options"
+        ),
         (
             "COMMAND FROB",
             "ERR unknown subcommand 'FROB'. Try COMMAND with COUNT, DOCS, INFO or LIST"

@@ -1,0 +1,116 @@
+import StateEngine
+
+/// A name or a pattern that at least one connection subscribes to.
+final class Channel {
+    enum Kind {
+        /// Of SUBSCRIBE: exactly this name.
+        case name
+        /// Of PSUBSCRIBE: a glob over whole names.
+        case pattern
+    }
+
+    let kind: Kind
+    /// As it was subscribed to.
+    let bytes: [UInt8]
+    /// What messages are compared with.
+    let pattern: Pattern
+    /// Where a table keeps it.
+    let place: Place
+    /// By the numbers of the connections.
+    var subscribers: [Int: Connection] = [:]
+
+    /// What is known of the names that match before any of them is looked at.
+    enum Place {
+        /// There is one: the literal of the pattern.
+        case name
+        /// All that begin with the literal of the pattern, whose only metacharacter is a `*` at its end.
+        case prefix
+        /// Only a comparison tells.
+        case glob
+    }
+
+    init(_ kind: Kind, _ bytes: Bytes) {
+        self.kind = kind
+        self.bytes = Array(bytes)
+        pattern = kind == .name ? Pattern(Key(verified: bytes)) : Pattern(redisGlob: bytes)
+        if pattern.kind == .key {
+            place = .name
+        } else {
+            place = pattern.literal + [UInt8(ascii: "*")] == self.bytes ? .prefix : .glob
+        }
+    }
+}
+
+/// Channels by the hash of their literal: of a whole name, or of what stands before the `*` of a pattern.
+///
+/// A name finds those that it begins with by one walk over its bytes, which looks only at lengths that a literal has:
+/// what it costs does not grow with the channels that do not match.
+struct ChannelTable {
+    /// Who is found by chance is sorted out by its literal.
+    private var byHash: [Int: [Channel]] = [:]
+    /// How many literals have each length.
+    private var countsByLength: [Int] = []
+    private(set) var count = 0
+
+    var all: some Sequence<Channel> { byHash.values.joined() }
+
+    mutating func insert(_ channel: Channel) {
+        let length = channel.pattern.literal.count
+        byHash[ChannelTable.hash(channel.pattern.literal), default: []].append(channel)
+        while countsByLength.count <= length { countsByLength.append(0) }
+        countsByLength[length] += 1
+        count += 1
+    }
+
+    mutating func remove(_ channel: Channel) {
+        let hash = ChannelTable.hash(channel.pattern.literal)
+        byHash[hash]?.removeAll { $0 === channel }
+        if byHash[hash]?.isEmpty ?? false { byHash[hash] = nil }
+        countsByLength[channel.pattern.literal.count] -= 1
+        count -= 1
+    }
+
+    /// Calls `body` for each channel whose literal is `name`.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the name.
+    func forEach(equalTo name: Bytes, _ body: (Channel) -> Void) {
+        guard count > 0 else { return }
+        let hash = ChannelTable.end(name.reduce(ChannelTable.seed, ChannelTable.step), name.count)
+        for channel in byHash[hash] ?? [] where channel.pattern.matches(name) { body(channel) }
+    }
+
+    /// Calls `body` for each channel with whose literal `name` begins, the shortest first.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the name, but for those that match.
+    func forEach(atStartOf name: Bytes, _ body: (Channel) -> Void) {
+        guard count > 0 else { return }
+        var hash = ChannelTable.seed
+        for length in 0..<min(name.count + 1, countsByLength.count) {
+            if length > 0 { hash = ChannelTable.step(hash, name[length - 1]) }
+            guard countsByLength[length] > 0,
+                let found = byHash[ChannelTable.end(hash, length)]
+            else { continue }
+            let start = name.slice(0, length)
+            for channel in found where channel.pattern.literal.withUnsafeBytes(start.isEqual) {
+                body(channel)
+            }
+        }
+    }
+
+    // MARK: Hashing
+
+    /// FNV-1a from a random start, so that nobody can choose names that collide.
+    private static let seed = UInt64.random(in: 0...UInt64.max)
+
+    private static func step(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
+        (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+    }
+
+    private static func end(_ hash: UInt64, _ byteCount: Int) -> Int {
+        Int(truncatingIfNeeded: (hash ^ (hash >> 32)) &+ UInt64(byteCount))
+    }
+
+    private static func hash(_ literal: [UInt8]) -> Int {
+        end(literal.reduce(seed, step), literal.count)
+    }
+}

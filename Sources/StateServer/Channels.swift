@@ -1,0 +1,283 @@
+import StateEngine
+import StateWire
+
+/// Who subscribes to what, and the way of a message: an output, kept nowhere.
+///
+/// Everything belongs to the loop thread. Subscriptions change under the keyspace's lock, which what follows keys is under.
+final class Channels {
+    private var names = ChannelTable()
+    /// Patterns without a metacharacter.
+    private var plainPatterns = ChannelTable()
+    /// Patterns that end in their only metacharacter, a `*`.
+    private var prefixes = ChannelTable()
+    /// All other patterns: each is compared with each message, as in Redis.
+    private var globs: [[UInt8]: Channel] = [:]
+    private let notices = KeyspaceNotices()
+    private let flushes: FlushList
+    private let outputByteLimit: Int
+    /// The message under way as its subscribers get it.
+    private var message = ByteBuffer()
+
+    /// Messages that wait for the end of the command that sends them: name and payload, one behind the other.
+    private var outbox = ByteBuffer()
+    private var postponed: [Postponed] = []
+
+    private struct Postponed {
+        let nameByteCount: Int
+        let payloadByteCount: Int
+        /// Who subscribed when it was sent.
+        var receivers: [(channel: Channel, subscribers: [Int: Connection])] = []
+    }
+
+    init(flushes: FlushList, outputByteLimit: Int) {
+        self.flushes = flushes
+        self.outputByteLimit = outputByteLimit
+        notices.channels = self
+    }
+
+    // MARK: Subscribing
+
+    var nameCount: Int { names.count }
+    var patternCount: Int { plainPatterns.count + prefixes.count + globs.count }
+    /// Watchers in the keyspace's hub that no STATE.WATCH has made.
+    var watcherCount: Int { notices.watcherCount }
+
+    /// Names that somebody subscribes to.
+    var subscribedNames: some Sequence<Channel> { names.all }
+
+    /// How many connections subscribe to exactly this name.
+    func subscriberCount(of name: Bytes) -> Int {
+        var count = 0
+        names.forEach(equalTo: name) { count = $0.subscribers.count }
+        return count
+    }
+
+    /// Subscribes a connection; nothing happens where it is subscribed.
+    func subscribe(
+        _ connection: Connection,
+        to bytes: Bytes,
+        _ kind: Channel.Kind,
+        _ core: KeyspaceCore
+    ) {
+        guard connection.subscriptions[kind][Array(bytes)] == nil else { return }
+        let channel = find(kind, bytes) ?? insert(Channel(kind, bytes), core)
+        channel.subscribers[connection.number] = connection
+        connection.subscriptions[kind][channel.bytes] = channel
+        connection.isSubscribed = true
+    }
+
+    /// Ends a subscription, where there is one.
+    func unsubscribe(
+        _ connection: Connection,
+        from bytes: [UInt8],
+        _ kind: Channel.Kind,
+        _ core: KeyspaceCore
+    ) {
+        guard let channel = connection.subscriptions[kind].removeValue(forKey: bytes) else {
+            return
+        }
+        channel.subscribers[connection.number] = nil
+        connection.isSubscribed = connection.subscriptions.count > 0
+        if channel.subscribers.isEmpty { remove(channel, core) }
+    }
+
+    /// Ends all subscriptions of a connection.
+    func unsubscribeAll(_ connection: Connection, _ core: KeyspaceCore) {
+        for kind in [Channel.Kind.name, .pattern] {
+            for bytes in Array(connection.subscriptions[kind].keys) {
+                unsubscribe(connection, from: bytes, kind, core)
+            }
+        }
+    }
+
+    private func find(_ kind: Channel.Kind, _ bytes: Bytes) -> Channel? {
+        let wanted = Channel(kind, bytes)
+        var found: Channel?
+        let compare: (Channel) -> Void = { if $0.bytes == wanted.bytes { found = $0 } }
+        wanted.pattern.literal.withUnsafeBytes { literal in
+            switch (kind, wanted.place) {
+            case (.name, _): names.forEach(equalTo: literal, compare)
+            case (.pattern, .name): plainPatterns.forEach(equalTo: literal, compare)
+            case (.pattern, .prefix): prefixes.forEach(atStartOf: literal, compare)
+            case (.pattern, .glob): found = globs[wanted.bytes]
+            }
+        }
+        return found
+    }
+
+    private func insert(_ channel: Channel, _ core: KeyspaceCore) -> Channel {
+        switch (channel.kind, channel.place) {
+        case (.name, _): names.insert(channel)
+        case (.pattern, .name): plainPatterns.insert(channel)
+        case (.pattern, .prefix): prefixes.insert(channel)
+        case (.pattern, .glob): globs[channel.bytes] = channel
+        }
+        notices.include(channel, core)
+        return channel
+    }
+
+    private func remove(_ channel: Channel, _ core: KeyspaceCore) {
+        switch (channel.kind, channel.place) {
+        case (.name, _): names.remove(channel)
+        case (.pattern, .name): plainPatterns.remove(channel)
+        case (.pattern, .prefix): prefixes.remove(channel)
+        case (.pattern, .glob): globs[channel.bytes] = nil
+        }
+        notices.exclude(channel, core)
+    }
+
+    // MARK: Messages
+
+    /// Hands a message to all who subscribe to its channel: first by name, then by pattern.
+    ///
+    /// The connection whose command is under way must not be among them: see ``postpone(_:to:)``.
+    ///
+    /// - Returns: How many times it was handed out; a connection may have several subscriptions that match.
+    /// - Complexity: O(*n*) in the bytes of the name and in what is handed out, and what the globs cost.
+    @discardableResult
+    func publish(_ payload: Bytes, to name: Bytes) -> Int {
+        var count = 0
+        forEachMatch(name) { channel in
+            count += channel.subscribers.count
+            send(payload, to: name, by: channel, channel.subscribers)
+        }
+        return count
+    }
+
+    /// Keeps a message until ``publishPostponed()``.
+    ///
+    /// - Returns: How many times it will be handed out.
+    func postpone(_ payload: Bytes, to name: Bytes) -> Int {
+        outbox.append(name)
+        outbox.append(payload)
+        var message = Postponed(nameByteCount: name.count, payloadByteCount: payload.count)
+        var count = 0
+        forEachMatch(name) { channel in
+            count += channel.subscribers.count
+            message.receivers.append((channel, channel.subscribers))
+        }
+        postponed.append(message)
+        return count
+    }
+
+    var hasPostponed: Bool { !postponed.isEmpty }
+
+    /// Hands out what was postponed, to those who subscribed then and still do.
+    func publishPostponed() {
+        var start = 0
+        for message in postponed {
+            let nameEnd = start + message.nameByteCount
+            let end = nameEnd + message.payloadByteCount
+            let (name, payload) = (
+                outbox.bytes.slice(start, nameEnd), outbox.bytes.slice(nameEnd, end)
+            )
+            for (channel, subscribers) in message.receivers {
+                let rest = subscribers.filter { channel.subscribers[$0.key] != nil }
+                send(payload, to: name, by: channel, rest)
+            }
+            start = end
+        }
+        dropPostponed()
+    }
+
+    /// The command that sent them was undone.
+    func dropPostponed() {
+        outbox.removeAll()
+        outbox.shrink(to: 64 << 10)
+        postponed.removeAll(keepingCapacity: postponed.capacity <= 1_024)
+    }
+
+    private func forEachMatch(_ name: Bytes, _ body: (Channel) -> Void) {
+        names.forEach(equalTo: name, body)
+        plainPatterns.forEach(equalTo: name, body)
+        prefixes.forEach(atStartOf: name, body)
+        for channel in globs.values where channel.pattern.matches(name) { body(channel) }
+    }
+
+    private func send(
+        _ payload: Bytes,
+        to name: Bytes,
+        by channel: Channel,
+        _ subscribers: [Int: Connection]
+    ) {
+        write(payload, to: name, by: channel)
+        for connection in subscribers.values { deliver(to: connection) }
+        message.removeAll()
+        message.shrink(to: 64 << 10)
+    }
+
+    private func write(_ payload: Bytes, to name: Bytes, by channel: Channel) {
+        switch channel.kind {
+        case .name:
+            message.writeArray(3)
+            message.writeBulk("message")
+        case .pattern:
+            message.writeArray(4)
+            message.writeBulk("pmessage")
+            message.writeBulk(channel.bytes)
+        }
+        message.writeBulk(name)
+        message.writeBulk(payload)
+    }
+
+    private func deliver(to connection: Connection) {
+        guard !connection.isEnding, !connection.isClosed else { return }
+        guard hasRoom(connection) else {
+            letGo(connection)
+            return
+        }
+        connection.messageByteCount += message.count
+        // The versions differ in the first byte alone.
+        message.replaceFirst(with: UInt8(ascii: connection.version == .resp3 ? ">" : "*"))
+        // RESP2 tells a message from a reply by its place alone: it stands behind the replies of before.
+        let waitsForReplies = connection.version == .resp2 || connection.isConfirmationHeld
+        if waitsForReplies, !connection.held.isEmpty {
+            connection.held.append(message.bytes, behind: 0, tellingOf: 0)
+        } else {
+            connection.output.append(message.bytes)
+        }
+        flushes.add(connection)
+    }
+
+    // MARK: Who does not read
+
+    /// Whether messages that wait for a connection are within its limit; tries to send where they are not.
+    ///
+    /// Its replies do not count: a large one does not cost a reader its subscriptions.
+    private func hasRoom(_ connection: Connection) -> Bool {
+        for isSecondLook in [false, true] {
+            let waiting = min(connection.messageByteCount, connection.waitingByteCount)
+            connection.messageByteCount = waiting
+            if waiting < outputByteLimit { return true }
+            guard !isSecondLook, connection.flush() else { return false }
+        }
+        return false
+    }
+
+    /// A standard client cannot be told of a gap: where there would be one, the connection ends, with what waits for it.
+    private func letGo(_ connection: Connection) {
+        connection.isEnding = true
+        connection.isLetGo = true
+        connection.output.removeAll()
+        connection.output.shrink(to: 0)
+        flushes.add(connection)
+    }
+}
+
+/// What one connection subscribes to.
+struct Subscriptions {
+    private var names: [[UInt8]: Channel] = [:]
+    private var patterns: [[UInt8]: Channel] = [:]
+
+    var count: Int { names.count + patterns.count }
+
+    subscript(kind: Channel.Kind) -> [[UInt8]: Channel] {
+        get { kind == .name ? names : patterns }
+        _modify {
+            switch kind {
+            case .name: yield &names
+            case .pattern: yield &patterns
+            }
+        }
+    }
+}
