@@ -308,6 +308,7 @@ extension Server {
         close(connection.descriptor)
         keyspace.withCore { core in
             dispatcher.endWatches(connection, core)
+            dispatcher.unblock(connection, core)
             if let cause = connection.cause { core.release(cause) }
         }
         if isOutOfDescriptors {

@@ -18,6 +18,8 @@ package final class Server {
     private let wakeup: Int32
     /// Reads the history; begun when it is first asked for.
     private var history: HistoryThread?
+    /// Jobs that are done and wait until there is room for what they write.
+    private var waitingForRoom: [any HistoryJob] = []
     var listeners: [Int32] = []
     /// Descriptors have run out: nothing is accepted until a connection ends.
     var isOutOfDescriptors = false
@@ -103,7 +105,7 @@ package final class Server {
             if hasMoreToDo {
                 turn(milliseconds: 0)
             } else if !expectsSoon || !turnSoon() {
-                turn(milliseconds: -1)
+                turn(milliseconds: dispatcher.waitingForChanges.millisecondsLeft)
             }
         }
         for listener in listeners { poller.remove(listener) }
@@ -152,6 +154,7 @@ package final class Server {
             settle()
             finishHistoryJobs()
         }
+        if dispatcher.waitingForChanges.hasReady { answerBlocked() }
         resumePaused()
         for event in ready {
             handle(event)
@@ -211,6 +214,12 @@ package final class Server {
             }
             note(outcome)
         }
+        if dispatcher.waitingForChanges.hasReady { answerBlocked() }
+    }
+
+    /// Answers those who wait for changes where something has come, or their time is over.
+    private func answerBlocked() {
+        keyspace.withCore { dispatcher.answerBlocked($0) }
     }
 
     private func release(_ connection: Connection, durable revision: Int64) {
@@ -259,8 +268,15 @@ package final class Server {
         thread.submit(job)
     }
 
+    /// Has a job finish once what waits for storage is less.
+    func finishLater(_ job: any HistoryJob) { waitingForRoom.append(job) }
+
+    /// Comes after what storage has answered, which is what makes room.
     private func finishHistoryJobs() {
         guard let history else { return }
+        let waiting = waitingForRoom
+        waitingForRoom = []
+        for job in waiting { job.finish(nil, in: self) }
         for (job, failure) in history.takeDone() { job.finish(failure, in: self) }
     }
 
@@ -273,12 +289,15 @@ package final class Server {
         keyspace.publish()
         settle()
         while Clock.monotonicMilliseconds() < deadline {
+            dispatcher.waitingForChanges.expireAll()
+            answerBlocked()
             for connection in Array(registry.connections) { flush(connection) }
             guard registry.count > 0 else { break }
             collectEvents(milliseconds: 100)
             ready.removeAll(keepingCapacity: true)
             settle()
             finishHistoryJobs()
+            keyspace.publish()
         }
         for connection in Array(registry.connections) { end(connection) }
         history?.stop()

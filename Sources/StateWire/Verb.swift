@@ -16,6 +16,8 @@ package struct Verb: Sendable {
         case stateWatch = "state.watch"
         case stateUnwatch = "state.unwatch"
         case stateHistory = "state.history"
+        case stateRevert = "state.revert"
+        case stateChanges = "state.changes"
         case stateStatus = "state.status"
     }
 
@@ -91,7 +93,7 @@ package struct Verb: Sendable {
         Verb(.discard, 1, "Drops the transaction."),
         Verb(.watch, -2, keys: (1, -1, 1), "Makes EXEC depend on keys being unchanged."),
         Verb(.unwatch, 1, "Forgets the keys of WATCH."),
-        Verb(.stateGet, 2, keys: (1, 1, 1), "Tells an entry with all that is known of it."),
+        Verb(.stateGet, -2, keys: (1, 1, 1), "Tells an entry with all that is known of it."),
         Verb(.stateSet, -3, writes: true, keys: (1, 1, 1), "Sets a value under conditions."),
         Verb(.stateApply, -2, writes: true, "Sets, deletes and checks keys in one commit."),
         Verb(.stateDelete, -2, writes: true, "Deletes what patterns mean in one commit."),
@@ -99,6 +101,8 @@ package struct Verb: Sendable {
         Verb(.stateWatch, -2, "Pushes every commit that touches patterns."),
         Verb(.stateUnwatch, 2, "Ends a watch."),
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
+        Verb(.stateRevert, 4, writes: true, "Brings what a pattern means back to what it was, in one commit."),
+        Verb(.stateChanges, -4, "Tells the commits since a revision, or waits for the next."),
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),
     ]
 
