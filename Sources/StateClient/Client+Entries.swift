@@ -74,25 +74,34 @@ extension Client {
         )
     }
 
-    /// How many keys the pattern means.
+    /// How many keys the pattern means, or meant at a revision.
     ///
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
-    public func count(of pattern: Pattern) throws(StateError) -> Int64 {
-        let reply = try call([Array("STATE.LIST".utf8), pattern.argument, Array("COUNT".utf8)])
+    public func count(of pattern: Pattern, at revision: Int64? = nil) throws(StateError) -> Int64 {
+        var arguments = [Array("STATE.LIST".utf8), pattern.argument, Array("COUNT".utf8)]
+        if let revision { arguments += ["AT", String(revision)].map { Array($0.utf8) } }
+        let reply = try call(arguments)
         guard let count = reply.integerValue else { throw Self.unexpected("STATE.LIST") }
         return count
     }
 
     /// What the pattern means, in key order, in pages.
     ///
-    /// A page is the state of one moment; what changes while the next is asked for may or may not be in it.
+    /// All pages are the state of one moment: a listing of more than one begins again at the revision that is current when that
+    /// shows. Where nothing is kept of what was (`--memory`), a page is of one moment, and what changes while the next is
+    /// asked for may or may not be in it.
     ///
     /// - Parameters:
     ///   - pattern: What to list.
     ///   - keysOnly: Leaves values and revisions out.
+    ///   - revision: Which moment; nil for now.
     /// - Returns: A listing; nothing is asked for before its first page.
-    public func pages(of pattern: Pattern, keysOnly: Bool = false) -> Pages {
-        Pages(client: self, pattern: pattern, keysOnly: keysOnly)
+    public func pages(
+        of pattern: Pattern,
+        keysOnly: Bool = false,
+        at revision: Int64? = nil
+    ) -> Pages {
+        Pages(client: self, pattern: pattern, keysOnly: keysOnly, revision: revision)
     }
 
     /// What the daemon says of itself, in its order.
@@ -116,15 +125,18 @@ extension Client {
         private let client: Client
         private let pattern: Pattern
         private let keysOnly: Bool
+        /// The moment that is listed; nil while it is not settled.
+        private var revision: Int64?
         private var last: [UInt8]?
         private var isDone = false
         /// Halved where a page of large values is more than the daemon puts into one reply.
         private var limit = 1_000
 
-        init(client: Client, pattern: Pattern, keysOnly: Bool) {
+        init(client: Client, pattern: Pattern, keysOnly: Bool, revision: Int64?) {
             self.client = client
             self.pattern = pattern
             self.keysOnly = keysOnly
+            self.revision = revision
         }
 
         /// The next page, never empty; nil after the last.
@@ -132,8 +144,9 @@ extension Client {
         /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
         public mutating func next() throws(StateError) -> [ListedEntry]? {
             guard !isDone else { return nil }
-            guard let rows = try nextReply().elements else {
-                throw Client.unexpected("STATE.LIST")
+            var rows = try nextRows()
+            if last == nil, revision == nil, rows.count >= limit, try settleRevision() {
+                rows = try nextRows()
             }
             isDone = rows.count < limit
             guard !rows.isEmpty else { return nil }
@@ -144,14 +157,30 @@ extension Client {
             return page
         }
 
-        private mutating func nextReply() throws(StateError) -> Reply {
+        /// There is a second page: chooses the moment that all of them are of.
+        ///
+        /// - Returns: False where the daemon keeps nothing of what was.
+        private mutating func settleRevision() throws(StateError) -> Bool {
+            let fields = try client.status()
+            guard fields.contains(where: { $0.name == "backing" && $0.text != "memory" }) else {
+                return false
+            }
+            revision = fields.first { $0.name == "revision" }?.number
+            return revision != nil
+        }
+
+        private mutating func nextRows() throws(StateError) -> [Reply] {
             while true {
                 var arguments = [Array("STATE.LIST".utf8), pattern.argument]
                 if let last { arguments += [Array("AFTER".utf8), last] }
                 arguments += [Array("LIMIT".utf8), Array(String(limit).utf8)]
                 if keysOnly { arguments.append(Array("KEYS".utf8)) }
+                if let revision { arguments += ["AT", String(revision)].map { Array($0.utf8) } }
                 do throws(StateError) {
-                    return try client.call(arguments)
+                    guard let rows = try client.call(arguments).elements else {
+                        throw Client.unexpected("STATE.LIST")
+                    }
+                    return rows
                 } catch {
                     guard error.code == .tooBig, limit > 1 else { throw error }
                     limit = max(1, limit / 8)

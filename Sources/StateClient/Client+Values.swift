@@ -108,7 +108,7 @@ extension Client {
         return try Self.commit(try call(arguments, kind), "STATE.DELETE", count: 0)
     }
 
-    private static func commit(
+    static func commit(
         _ reply: Reply,
         _ verb: String,
         count: Int
@@ -136,7 +136,7 @@ extension Pattern {
 
     private static var optionWords: [String] {
         [
-            "AFTER", "AT", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST", "LIMIT",
+            "AFTER", "AT", "BLOCK", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST", "LIMIT",
             "PREVIOUS", "SNAPSHOT",
         ]
     }

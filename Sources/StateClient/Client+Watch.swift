@@ -145,7 +145,7 @@ extension Client {
     }
 
     /// A change of a commit, or where `revision` is 0 a piece of state, whose third element is its revision.
-    private static func change(
+    static func change(
         _ row: Reply,
         _ revision: Int64,
         _ cause: Cause?

@@ -160,6 +160,14 @@ package final class KeyspaceCore: @unchecked Sendable {
         }
     }
 
+    /// Calls `body` for the newest versions that are not on stable storage yet, deletes among them, in key order.
+    package func forEachProvisional(_ patterns: PatternSet, _ body: (Record) -> Void) {
+        patterns.forEach(in: table.live, after: nil) { [durableRevision] head in
+            if head.revision > durableRevision { body(head) }
+            return true
+        }
+    }
+
     /// How many entries `patterns` mean.
     package func count(_ patterns: PatternSet) -> Int {
         var count = 0

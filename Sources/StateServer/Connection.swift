@@ -22,8 +22,10 @@ final class Connection {
     /// The peer has ended its side, or the connection shall end once everything is sent.
     var isEnding = false
     var isClosed = false
-    /// A ``ConnectionJob`` of it is under way.
+    /// The reply of its last command is to come: from a ``HistoryJob``, or where it is ``blocked``.
     var isReadingHistory = false
+    /// The STATE.CHANGES that waits for a commit.
+    var blocked: BlockedChanges?
 
     // Going out.
     var output = ByteBuffer()

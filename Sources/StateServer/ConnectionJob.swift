@@ -6,13 +6,19 @@ protocol ConnectionJob: HistoryJob {
 
     /// Writes the reply to the end of the connection's output.
     func writeReply(_ core: KeyspaceCore) throws(StateError)
+
+    /// Gives back what was held in the keyspace; called once the reading has ended, whether or not anybody waits for it.
+    func release(_ core: KeyspaceCore)
 }
 
 extension ConnectionJob {
+    func release(_ core: KeyspaceCore) {}
+
     func finish(_ failure: StateError?, in server: Server) {
-        guard !connection.isClosed else { return }
-        connection.isReadingHistory = false
         server.keyspace.withCore { core in
+            release(core)
+            guard !connection.isClosed else { return }
+            connection.isReadingHistory = false
             server.dispatcher.answer(connection, core) { () throws(StateError) in
                 if let failure { throw failure }
                 try writeReply(core)

@@ -8,19 +8,17 @@ extension Dispatcher {
             connection.output.writeNull(connection.version)
             return
         }
-        connection.output.writeMap(9, connection.version)
-        connection.output.writeBulk("value")
-        connection.output.writeBulk(value)
-        connection.output.writeField("revision", record.revision)
-        connection.output.writeField("created", record.created)
-        connection.output.writeField("version", record.version)
-        connection.output.writeField("time", record.time)
-        connection.output.writeField("owner", Int64(record.owner))
-        connection.output.writeBulk("by")
-        connection.output.writeBulk(core.causeBytes(of: record))
-        connection.output.writeBulk("expires")
-        connection.output.writeNull(connection.version)
-        writeDurability(.synced, connection, core)
+        connection.output.writeEntry(
+            EntryFields(record),
+            value,
+            by: core.causeBytes(of: record),
+            durability(.synced, core),
+            connection.version
+        )
+    }
+
+    private func durability(_ level: Durability, _ core: KeyspaceCore) -> String {
+        (core.isPersistent ? level : .memory).description
     }
 
     private func writeDurability(
@@ -28,10 +26,7 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) {
-        connection.output.writeField(
-            "durability",
-            (core.isPersistent ? level : .memory).description
-        )
+        connection.output.writeField("durability", durability(level, core))
     }
 
     func stateSet(
@@ -139,12 +134,12 @@ extension Dispatcher {
     }
 
     /// The revision that the open transaction will have, or the newest where it has changed nothing.
-    private func revision(of core: KeyspaceCore) -> Int64 {
+    func revision(of core: KeyspaceCore) -> Int64 {
         core.hasOpenChanges
             ? core.openRevision : max(core.provisionalRevision, core.durableRevision)
     }
 
-    private func writeCount(_ count: Int, _ revision: Int64, _ connection: Connection) {
+    func writeCount(_ count: Int, _ revision: Int64, _ connection: Connection) {
         connection.output.writeMap(2, connection.version)
         connection.output.writeField("revision", revision)
         connection.output.writeField("count", Int64(count))
@@ -188,17 +183,13 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) {
-        connection.output.writeArray(form == .keys ? 1 : form == .long ? 8 : 3)
-        connection.output.writeBulk(record.key)
-        guard form != .keys else { return }
-        write(record.value, connection)
-        connection.output.writeInteger(record.revision)
-        guard form == .long else { return }
-        connection.output.writeInteger(record.created)
-        connection.output.writeInteger(record.version)
-        connection.output.writeInteger(record.time)
-        connection.output.writeInteger(Int64(record.owner))
-        connection.output.writeBulk(core.causeBytes(of: record))
+        connection.output.writeRow(
+            record.key,
+            record.value ?? Bytes(start: nil, count: 0),
+            EntryFields(record),
+            by: form == .long ? core.causeBytes(of: record) : [],
+            form
+        )
     }
 
     func patternSet(_ patterns: Arguments) throws(StateError) -> PatternSet {

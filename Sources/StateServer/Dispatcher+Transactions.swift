@@ -66,7 +66,9 @@ extension Dispatcher {
             case .hello, .auth, .client, .stateWatch, .stateUnwatch:
                 throw StateError(.err, "'\(verb.name.rawValue)' is not allowed in a transaction")
             default:
-                _ = try Command(verb, arguments)
+                if let reason = try Command(verb, arguments).reasonAgainstTransaction {
+                    throw reason
+                }
             }
             guard transaction.bytes.count + raw.count <= options.limits.transactionByteCount else {
                 throw StateError(

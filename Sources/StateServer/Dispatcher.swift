@@ -22,6 +22,8 @@ final class Dispatcher {
     private var earlyRevision: Int64 = 0
     /// Has a job read from the history; set by the server.
     var submit: (any HistoryJob) -> Void = { _ in }
+    /// The STATE.CHANGES that wait.
+    let waitingForChanges = BlockedList()
 
     init(options: ServerOptions, registry: Registry, flushes: FlushList) {
         self.options = options
@@ -152,8 +154,11 @@ final class Dispatcher {
     }
 
     /// Has the reply of a command read from the history; the connection waits.
-    func read(_ job: some ConnectionJob) {
-        job.connection.isReadingHistory = true
+    func read(_ job: some ConnectionJob) { read(job, for: job.connection) }
+
+    /// The same with a job that answers in its own way.
+    func read(_ job: some HistoryJob, for connection: Connection) {
+        connection.isReadingHistory = true
         submit(job)
     }
 
@@ -214,18 +219,26 @@ final class Dispatcher {
             try unsubscribe(names, isPattern ? .pattern : .name, connection, core)
         case .publish(let channel, let message): try publish(message, to: channel, connection)
         case .channels(let command): try tellChannels(command, connection)
-        case .stateGet(let key): stateGet(key, connection, core)
+        case .stateGet(let key, nil): stateGet(key, connection, core)
+        case .stateGet(let key, let revision?): try stateGet(key, at: revision, connection, core)
         case .stateSet(let key, let value, let conditions, let durability):
             try stateSet(key, value, conditions, durability, connection, core)
         case .stateApply(let steps): try stateApply(steps, connection, core)
         case .stateDelete(let patterns, let isDryRun):
             try stateDelete(patterns, isDryRun: isDryRun, connection, core)
-        case .stateList(let pattern, let after, let limit, let form):
+        case .stateList(let pattern, let after, let limit, let form, nil):
             try stateList(pattern, after, limit, form, connection, core)
+        case .stateList(let pattern, let after, let limit, let form, let revision?):
+            try stateList(pattern, after, limit, form, at: revision, connection, core)
         case .stateWatch(let patterns, let options, let resume):
             try stateWatch(patterns, options, resume, connection, core)
         case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
-        case .stateHistory(let key, let limit): try stateHistory(key, limit, connection, core)
+        case .stateHistory(let key, let limit, let revision):
+            try stateHistory(key, limit, before: revision, connection, core)
+        case .stateRevert(let pattern, let revision):
+            try stateRevert(pattern, to: revision, connection, core)
+        case .stateChanges(let patterns, let options):
+            try stateChanges(patterns, options, connection, core)
         case .stateStatus: stateStatus(connection, core)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
             .describe, .configuration, .configure, .time:

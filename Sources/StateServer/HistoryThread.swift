@@ -81,7 +81,8 @@ final class HistoryThread: Sendable {
                     thread.submit(job)
                 }
             } catch let error as StateError {
-                if error.code != .compacted { history = nil }
+                // What was asked for is refused, nothing stands in the way of the next.
+                if error.code != .compacted, error.code != .tooBig { history = nil }
                 thread.hand(job, error)
             } catch {
                 // What stands in the way of this connection may not be in the way of a new one.

@@ -14,27 +14,43 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     private var entries = ByteBuffer()
     private var count = 0
 
+    /// The key; only needed to find ``before`` in the history.
+    private let key: [UInt8]
+    /// Only changes before this revision; nil once the walk is there.
+    private var before: Int64?
+    private var hasLookedForBefore = false
+
     /// - Parameters:
     ///   - place: The newest change of the key; nil where none is known.
+    ///   - revision: Only changes before this one; nil for all.
     ///   - limit: How many changes at most.
-    init(from place: HistoryPlace?, limit: Int, for connection: Connection, byteLimit: Int) {
+    init(
+        of key: [UInt8],
+        from place: HistoryPlace?,
+        before revision: Int64?,
+        limit: Int,
+        for connection: Connection,
+        byteLimit: Int
+    ) {
+        self.key = key
         self.connection = connection
         self.limit = limit
         self.byteLimit = byteLimit
         version = connection.version
         next = place
+        before = revision
     }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         var budget = HistoryBudget(byteCount: 1 << 20)
         return try history.snapshot { _ in
+            if !hasLookedForBefore { try lookForBefore(history) }
             while let place = next, count < limit {
                 next = nil
                 var byteCount = 0
                 // Where compaction has taken it away, the walk ends.
                 _ = try history.withChange(at: place) { change in
-                    byteCount = change.key.count + (change.value?.count ?? 0) + 100
-                    write(change)
+                    byteCount = take(change)
                 }
                 guard entries.count <= byteLimit else {
                     throw StateError(
@@ -48,6 +64,36 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         }
     }
 
+    /// Who reads page by page names the change that ended the last: from there the walk goes on without those before.
+    private func lookForBefore(_ history: any HistoryReading) throws {
+        hasLookedForBefore = true
+        guard let revision = before, let newest = next, revision <= newest.revision else { return }
+        _ = try history.forEachChange(after: .end(of: revision - 1), through: revision) { change in
+            guard key.withUnsafeBytes({ $0.isEqual(to: change.key) }) else { return true }
+            before = nil
+            next = KeyHistoryJob.superseded(by: change)
+            return false
+        }
+    }
+
+    /// Writes a change, unless the walk has not come to where it was asked to begin.
+    ///
+    /// - Returns: About how many bytes are kept of it.
+    private func take(_ change: borrowing StoredChange) -> Int {
+        next = KeyHistoryJob.superseded(by: change)
+        if let before {
+            guard change.revision < before else { return 0 }
+            self.before = nil
+        }
+        write(change)
+        return change.key.count + (change.value?.count ?? 0) + 100
+    }
+
+    private static func superseded(by change: borrowing StoredChange) -> HistoryPlace? {
+        guard change.previousRevision > 0 else { return nil }
+        return HistoryPlace(revision: change.previousRevision, ordinal: change.previousOrdinal)
+    }
+
     private func write(_ change: borrowing StoredChange) {
         count += 1
         entries.writeMap(4, version)
@@ -57,9 +103,6 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         entries.writeField("time", change.time)
         entries.writeBulk("by")
         entries.writeBulk(change.cause)
-        if change.previousRevision > 0 {
-            next = HistoryPlace(revision: change.previousRevision, ordinal: change.previousOrdinal)
-        }
     }
 
     func writeReply(_ core: KeyspaceCore) {

@@ -284,6 +284,7 @@ extension Server {
         keyspace.withCore { core in
             dispatcher.endWatches(connection, core)
             dispatcher.channels.unsubscribeAll(connection, core)
+            dispatcher.unblock(connection, core)
             if let cause = connection.cause { core.release(cause) }
         }
         if isOutOfDescriptors {

@@ -20,6 +20,8 @@ package final class Server {
     private let wakeup: Int32
     /// Reads the history; begun when it is first asked for.
     private var history: HistoryThread?
+    /// Jobs that are done and wait until there is room for what they write.
+    private var waitingForRoom: [any HistoryJob] = []
     var listeners: [Int32] = []
     /// Descriptors have run out: nothing is accepted until a connection ends.
     var isOutOfDescriptors = false
@@ -108,7 +110,11 @@ package final class Server {
             if hasMoreToDo {
                 turn(milliseconds: 0)
             } else if !expectsSoon || !turnSoon() {
-                turn(milliseconds: sleepMilliseconds)
+                let (progress, changes) = (
+                    sleepMilliseconds, dispatcher.waitingForChanges.millisecondsLeft
+                )
+                // Negative is for ever.
+                turn(milliseconds: progress < 0 || changes < 0 ? max(progress, changes) : min(progress, changes))
             }
         }
         for listener in listeners { poller.remove(listener) }
@@ -157,6 +163,7 @@ package final class Server {
             settle()
             finishHistoryJobs()
         }
+        if dispatcher.waitingForChanges.hasReady { answerBlocked() }
         resumePaused()
         for event in ready {
             handle(event)
@@ -219,6 +226,12 @@ package final class Server {
             }
             note(outcome)
         }
+        if dispatcher.waitingForChanges.hasReady { answerBlocked() }
+    }
+
+    /// Answers those who wait for changes where something has come, or their time is over.
+    private func answerBlocked() {
+        keyspace.withCore { dispatcher.answerBlocked($0) }
     }
 
     private func release(_ connection: Connection, durable revision: Int64) {
@@ -269,8 +282,15 @@ package final class Server {
         thread.submit(job)
     }
 
+    /// Has a job finish once what waits for storage is less.
+    func finishLater(_ job: any HistoryJob) { waitingForRoom.append(job) }
+
+    /// Comes after what storage has answered, which is what makes room.
     private func finishHistoryJobs() {
         guard let history else { return }
+        let waiting = waitingForRoom
+        waitingForRoom = []
+        for job in waiting { job.finish(nil, in: self) }
         for (job, failure) in history.takeDone() { job.finish(failure, in: self) }
     }
 
@@ -283,12 +303,15 @@ package final class Server {
         keyspace.publish()
         settle()
         while Clock.monotonicMilliseconds() < deadline {
+            dispatcher.waitingForChanges.expireAll()
+            answerBlocked()
             for connection in Array(registry.connections) { flush(connection) }
             guard registry.count > 0 else { break }
             collectEvents(milliseconds: 100)
             ready.removeAll(keepingCapacity: true)
             settle()
             finishHistoryJobs()
+            keyspace.publish()
         }
         for connection in Array(registry.connections) { end(connection) }
         history?.stop()

@@ -43,7 +43,7 @@ extension Command {
         case .unwatch: self = .unwatchKeys
         case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .publish, .pubsub:
             self = try readChannelCommand(verb, rest)
-        case .stateGet: self = .stateGet(try key(rest[0]))
+        case .stateGet: self = try readStateGet(rest)
         case .stateSet: self = try readStateSet(rest)
         case .stateApply: self = try readApply(rest)
         case .stateDelete: self = try readStateDelete(rest)
@@ -51,6 +51,8 @@ extension Command {
         case .stateWatch: self = try readWatch(rest)
         case .stateUnwatch: self = .stateUnwatch(try integer(rest[0]))
         case .stateHistory: self = try readHistory(rest)
+        case .stateRevert: self = try readRevert(rest)
+        case .stateChanges: self = try readChanges(rest)
         case .stateStatus: self = .stateStatus
         case .hello, .auth, .echo, .quit, .reset, .select, .client, .info, .command, .config, .time:
             self = try readConnectionCommand(verb, rest)
@@ -60,7 +62,7 @@ extension Command {
 
 // MARK: Types
 
-private func key(_ bytes: Bytes) throws(StateError) -> Bytes {
+func key(_ bytes: Bytes) throws(StateError) -> Bytes {
     if let fault = Key.fault(of: bytes) { throw fault.error(for: bytes) }
     return bytes
 }
@@ -75,7 +77,7 @@ private func checkKeys(_ arguments: Arguments, step: Int = 1) throws(StateError)
     return arguments
 }
 
-private func integer(_ bytes: Bytes) throws(StateError) -> Int64 {
+func integer(_ bytes: Bytes) throws(StateError) -> Int64 {
     guard let number = bytes.decimal else {
         throw StateError(.err, "value is not an integer or out of range")
     }
@@ -83,7 +85,7 @@ private func integer(_ bytes: Bytes) throws(StateError) -> Int64 {
 }
 
 /// A revision that a condition names: 0 for an absent entry.
-private func revision(_ bytes: Bytes) throws(StateError) -> Int64 {
+func revision(_ bytes: Bytes) throws(StateError) -> Int64 {
     guard let number = bytes.decimal, number >= 0 else {
         throw StateError(.err, "revision \(StateError.quoted(bytes)) is not a number from 0 on")
     }
@@ -94,7 +96,7 @@ package func wrongArity(_ verb: Verb) -> StateError {
     StateError(.err, "wrong number of arguments for '\(verb.name.rawValue)' command")
 }
 
-private func syntaxError(_ what: String = "") -> StateError {
+func syntaxError(_ what: String = "") -> StateError {
     StateError(.err, what.isEmpty ? "syntax error" : "syntax error: \(what)")
 }
 
@@ -330,7 +332,7 @@ private func readStateDelete(_ arguments: Arguments) throws(StateError) -> Comma
     return .stateDelete(patterns, isDryRun: isDryRun)
 }
 
-private func listLimit(_ bytes: Bytes) throws(StateError) -> Int {
+func listLimit(_ bytes: Bytes) throws(StateError) -> Int {
     guard let number = bytes.decimal, number >= 0 else {
         throw StateError(.err, "LIMIT \(StateError.quoted(bytes)) is not a number from 0 on")
     }
@@ -341,6 +343,7 @@ private func readList(_ arguments: Arguments) throws(StateError) -> Command {
     var after: Bytes?
     var limit = Int.max
     var form: Command.ListForm?
+    var moment: Int64?
     var index = 1
     while index < arguments.count {
         if arguments.isWord(index, "AFTER"), index + 1 < arguments.count {
@@ -349,6 +352,9 @@ private func readList(_ arguments: Arguments) throws(StateError) -> Command {
         } else if arguments.isWord(index, "LIMIT"), index + 1 < arguments.count {
             index += 1
             limit = try listLimit(arguments[index])
+        } else if arguments.isWord(index, "AT"), index + 1 < arguments.count {
+            index += 1
+            moment = try revision(arguments[index])
         } else if arguments.isWord(index, "LONG"), form == nil {
             form = .long
         } else if arguments.isWord(index, "KEYS"), form == nil {
@@ -360,16 +366,13 @@ private func readList(_ arguments: Arguments) throws(StateError) -> Command {
         }
         index += 1
     }
-    return .stateList(pattern: arguments[0], after: after, limit: limit, form: form ?? .entries)
-}
-
-private func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
-    let key = try key(arguments[0])
-    if arguments.count == 1 { return .stateHistory(key, limit: .max) }
-    guard arguments.count == 3, arguments.isWord(1, "LIMIT") else {
-        throw syntaxError("STATE.HISTORY takes a key and LIMIT n")
-    }
-    return .stateHistory(key, limit: try listLimit(arguments[2]))
+    return .stateList(
+        pattern: arguments[0],
+        after: after,
+        limit: limit,
+        form: form ?? .entries,
+        at: moment
+    )
 }
 
 private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {

@@ -52,14 +52,17 @@ package enum Command {
     case channels(ChannelsCommand)
 
     // Our own.
-    case stateGet(Bytes)
+    /// Without a revision: as it is now.
+    case stateGet(Bytes, at: Int64?)
     case stateSet(key: Bytes, value: Bytes, conditions: Conditions, durability: Durability)
     case stateApply([ApplyStep])
     case stateDelete(Arguments, isDryRun: Bool)
-    case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm)
+    case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm, at: Int64?)
     case stateWatch(Arguments, WatchOptions, Resume?)
     case stateUnwatch(Int64)
-    case stateHistory(Bytes, limit: Int)
+    case stateHistory(Bytes, limit: Int, before: Int64?)
+    case stateRevert(pattern: Bytes, to: Int64)
+    case stateChanges(Arguments, ChangesOptions)
     case stateStatus
 
     package enum ClientCommand {
@@ -122,6 +125,20 @@ package enum Command {
     package struct Resume {
         package var revision: Int64
         package var epoch: Bytes?
+    }
+
+    /// What STATE.CHANGES tells, and for how long it waits.
+    package struct ChangesOptions {
+        /// Only commits after this one.
+        package var since: Int64
+        /// The store that the caller knows, as it wrote it; nil where it did not say.
+        package var epoch: Bytes?
+        /// How many commits at most.
+        package var count = Int.max
+        /// Where there is nothing to tell: how many milliseconds to wait, 0 for ever; nil for not at all.
+        package var block: Int64?
+        /// Also the value that each change replaced.
+        package var tellsPrevious = false
     }
 
     package enum ApplyStep {

@@ -17,6 +17,8 @@ package struct Verb: Sendable {
         case stateWatch = "state.watch"
         case stateUnwatch = "state.unwatch"
         case stateHistory = "state.history"
+        case stateRevert = "state.revert"
+        case stateChanges = "state.changes"
         case stateStatus = "state.status"
     }
 
@@ -106,7 +108,7 @@ package struct Verb: Sendable {
         Verb(.punsubscribe, -1, "Ends subscriptions by glob, all without one."),
         Verb(.publish, 3, "Sends a message to those who subscribe to a channel now."),
         Verb(.pubsub, -2, "Tells about channels and who subscribes to them."),
-        Verb(.stateGet, 2, keys: (1, 1, 1), "Tells an entry with all that is known of it."),
+        Verb(.stateGet, -2, keys: (1, 1, 1), "Tells an entry with all that is known of it."),
         Verb(.stateSet, -3, writes: true, keys: (1, 1, 1), "Sets a value under conditions."),
         Verb(.stateApply, -2, writes: true, "Sets, deletes and checks keys in one commit."),
         Verb(.stateDelete, -2, writes: true, "Deletes what patterns mean in one commit."),
@@ -114,6 +116,8 @@ package struct Verb: Sendable {
         Verb(.stateWatch, -2, "Pushes every commit that touches patterns."),
         Verb(.stateUnwatch, 2, "Ends a watch."),
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
+        Verb(.stateRevert, 4, writes: true, "Brings what a pattern means back to what it was, in one commit."),
+        Verb(.stateChanges, -4, "Tells the commits since a revision, or waits for the next."),
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),
     ]
 

@@ -1,4 +1,3 @@
-import Glibc
 import StateClient
 import StateEngine
 
@@ -7,9 +6,12 @@ extension Statectl {
     static func get(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let bytes = invocation.operands[0]
         let key = try attempt { () throws(StateError) in try Key(bytes: bytes) }
+        let revision = try invocation.number("--at", atLeast: 0)
         let client = try invocation.connect()
         if invocation.has("--json") || invocation.has("--long") {
-            let found = try attempt { () throws(StateError) in try client.entry(for: key) }
+            let found = try attempt { () throws(StateError) in
+                try client.entry(for: key, at: revision)
+            }
             guard let entry = found else { throw .negative }
             if invocation.has("--json") {
                 output.write(json(entry, key))
@@ -18,7 +20,10 @@ extension Statectl {
             }
             return
         }
-        let found = try attempt { () throws(StateError) in try client.value(for: key) }
+        let found = try attempt { () throws(StateError) in
+            revision == nil
+                ? try client.value(for: key) : try client.entry(for: key, at: revision)?.value
+        }
         guard let value = found else { throw .negative }
         if invocation.has("--raw") {
             output.write(value)
@@ -54,10 +59,10 @@ extension Statectl {
             ("revision", Array(String(entry.revision).utf8)),
             ("created", Array(String(entry.created).utf8)),
             ("version", Array(String(entry.version).utf8)),
-            ("time", Array(timestamp(entry.time).utf8)),
+            ("time", Array(Timestamp.universal(entry.time).utf8)),
             ("owner", Array(String(entry.owner).utf8)),
             ("by", Array(entry.writer.utf8)),
-            ("expires", Array((entry.expires.map(timestamp) ?? "never").utf8)),
+            ("expires", Array((entry.expires.map(Timestamp.universal) ?? "never").utf8)),
             ("durability", Array(entry.durability.utf8)),
         ]
         writeAligned(fields, &output)
@@ -72,22 +77,5 @@ extension Statectl {
             output.writeEscaped(value)
             output.write("\n")
         }
-    }
-
-    /// Wall time as `2026-01-31T12:34:56.789Z`.
-    private static func timestamp(_ milliseconds: Int64) -> String {
-        var seconds = time_t(milliseconds / 1_000)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        func padded(_ number: Int32, _ width: Int) -> String {
-            let digits = String(number)
-            return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
-        }
-        let date = [
-            padded(parts.tm_year + 1_900, 4), padded(parts.tm_mon + 1, 2), padded(parts.tm_mday, 2),
-        ].joined(separator: "-")
-        let time = [padded(parts.tm_hour, 2), padded(parts.tm_min, 2), padded(parts.tm_sec, 2)]
-            .joined(separator: ":")
-        return "\(date)T\(time).\(padded(Int32(milliseconds % 1_000), 3))Z"
     }
 }

@@ -12,18 +12,22 @@ enum Help {
     /// The first line of a verb's help.
     static func usage(of verb: Verb) -> String {
         switch verb {
-        case .get: "statectl get KEY [--long] [--raw] [--json]"
+        case .get: "statectl get KEY [--at REV] [--long] [--raw] [--json]"
         case .set:
             "statectl set KEY VALUE|- "
                 + "[--if-absent|--if-present|--if-revision N|--if-value V]"
                 + " [--durability LEVEL] [--raw]"
         case .delete: "statectl delete KEY|PREFIX/… [--dry-run] [--all]"
-        case .list: "statectl list [PATTERN] [--keys|--long|--count] [--json]"
+        case .list: "statectl list [PATTERN] [--keys|--long|--count] [--at REV] [--json]"
         case .watch:
             "statectl watch PATTERN… [--snapshot] [--previous] [--count N] [--timeout T] [--json]"
                 + " [-- COMMAND…]"
         case .import: "statectl import FILE|- [--prefix P/] [--dots]"
         case .export: "statectl export [PATTERN]"
+        case .history: "statectl history KEY [--limit N] [--json]"
+        case .blame: "statectl blame KEY [--limit N] [--json]"
+        case .diff: "statectl diff REV1 [REV2] [PATTERN] [--json]"
+        case .revert: "statectl revert PATTERN --to REV [--dry-run] [--all] [--json]"
         case .status: "statectl status [--json]"
         case .check: "statectl check [--data DIRECTORY]"
         }
@@ -38,6 +42,10 @@ enum Help {
         case .watch: watch
         case .import: `import`
         case .export: export
+        case .history: history
+        case .blame: blame
+        case .diff: diff
+        case .revert: revert
         case .status: status
         case .check: check
         }
@@ -55,6 +63,11 @@ enum Help {
           watch PATTERN…       print changes as they happen, or run a command for each
           import FILE|-        set what the lines of a file say
           export [PATTERN]     print JSON lines that import reads back
+          history KEY          print what a key was, newest first
+          blame KEY            print who changed a key, and when
+          diff REV1 [REV2]     print what has changed from one revision to another
+          revert PATTERN --to REV
+                               bring keys back to what they were
           status               print what the daemon says of itself
           check                check the store on disk, without changing it
 
@@ -92,10 +105,13 @@ enum Help {
 
           --raw   the bytes of the value and nothing else
           --long  also revisions, time, owner, who wrote it, and how safe it is (--json has them too)
+          --at REV
+                  what it was at that revision; one that the daemon keeps no more exits 5
 
         examples:
           statectl get audio/volume
           statectl get audio/volume --long
+          statectl get audio/volume --at 120
           if level=$(statectl get audio/volume); then echo "$level"; fi
 
         """
@@ -138,14 +154,17 @@ enum Help {
 
     private static let list = """
         Prints 'key = value' lines in key order, which import reads. Control characters, bytes that are not
-        UTF-8 and \\ are escaped: \\n, \\t, \\xNN, \\\\; in a key also =.
+        UTF-8 and \\ are escaped: \\n, \\t, \\xNN, \\\\; in a key also =. However long it is, it is the state of one
+        moment (with a daemon that keeps nothing of what was, '--memory', of 1,000 keys each).
 
           --keys   only keys
           --long   revision TAB key TAB value
           --count  only how many
+          --at REV what there was at that revision
 
         examples:
           statectl list
+          statectl list audio/ --at 120
           statectl list 'audio/*' --keys
           statectl list / --count
 
@@ -192,12 +211,68 @@ enum Help {
 
     private static let export = """
         Prints one JSON object a line with "key" and "value", or "base64" where the value is not UTF-8. import
-        reads back exactly what was exported. Up to 1,000 keys are read at one moment; while longer exports run,
-        changes may or may not be in them.
+        reads back exactly what was exported: the state of one moment (with a daemon that keeps nothing of what
+        was, '--memory', of 1,000 keys each).
 
         examples:
           statectl export > backup.jsonl
           statectl export audio/
+
+        """
+
+    private static let history = """
+        Prints the changes of a key that the daemon still keeps, newest first: revision TAB set|delete TAB time
+        TAB value, escaped as by list. A key of which nothing is known exits 1. KEY is literal.
+
+          --limit N  only the newest N
+
+        examples:
+          statectl history audio/volume
+          statectl history audio/volume --limit 1
+
+        """
+
+    private static let blame = """
+        Prints who made each change of a key, newest first: revision TAB set|delete TAB local time TAB user TAB
+        pid TAB command TAB name. The user is what the kernel said; pid, command and the name that the client
+        gave itself are hints. KEY is literal.
+
+          --limit N  only the newest N
+
+        examples:
+          statectl blame audio/volume
+          statectl blame audio/volume --limit 1 --json
+
+        """
+
+    private static let diff = """
+        Prints the keys that are not the same at two revisions, in key order, escaped as by list:
+
+          - key = value   what it was at REV1
+          + key = value   what it was at REV2, or is now
+
+        --json prints "revision", the last change of the key, "op", "value" and "previous". What it costs
+        follows the changes between the two, not the keys that there are.
+
+        examples:
+          statectl diff 120
+          statectl diff 120 130 audio/
+
+        """
+
+    private static let revert = """
+        Brings the keys that PATTERN means back to what they were at a revision, in one commit, and prints how
+        many changed. It is a change like any other: watches see it, and to revert to the revision before it
+        brings back what was there.
+
+          --to REV   the revision; one that the daemon keeps no more exits 5
+          --dry-run  print what would change, as diff does, and change nothing
+          --all      revert everything
+
+        examples:
+          statectl revert audio/volume --to 120
+          statectl revert audio/ --to 120 --dry-run
+          statectl revert --all --to 120
 
         """
 

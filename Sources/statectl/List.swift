@@ -7,14 +7,17 @@ extension Statectl {
         let forms = ["--keys", "--long", "--count"].filter { invocation.has($0) }
         guard forms.count <= 1 else { throw .usage("'list' takes one of --keys, --long, --count") }
         let pattern = try invocation.pattern()
+        let revision = try invocation.number("--at", atLeast: 0)
         let client = try invocation.connect()
         guard !invocation.has("--count") else {
-            let count = try attempt { () throws(StateError) in try client.count(of: pattern) }
+            let count = try attempt { () throws(StateError) in
+                try client.count(of: pattern, at: revision)
+            }
             try write(count: count, invocation, &output)
             return
         }
         let keysOnly = invocation.has("--keys")
-        var pages = client.pages(of: pattern, keysOnly: keysOnly)
+        var pages = client.pages(of: pattern, keysOnly: keysOnly, at: revision)
         while let page = try attempt({ () throws(StateError) in try pages.next() }) {
             for entry in page {
                 if invocation.has("--json") {

@@ -7,20 +7,25 @@ enum Verb: String, CaseIterable {
     case watch
     case `import`
     case export
+    case history
+    case blame
+    case diff
+    case revert
     case status
     case check
 
     /// The options that this verb takes beside those of every verb.
     var options: [Option] {
         switch self {
-        case .get: [Option("--long"), Option("--raw")]
+        case .get: [Option("--long"), Option("--raw"), Option("--at", "REV")]
         case .set:
             [
                 Option("--if-absent"), Option("--if-present"), Option("--if-revision", "N"),
                 Option("--if-value", "V"), Option("--durability", "LEVEL"), Option("--raw"),
             ]
         case .delete: [Option("--dry-run"), Option("--all")]
-        case .list: [Option("--keys"), Option("--long"), Option("--count")]
+        case .list:
+            [Option("--keys"), Option("--long"), Option("--count"), Option("--at", "REV")]
         case .watch:
             [
                 Option("--snapshot"), Option("--previous"), Option("--count", "N"),
@@ -28,14 +33,18 @@ enum Verb: String, CaseIterable {
             ]
         case .import: [Option("--prefix", "P/"), Option("--dots")]
         case .check: [Option("--data", "DIRECTORY")]
-        case .export, .status: []
+        case .history, .blame: [Option("--limit", "N")]
+        case .revert: [Option("--to", "REV"), Option("--dry-run"), Option("--all")]
+        case .diff, .export, .status: []
         }
     }
 
     /// How many operands it takes.
     var operandCount: ClosedRange<Int> {
         switch self {
-        case .get, .import: 1...1
+        case .get, .import, .history, .blame: 1...1
+        case .diff: 1...3
+        case .revert: 0...1
         case .set: 2...2
         case .delete: 0...Int.max
         case .list, .export: 0...1

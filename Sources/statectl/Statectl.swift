@@ -46,6 +46,10 @@ struct Statectl {
         case .watch: try watch(invocation, &output)
         case .import: try importEntries(invocation, &output)
         case .export: try export(invocation, &output)
+        case .history: try history(invocation, &output)
+        case .blame: try blame(invocation, &output)
+        case .diff: try diff(invocation, &output)
+        case .revert: try revert(invocation, &output)
         case .status: try status(invocation, &output)
         case .check: try check(invocation)
         }

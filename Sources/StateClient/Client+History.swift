@@ -1,0 +1,137 @@
+public import StateEngine
+import StateWire
+
+extension Client {
+    /// A change of a key, as the history has it.
+    public struct HistoryEntry: Hashable, Sendable {
+        /// The revision of the change.
+        public let revision: Int64
+        /// The new value; nil where the key was deleted.
+        public let value: [UInt8]?
+        /// Wall time in milliseconds since 1970.
+        public let time: Int64
+        /// Who made it: `uid:gid:pid:command:client`.
+        public let writer: String
+    }
+
+    /// What a key was at a revision, or is where that is nil; nil where it was absent.
+    ///
+    /// - Throws: ``StateError/Code/compacted``, naming the oldest revision that is kept; ``StateError/Code/err`` for a revision
+    ///   above the current one; what else the daemon refused with, or ``StateError/Code/unreachable``.
+    public func entry(for key: Key, at revision: Int64?) throws(StateError) -> Entry? {
+        guard let revision else { return try entry(for: key) }
+        let arguments = ["STATE.GET", "AT", String(revision)].map { Array($0.utf8) }
+        return try Self.entry(
+            try call([arguments[0], key.bytes, arguments[1], arguments[2]], .needsRESP3)
+        )
+    }
+
+    /// The changes of a key, newest first.
+    ///
+    /// - Parameters:
+    ///   - key: Which key.
+    ///   - limit: How many at most.
+    ///   - revision: Only changes before this one, such as the last of a page; nil for all.
+    /// - Returns: As many as there are, and as the history still has.
+    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    public func history(
+        of key: Key,
+        limit: Int,
+        before revision: Int64? = nil
+    ) throws(StateError) -> [HistoryEntry] {
+        var arguments = [Array("STATE.HISTORY".utf8), key.bytes]
+        arguments += ["LIMIT", String(limit)].map { Array($0.utf8) }
+        if let revision { arguments += ["BEFORE", String(revision)].map { Array($0.utf8) } }
+        guard let rows = try call(arguments, .needsRESP3).elements else {
+            throw Self.unexpected("STATE.HISTORY")
+        }
+        var entries: [HistoryEntry] = []
+        for row in rows {
+            guard let revision = row["revision"]?.integerValue, let time = row["time"]?.integerValue
+            else { throw Self.unexpected("STATE.HISTORY") }
+            entries.append(
+                HistoryEntry(
+                    revision: revision,
+                    value: row["value"]?.byteValue,
+                    time: time,
+                    writer: row["by"]?.textValue ?? ""
+                )
+            )
+        }
+        return entries
+    }
+
+    /// Brings every key that the pattern means back to what it was at a revision, in one commit.
+    ///
+    /// - Returns: The commit and how many keys it changed, which may be 0.
+    /// - Throws: ``StateError/Code/compacted`` and ``StateError/Code/err`` as ``entry(for:at:)``; ``StateError/Code/tooBig``, where it
+    ///   is more than a transaction may be; else as ``set(_:for:if:durability:)``. Nothing has changed then.
+    @discardableResult
+    public func revert(_ pattern: Pattern, to revision: Int64) throws(StateError) -> Commit {
+        let words = ["STATE.REVERT", "TO", String(revision)].map { Array($0.utf8) }
+        return try Self.commit(
+            try call([words[0], pattern.bytes, words[1], words[2]], [.write, .needsRESP3]),
+            "STATE.REVERT",
+            count: 0
+        )
+    }
+
+    /// The commits since a revision.
+    public enum Changes: Hashable, Sendable {
+        /// The commits after it, each with its changes; there may be more of them after `next`.
+        case commits([[Change]], next: Int64)
+        /// They are not to be had, or of another store: the state at `next`, instead of all that was known.
+        case gap([ListedEntry], next: Int64)
+    }
+
+    /// The commits after a revision that touch what the patterns mean, as many as fit into one reply.
+    ///
+    /// - Parameters:
+    ///   - revision: What is known: 0, or the `next` of the last reply.
+    ///   - patterns: At least one.
+    ///   - epoch: The store that it is known of, as ``status()`` tells it; nil for whichever this is.
+    ///   - limit: How many commits at most; nil for as many as fit.
+    ///   - previous: Tells the value that each change replaced.
+    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    public func changes(
+        since revision: Int64,
+        of patterns: [Pattern],
+        epoch: String? = nil,
+        limit: Int? = nil,
+        previous: Bool = false
+    ) throws(StateError) -> Changes {
+        var words = ["STATE.CHANGES", "SINCE", String(revision)]
+        if let epoch { words += ["EPOCH", epoch] }
+        if let limit { words += ["COUNT", String(limit)] }
+        if previous { words.append("PREVIOUS") }
+        let arguments = words.map { Array($0.utf8) } + patterns.map(\.argument)
+        return try Self.changes(try call(arguments, .needsRESP3))
+    }
+
+    private static func changes(_ reply: Reply) throws(StateError) -> Changes {
+        guard let parts = reply.elements, parts.count >= 3, let word = parts[0].textValue,
+            let next = parts[1].integerValue, let rows = parts[2].elements
+        else { throw unexpected("STATE.CHANGES") }
+        if word == "gap" {
+            var entries: [ListedEntry] = []
+            for row in rows {
+                guard let entry = row.elements, entry.count >= 3, let key = entry[0].byteValue,
+                    let revision = entry[2].integerValue
+                else { throw unexpected("STATE.CHANGES") }
+                entries.append(ListedEntry(key: key, value: entry[1].byteValue, revision: revision))
+            }
+            return .gap(entries, next: next)
+        }
+        var commits: [[Change]] = []
+        commits.reserveCapacity(rows.count)
+        for row in rows {
+            guard let commit = row.elements, commit.count >= 2,
+                let revision = commit[0].integerValue, let changes = commit[1].elements
+            else { throw unexpected("STATE.CHANGES") }
+            var told: [Change] = []
+            for change in changes { told.append(try Self.change(change, revision, nil)) }
+            commits.append(told)
+        }
+        return .commits(commits, next: next)
+    }
+}

@@ -1,0 +1,37 @@
+/// Hears of each commit that touches some patterns, in order of revision, from now on until it is ended.
+///
+/// Every call, to it and by it, comes under the keyspace's lock.
+package final class CommitSubscription: WatchReceiver {
+    private let watcher: Watcher
+    private let body: (_ revision: Int64, _ changes: [Record], KeyspaceCore) -> Void
+    private var hasEnded = false
+
+    /// Begins with the first commit that is not durable yet.
+    ///
+    /// - Parameter receive: Takes a commit that has become durable; its records are borrowed, and each still has the version that
+    ///   it supersedes as `older`.
+    package init(
+        _ patterns: PatternSet,
+        in core: KeyspaceCore,
+        _ receive: @escaping (_ revision: Int64, _ changes: [Record], KeyspaceCore) -> Void
+    ) {
+        watcher = Watcher(patterns, snapshot: false, from: core.durableRevision)
+        body = receive
+        watcher.receiver = self
+        core.hub.add(watcher)
+    }
+
+    package var hasRoom: Bool { true }
+
+    package func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
+        guard case .commit(let revision, let changes) = notice, !hasEnded else { return }
+        body(revision, changes, core)
+    }
+
+    /// Hears of nothing more; may be called again.
+    package func end(in core: KeyspaceCore) {
+        guard !hasEnded else { return }
+        hasEnded = true
+        core.hub.remove(watcher)
+    }
+}

@@ -1,0 +1,134 @@
+/// What is done under the keyspace's lock: while the history is read, and with what was read.
+extension PastState {
+    /// Keeps what the first change of a key since then supersedes.
+    func note(_ changes: [Record], _ core: KeyspaceCore) {
+        guard meanwhileByteCount <= request.byteLimit else { return }
+        for change in changes where isMeant(change.key) {
+            let key = Array(change.key)
+            guard changedMeanwhile[key] == nil else { continue }
+            let version = change.older.flatMap { PastVersion($0, in: core) }
+            meanwhileByteCount +=
+                key.count + (version?.value.count ?? 0) + PastVersion.overheadByteCount
+            changedMeanwhile[key] = .some(version)
+        }
+        // Nobody will ask for it.
+        if meanwhileByteCount > request.byteLimit { changedMeanwhile = [:] }
+    }
+
+    /// Notes no further changes: the reading is over, or nobody waits for it any more.
+    package func endTracking(in core: KeyspaceCore) {
+        subscription?.end(in: core)
+        subscription = nil
+    }
+
+    /// The keys that have changed since, with what they were, in key order.
+    ///
+    /// - Throws: ``StateError/Code/tooBig``, where too much has changed while the history was read.
+    package func allChanged() throws(StateError) -> [Changed] {
+        guard meanwhileByteCount <= request.byteLimit else {
+            throw tooBig("the values that have changed meanwhile and")
+        }
+        var all = changed
+        for (key, version) in changedMeanwhile where !isKnown(key) {
+            all.append(Changed(key: key, place: nil, version: version))
+        }
+        if all.count > changed.count {
+            all.sort { $0.key.precedes($1.key) }
+        }
+        return all
+    }
+
+    /// The keys whose newest version may be another than what they were, with what they were, in key order: those that have
+    /// changed since, and those of which a change is not durable yet.
+    ///
+    /// - Throws: as ``allChanged()``.
+    /// - Complexity: O(*m*) in the entries below the patterns' literal parts, where anything is not durable yet.
+    package func allThatMayDiffer(in core: KeyspaceCore) throws(StateError) -> [Changed] {
+        var all = try allChanged()
+        guard core.provisionalRevision > core.durableRevision else { return all }
+        let changedCount = all.count
+        core.forEachProvisional(request.patterns) { head in
+            let key = Array(head.key)
+            guard !isKnown(key), changedMeanwhile[key] == nil else { return }
+            let durable = head.version(at: core.durableRevision)
+            let version = durable.flatMap { PastVersion($0, in: core) }
+            all.append(Changed(key: key, place: nil, version: version))
+        }
+        if all.count > changedCount { all.sort { $0.key.precedes($1.key) } }
+        return all
+    }
+
+    /// Whether the history has told what a key was, or nobody wants to know.
+    private func isKnown(_ key: [UInt8]) -> Bool {
+        if let lastKey, lastKey.precedes(key) {
+            return true
+        }
+        var low = 0
+        var high = changed.count
+        while low < high {
+            let middle = (low + high) / 2
+            let order = changed[middle].key.order(to: key)
+            if order == 0 { return true }
+            if order < 0 { low = middle + 1 } else { high = middle }
+        }
+        return false
+    }
+
+    /// Hands out what there was at the revision, in key order, as many entries as asked for, until `body` says false.
+    ///
+    /// - Throws: as ``allChanged()``.
+    /// - Complexity: O(*m*) in the entries below the patterns' literal parts and the keys that have changed.
+    package func forEach(
+        in core: KeyspaceCore,
+        _ body: (_ key: Bytes, _ version: Version) -> Bool
+    ) throws(StateError) {
+        let changed = try allChanged()
+        var index = 0
+        var left = request.limit
+        var goesOn = left > 0
+        func tell(_ key: Bytes, _ version: Version) {
+            left -= 1
+            goesOn = body(key, version) && left > 0
+        }
+        /// Those before `key`, and whether `key` is one of them.
+        func tellChanged(upTo key: Bytes?) -> Bool {
+            while goesOn, index < changed.count {
+                let entry = changed[index]
+                let order = key.map { key in entry.key.withUnsafeBytes { $0.order(to: key) } } ?? -1
+                guard order <= 0 else { return false }
+                index += 1
+                if let version = entry.version {
+                    entry.key.withUnsafeBytes { tell($0, .past(version)) }
+                }
+                if order == 0 { return true }
+            }
+            return false
+        }
+        func look(_ after: Bytes?) {
+            core.forEachDurable(request.patterns, after: after) { record in
+                let isChanged = tellChanged(upTo: record.key)
+                if let lastKey, lastKey.withUnsafeBytes({ $0.precedes(record.key) }) { return false }
+                if goesOn, !isChanged { tell(record.key, .present(record)) }
+                return goesOn
+            }
+        }
+        if let after = request.after { after.withUnsafeBytes { look($0) } } else { look(nil) }
+        _ = tellChanged(upTo: nil)
+    }
+
+    /// What a key was.
+    package enum Version {
+        /// What it still is.
+        case present(Record)
+        case past(PastVersion)
+    }
+}
+
+extension [UInt8] {
+    /// Whether these bytes come before `other` in byte order.
+    func precedes(_ other: [UInt8]) -> Bool { order(to: other) < 0 }
+
+    fileprivate func order(to other: [UInt8]) -> Int {
+        withUnsafeBytes { mine in other.withUnsafeBytes { mine.order(to: $0) } }
+    }
+}

@@ -1,0 +1,61 @@
+/// A version of an entry that is no longer in memory, with bytes of its own.
+package struct PastVersion: Sendable {
+    /// The commit that made this version.
+    package let revision: Int64
+    /// The commit that created the entry.
+    package let created: Int64
+    /// How many times the entry was set since it was created.
+    package let version: Int64
+    /// Wall time in milliseconds since 1970.
+    package let time: Int64
+    /// The uid that created the entry.
+    package let owner: UInt32
+    package let value: [UInt8]
+    /// Who wrote it: ``Cause/description`` in UTF-8.
+    package let cause: [UInt8]
+
+    /// Bytes beside key and value that one takes in a list, about.
+    static let overheadByteCount = 128
+
+    /// What the history has; nil for a delete.
+    package init?(_ change: borrowing StoredChange) {
+        guard let bytes = change.value else { return nil }
+        revision = change.revision
+        created = change.created
+        version = change.version
+        time = change.time
+        owner = change.owner
+        value = Array(bytes)
+        cause = Array(change.cause)
+    }
+
+    /// What memory has; nil for a delete.
+    package init?(_ record: Record, in core: KeyspaceCore) {
+        guard let bytes = record.value else { return nil }
+        revision = record.revision
+        created = record.created
+        version = record.version
+        time = record.time
+        owner = record.owner
+        value = Array(bytes)
+        cause = core.causeBytes(of: record)
+    }
+}
+
+extension StateError {
+    /// The history does not reach back so far.
+    package static func compacted(_ revision: Int64, oldest: Int64) -> StateError {
+        StateError(
+            .compacted,
+            "revision \(revision) is compacted; the oldest that can be asked for is \(oldest)"
+        )
+    }
+
+    /// There is no such revision yet.
+    package static func notYet(_ revision: Int64, current: Int64) -> StateError {
+        StateError(
+            .err,
+            "revision \(revision) is above the current revision, \(current); ask for one up to it"
+        )
+    }
+}

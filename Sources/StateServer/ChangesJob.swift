@@ -1,0 +1,175 @@
+import StateEngine
+import StateWire
+
+/// STATE.CHANGES: reads commits from the history, as many as fit into one reply.
+///
+/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
+/// `@unchecked Sendable`.
+final class ChangesJob: HistoryJob, @unchecked Sendable {
+    // Immutable, and the loop's.
+    private let connection: Connection
+    private let request: ChangesRequest
+    /// What was durable when it began.
+    private let through: Int64
+
+    // The history thread's.
+    private var reply: ChangesReply
+    private var place: HistoryPlace
+    /// What is read and not in the reply yet.
+    private var rows: [Row] = []
+    /// The commit that the last row in the reply belongs to.
+    private var openRevision: Int64 = 0
+    /// The commit that was looked at last.
+    private var seenRevision: Int64 = 0
+    private var isCompacted = false
+
+    private struct Row {
+        var revision: Int64
+        var ordinal: Int32
+        var key: [UInt8]
+        var value: [UInt8]?
+        var previous: HistoryPlace?
+    }
+
+    init(_ request: ChangesRequest, through revision: Int64, for connection: Connection) {
+        self.request = request
+        self.connection = connection
+        through = revision
+        reply = request.makeReply()
+        place = .end(of: request.options.since)
+    }
+
+    // MARK: On the history thread
+
+    func readSlice(of history: any HistoryReading) throws -> Bool {
+        try history.snapshot { compacted in
+            // What was read before is whole all the same.
+            guard reply.next >= compacted else {
+                isCompacted = true
+                return true
+            }
+            var budget = HistoryBudget(byteCount: 1 << 20)
+            let isWhole = try readRows(history, &budget)
+            let isTaken = try takeRows(history, &budget)
+            if isTaken, openRevision < seenRevision || isWhole { reply.endCommit(openRevision) }
+            guard !reply.isFull else { return true }
+            guard isTaken, isWhole else {
+                reply.advance(to: place.revision - 1)
+                return false
+            }
+            reply.advance(to: through)
+            return true
+        }
+    }
+
+    /// Reads the changes that are asked for, and at most one commit more than there may be in the reply.
+    private func readRows(
+        _ history: any HistoryReading,
+        _ budget: inout HistoryBudget
+    ) throws -> Bool {
+        rows.removeAll(keepingCapacity: true)
+        var last = openRevision
+        var left = request.options.count - reply.commitCount - (reply.isOpen ? 1 : 0)
+        return try history.forEachChange(after: place, through: through) { change in
+            seenRevision = change.revision
+            var byteCount = 0
+            if request.patterns.matches(change.key) {
+                if change.revision != last {
+                    last = change.revision
+                    left -= 1
+                    // The first of the commit that is too much tells that the one before it is whole.
+                    if left < 0 { return false }
+                }
+                rows.append(row(change))
+                byteCount = change.key.count + (change.value?.count ?? 0)
+            }
+            place = HistoryPlace(revision: change.revision, ordinal: change.ordinal)
+            return budget.take(byteCount: byteCount)
+        }
+    }
+
+    private func row(_ change: borrowing StoredChange) -> Row {
+        var previous: HistoryPlace?
+        if request.options.tellsPrevious, change.previousRevision > 0 {
+            previous = HistoryPlace(
+                revision: change.previousRevision,
+                ordinal: change.previousOrdinal
+            )
+        }
+        return Row(
+            revision: change.revision,
+            ordinal: change.ordinal,
+            key: Array(change.key),
+            value: change.value.map { Array($0) },
+            previous: previous
+        )
+    }
+
+    /// Writes what was read, with what it superseded where that is asked for.
+    ///
+    /// - Returns: Whether all of it; where not, the rest is read again.
+    private func takeRows(
+        _ history: any HistoryReading,
+        _ budget: inout HistoryBudget
+    ) throws -> Bool {
+        for (index, row) in rows.enumerated() {
+            if row.revision != openRevision { reply.endCommit(openRevision) }
+            guard !reply.isFull else { return true }
+            openRevision = row.revision
+            var previous: [UInt8]?
+            if let place = row.previous {
+                _ = try history.withChange(at: place) { previous = $0.value.map { Array($0) } }
+            }
+            try add(row, previous)
+            guard row.previous != nil, index + 1 < rows.count,
+                !budget.take(byteCount: previous?.count ?? 0)
+            else { continue }
+            place = HistoryPlace(revision: row.revision, ordinal: row.ordinal)
+            return false
+        }
+        return true
+    }
+
+    private func add(_ row: Row, _ previous: [UInt8]?) throws(StateError) {
+        try row.key.withBorrowed { (key) throws(StateError) in
+            try row.value.withBorrowed { (value) throws(StateError) in
+                try previous.withBorrowed { (previous) throws(StateError) in
+                    try reply.add(key, value, previous: previous, at: row.revision)
+                }
+            }
+        }
+    }
+
+    // MARK: On the loop thread
+
+    func finish(_ failure: StateError?, in server: Server) {
+        server.keyspace.withCore { core in
+            guard !connection.isClosed else { return }
+            let dispatcher = server.dispatcher
+            // What is to be told is told at once; if there is nothing, what came meanwhile, or what will come.
+            if failure == nil, !isCompacted, reply.isEmpty, let blocked = connection.blocked {
+                return dispatcher.beginWaiting(blocked, core)
+            }
+            dispatcher.unblock(connection, core)
+            connection.isReadingHistory = false
+            dispatcher.answer(connection, core) { () throws(StateError) in
+                if let failure { throw failure }
+                if isCompacted, reply.isEmpty {
+                    try dispatcher.writeGap(request, connection, core)
+                } else {
+                    reply.write(to: &connection.output, epoch: request.tellsEpoch ? core.epoch : nil)
+                }
+            }
+        }
+    }
+}
+
+extension [UInt8]? {
+    /// Calls `body` with the bytes, or with nil.
+    fileprivate func withBorrowed<R>(
+        _ body: (Bytes?) throws(StateError) -> R
+    ) throws(StateError) -> R {
+        guard let self else { return try body(nil) }
+        return try self.withBorrowed { (bytes) throws(StateError) in try body(bytes) }
+    }
+}

@@ -1,0 +1,62 @@
+import StateEngine
+import StateWire
+
+/// STATE.GET … AT: walks the changes of one key back to what it was at a revision.
+///
+/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
+/// `@unchecked Sendable`.
+final class PastEntryJob: ConnectionJob, @unchecked Sendable {
+    let connection: Connection
+    private let revision: Int64
+    private var next: HistoryPlace?
+    /// What it was; nil where it was absent.
+    var version: PastVersion?
+
+    /// - Parameter place: The newest change of the key; nil where none is known.
+    init(from place: HistoryPlace?, at revision: Int64, for connection: Connection) {
+        self.connection = connection
+        self.revision = revision
+        next = place
+    }
+
+    func readSlice(of history: any HistoryReading) throws -> Bool {
+        let budget = HistoryBudget(byteCount: .max)
+        return try history.snapshot { compacted in
+            guard revision >= compacted else {
+                throw StateError.compacted(revision, oldest: compacted)
+            }
+            while let place = next {
+                next = nil
+                // Where compaction has taken it away, it was a delete.
+                _ = try history.withChange(at: place) { change in
+                    if change.revision <= revision {
+                        version = PastVersion(change)
+                    } else if change.previousRevision > 0 {
+                        next = HistoryPlace(
+                            revision: change.previousRevision,
+                            ordinal: change.previousOrdinal
+                        )
+                    }
+                }
+                if next != nil, budget.isUsedUp { return false }
+            }
+            return true
+        }
+    }
+
+    func writeReply(_ core: KeyspaceCore) {
+        guard let version else {
+            connection.output.writeNull(connection.version)
+            return
+        }
+        version.value.withUnsafeBytes { value in
+            connection.output.writeEntry(
+                EntryFields(version),
+                value,
+                by: version.cause,
+                core.isPersistent ? "synced" : "memory",
+                connection.version
+            )
+        }
+    }
+}

@@ -1,0 +1,35 @@
+import StateEngine
+
+/// STATE.REVERT: reads what the keys were, then makes one commit of what has to change.
+///
+/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
+/// `@unchecked Sendable`.
+final class RevertJob: HistoryJob, @unchecked Sendable {
+    private let connection: Connection
+    private let past: PastState
+
+    init(_ past: PastState, for connection: Connection) {
+        self.past = past
+        self.connection = connection
+    }
+
+    func readSlice(of history: any HistoryReading) throws -> Bool {
+        try past.readSlice(of: history)
+    }
+
+    func finish(_ failure: StateError?, in server: Server) {
+        server.keyspace.withCore { core in
+            // Who has left is not told of anything: nothing has happened.
+            guard !connection.isClosed else { return past.endTracking(in: core) }
+            // As any write it waits until there is room, and meanwhile notes what changes.
+            let isFull = core.uncommittedByteCount >= server.options.limits.queueByteCount
+            guard failure != nil || !isFull else { return server.finishLater(self) }
+            past.endTracking(in: core)
+            connection.isReadingHistory = false
+            server.dispatcher.answer(connection, core) { () throws(StateError) in
+                if let failure { throw failure }
+                try server.dispatcher.revert(past, connection, core)
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import StateClient
+import StateEngine
+
+extension Statectl {
+    /// `diff REV1 [REV2] [PATTERN]`: what was there at the one and what at the other.
+    static func diff(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        var operands = invocation.operands[...]
+        let first = try revision(operands.removeFirst())
+        // A key of digits alone is a pattern where it stands third.
+        let isRevision = operands.count == 2 || operands.first.map { isNumber($0) } ?? false
+        let second = isRevision ? try revision(operands.removeFirst()) : nil
+        let pattern = try operands.first.map { (text) throws(Failure) in
+            try Invocation.pattern(text)
+        }
+        if let second, second < first {
+            throw .usage("'diff' takes the earlier revision first: \(second) \(first)")
+        }
+        let client = try invocation.connect()
+        let differences = try attempt { () throws(StateError) in
+            try Differences(of: pattern ?? .everything, from: first, to: second, client)
+        }
+        try differences.write(isJSON: invocation.has("--json"), &output)
+    }
+
+    private static func isNumber(_ text: [UInt8]) -> Bool {
+        !text.isEmpty && text.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+    }
+
+    private static func revision(_ text: [UInt8]) throws(Failure) -> Int64 {
+        guard isNumber(text), let number = Int64(String(decoding: text, as: UTF8.self)) else {
+            throw .usage("'\(String(decoding: text, as: UTF8.self))' is no revision, a number from 0 on")
+        }
+        return number
+    }
+}
+
+/// The keys that are not the same at two revisions.
+///
+/// - Complexity: O(*n*) in the changes between them, in time; in the keys that they touch, in memory.
+struct Differences {
+    private struct Difference {
+        let before: [UInt8]?
+        var after: [UInt8]?
+        /// The last change of it.
+        var revision: Int64
+    }
+
+    private var keys: [[UInt8]: Difference] = [:]
+
+    /// Reads the changes from one revision to another; nil for the current one.
+    init(
+        of pattern: Pattern,
+        from first: Int64,
+        to last: Int64?,
+        _ client: Client
+    ) throws(StateError) {
+        // Says what is wrong with a revision, where a reply to STATE.CHANGES would have the whole state.
+        for revision in [first, last].compactMap({ $0 }) {
+            _ = try client.entry(for: Differences.anyKey, at: revision)
+        }
+        // Without an end it would not end while others write.
+        let end = if let last { last } else { try Differences.currentRevision(client) }
+        var next = first
+        while next < end {
+            let page = try client.changes(since: next, of: [pattern], previous: true)
+            guard case .commits(let commits, let reached) = page else {
+                throw StateError(
+                    .compacted,
+                    "the changes since revision \(next) are not kept; ask for a later one"
+                )
+            }
+            for commit in commits where commit.first.map({ $0.revision <= end }) ?? false {
+                for change in commit { note(change) }
+            }
+            next = reached
+        }
+    }
+
+    private static let anyKey: Key = "stated"
+
+    private static func currentRevision(_ client: Client) throws(StateError) -> Int64 {
+        for field in try client.status() where field.name == "revision" {
+            if let number = field.number { return number }
+        }
+        return .max
+    }
+
+    private mutating func note(_ change: Client.Change) {
+        var difference =
+            keys[change.key]
+            ?? Difference(before: change.previous, after: nil, revision: change.revision)
+        difference.after = change.value
+        difference.revision = change.revision
+        keys[change.key] = difference
+    }
+
+    /// The same the other way round: what a revert does.
+    func reversed() -> Differences {
+        var reversed = self
+        reversed.keys = keys.mapValues {
+            Difference(before: $0.after, after: $0.before, revision: $0.revision)
+        }
+        return reversed
+    }
+
+    /// Prints `- key = old` and `+ key = new` for each key that differs, in key order.
+    func write(isJSON: Bool, _ output: inout Output) throws(Failure) {
+        let sorted = keys.filter { $0.value.before != $0.value.after }
+            .sorted { $0.key.lexicographicallyPrecedes($1.key) }
+        for (key, difference) in sorted {
+            if isJSON {
+                output.write(Self.json(key, difference))
+            } else {
+                for (sign, value) in [("- ", difference.before), ("+ ", difference.after)] {
+                    guard let value else { continue }
+                    output.write(sign)
+                    output.writeEscaped(key: key)
+                    output.write(" = ")
+                    output.writeEscaped(value)
+                    output.write("\n")
+                }
+            }
+            try output.flushIfLarge()
+        }
+    }
+
+    private static func json(_ key: [UInt8], _ difference: Difference) -> [UInt8] {
+        var object = JSONLine()
+        object.add("revision", number: difference.revision)
+        object.add("op", text: difference.after == nil ? "delete" : "set")
+        object.add("key", bytes: key)
+        if let value = difference.after {
+            object.add(value: value, named: "value", elseBase64: "base64")
+        }
+        if let previous = difference.before {
+            object.add(value: previous, named: "previous", elseBase64: "previousBase64")
+        } else {
+            object.add(nullNamed: "previous")
+        }
+        return object.line
+    }
+}

@@ -1,0 +1,133 @@
+import StateClient
+import StateEngine
+
+extension Statectl {
+    /// `history KEY`: what it was, newest first.
+    static func history(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        let isJSON = invocation.has("--json")
+        try forEachChange(invocation, &output) { (change, key, output) in
+            guard !isJSON else { return output.write(json(change, key)) }
+            output.write("\(change.revision)\t\(operation(change))\t")
+            output.write("\(Timestamp.universal(change.time))\t")
+            output.writeEscaped(change.value ?? [])
+            output.write("\n")
+        }
+    }
+
+    /// `blame KEY`: who changed it, newest first.
+    static func blame(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        let isJSON = invocation.has("--json")
+        var users = UserNames()
+        try forEachChange(invocation, &output) { (change, key, output) in
+            guard !isJSON else { return output.write(blameJSON(change, key, &users)) }
+            output.write("\(change.revision)\t\(operation(change))\t\(Timestamp.local(change.time))")
+            guard let cause = Cause(change.writer) else {
+                output.write("\t")
+                output.writeEscaped(Array(change.writer.utf8))
+                output.write("\t\t\t\n")
+                return
+            }
+            for field in [users.name(of: cause.uid), String(cause.pid), cause.command, cause.client] {
+                output.write("\t")
+                output.writeEscaped(Array(field.utf8))
+            }
+            output.write("\n")
+        }
+    }
+
+    /// How many changes are asked for at once.
+    private static let pageCount: Int64 = 1_000
+
+    private static func forEachChange(
+        _ invocation: Invocation,
+        _ output: inout Output,
+        _ body: (Client.HistoryEntry, Key, inout Output) -> Void
+    ) throws(Failure) {
+        let bytes = invocation.operands[0]
+        let key = try attempt { () throws(StateError) in try Key(bytes: bytes) }
+        var left = try invocation.number("--limit", atLeast: 1) ?? .max
+        let client = try invocation.connect()
+        var last: Int64?
+        while left > 0 {
+            let limit = Int(min(left, pageCount))
+            let page = try attempt { () throws(StateError) in
+                try client.history(of: key, limit: limit, before: last)
+            }
+            for change in page {
+                body(change, key, &output)
+                try output.flushIfLarge()
+            }
+            // Nothing is known of the key: an answer, as get has it.
+            if page.isEmpty, last == nil { throw .negative }
+            guard page.count == limit else { return }
+            last = page.last?.revision
+            left -= Int64(page.count)
+        }
+    }
+
+    private static func operation(_ change: Client.HistoryEntry) -> String {
+        change.value == nil ? "delete" : "set"
+    }
+
+    private static func json(_ change: Client.HistoryEntry, _ key: Key) -> [UInt8] {
+        var object = JSONLine()
+        object.add("revision", number: change.revision)
+        object.add("op", text: operation(change))
+        object.add("key", bytes: key.bytes)
+        if let value = change.value {
+            object.add(value: value, named: "value", elseBase64: "base64")
+        }
+        object.add("time", number: change.time)
+        object.add("by", text: change.writer)
+        return object.line
+    }
+
+    private static func blameJSON(
+        _ change: Client.HistoryEntry,
+        _ key: Key,
+        _ users: inout UserNames
+    ) -> [UInt8] {
+        var object = JSONLine()
+        object.add("revision", number: change.revision)
+        object.add("op", text: operation(change))
+        object.add("key", bytes: key.bytes)
+        object.add("time", number: change.time)
+        if let cause = Cause(change.writer) {
+            object.add("uid", number: Int64(cause.uid))
+            object.add("user", text: users.name(of: cause.uid))
+            object.add("gid", number: Int64(cause.gid))
+            object.add("pid", number: Int64(cause.pid))
+            object.add("command", text: cause.command)
+            object.add("client", text: cause.client)
+        } else {
+            object.add("by", text: change.writer)
+        }
+        return object.line
+    }
+}
+
+/// The names of users, as far as /etc/passwd has them; a number is its own name elsewhere.
+///
+/// The file, not getpwuid(3): that loads shared libraries, which a static program cannot count on.
+private struct UserNames {
+    private var names: [UInt32: String]?
+
+    mutating func name(of uid: UInt32) -> String {
+        let names = names ?? UserNames.read()
+        self.names = names
+        return names[uid] ?? String(uid)
+    }
+
+    private static func read() -> [UInt32: String] {
+        var names: [UInt32: String] = [:]
+        guard var input = try? Input(path: Array("/etc/passwd".utf8)) else { return [:] }
+        while let line = try? input.nextLine() {
+            let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+            guard fields.count > 2, let uid = UInt32(String(decoding: fields[2], as: UTF8.self)),
+                names[uid] == nil
+            else { continue }
+            names[uid] = String(decoding: fields[0], as: UTF8.self)
+        }
+        return names
+    }
+}

@@ -1,0 +1,45 @@
+import StateClient
+import StateEngine
+
+extension Statectl {
+    /// `revert PATTERN --to REV`: prints how many keys changed, all in one commit.
+    static func revert(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        let pattern = try revertedPattern(invocation)
+        guard let revision = try invocation.number("--to", atLeast: 0) else {
+            throw .usage("'revert' needs --to REV; usage: \(Help.usage(of: .revert))")
+        }
+        let client = try invocation.connect()
+        guard !invocation.has("--dry-run") else {
+            let differences = try attempt { () throws(StateError) in
+                try Differences(of: pattern, from: revision, to: nil, client)
+            }
+            return try differences.reversed().write(isJSON: invocation.has("--json"), &output)
+        }
+        let commit = try attempt { () throws(StateError) in
+            try client.revert(pattern, to: revision)
+        }
+        guard invocation.has("--json") else {
+            output.write("\(commit.count)\n")
+            return
+        }
+        var object = JSONLine()
+        object.add("revision", number: commit.revision)
+        object.add("count", number: Int64(commit.count))
+        output.write(object.line)
+    }
+
+    private static func revertedPattern(_ invocation: Invocation) throws(Failure) -> Pattern {
+        let everything = [UInt8(ascii: "/")]
+        guard let text = invocation.operands.first, text != everything else {
+            if invocation.has("--all") { return .everything }
+            guard invocation.operands.isEmpty else {
+                throw .usage("'/' is everything; to revert everything say 'statectl revert --all'")
+            }
+            throw .usage("'revert' needs a pattern; usage: \(Help.usage(of: .revert))")
+        }
+        guard !invocation.has("--all") else {
+            throw .usage("--all reverts everything; leave the pattern out, or leave out --all")
+        }
+        return try Invocation.pattern(text)
+    }
+}

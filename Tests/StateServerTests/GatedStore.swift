@@ -1,0 +1,104 @@
+import StateEngine
+import StateSQLite
+import StateTestSupport
+
+/// A store on disk whose commits and whose readings of the history wait where a test says so.
+///
+/// A gate that was forgotten opens after 20 seconds.
+final class GatedStore: HistoryBacking {
+    private struct Gates {
+        var holdsCommits = false
+        var holdsReading = false
+        /// Commits and readings that wait.
+        var waitingCommits = 0
+        var waitingReaders = 0
+        var compacted: Int64 = 0
+    }
+
+    private let directory: TemporaryDirectory
+    private let store: SQLiteBacking
+    private let gates = Observed(Gates())
+    let isPersistent = true
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        store = SQLiteBacking(directory: directory.path(of: "data"))
+    }
+
+    // MARK: The test's side
+
+    func holdCommits() { gates.update { $0.holdsCommits = true } }
+
+    func holdReading() { gates.update { $0.holdsReading = true } }
+
+    func openCommits() { gates.update { $0.holdsCommits = false } }
+
+    func openReading() { gates.update { $0.holdsReading = false } }
+
+    /// Waits until somebody is about to read the history.
+    func waitForReader() -> Bool { gates.wait { $0.waitingReaders > 0 } }
+
+    /// Waits until a commit waits.
+    func waitForCommit() -> Bool { gates.wait { $0.waitingCommits > 0 } }
+
+    /// From now on the history says that it begins there.
+    func compact(to revision: Int64) { gates.update { $0.compacted = revision } }
+
+    // MARK: Backing
+
+    func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
+        try store.load(receive)
+    }
+
+    func commit(_ batch: borrowing CommitBatch) throws {
+        gates.update { $0.waitingCommits += 1 }
+        _ = gates.wait { !$0.holdsCommits }
+        gates.update { $0.waitingCommits -= 1 }
+        try store.commit(batch)
+    }
+
+    func reopen(after revision: Int64, _ receive: (borrowing StoredChange) -> Void) throws {
+        try store.reopen(after: revision, receive)
+    }
+
+    func maintain() { store.maintain() }
+
+    func close() { store.close() }
+
+    func openHistory() throws -> any HistoryReading {
+        Reading(try store.openHistory(), gates)
+    }
+
+    /// What the store's own history has, behind the gate.
+    private final class Reading: HistoryReading {
+        private let history: any HistoryReading
+        private let gates: Observed<Gates>
+
+        init(_ history: any HistoryReading, _ gates: Observed<Gates>) {
+            self.history = history
+            self.gates = gates
+        }
+
+        func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R {
+            gates.update { $0.waitingReaders += 1 }
+            _ = gates.wait { !$0.holdsReading }
+            gates.update { $0.waitingReaders -= 1 }
+            return try history.snapshot { try body(max($0, gates.current.compacted)) }
+        }
+
+        func forEachChange(
+            after place: HistoryPlace,
+            through revision: Int64,
+            _ receive: (borrowing StoredChange) -> Bool
+        ) throws -> Bool {
+            try history.forEachChange(after: place, through: revision, receive)
+        }
+
+        func withChange(
+            at place: HistoryPlace,
+            _ receive: (borrowing StoredChange) -> Void
+        ) throws -> Bool {
+            try history.withChange(at: place, receive)
+        }
+    }
+}
