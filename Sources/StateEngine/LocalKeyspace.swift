@@ -44,6 +44,11 @@ public final class LocalKeyspace: Keyspace {
         }
         let editable = backing as? any EditableBacking
         loaded.editable = editable
+        if let keeper = backing as? any NoteBacking {
+            loaded.adopt(notes: keeper.takeNotes())
+        } else {
+            loaded.keepsNotes = !backing.isPersistent
+        }
         self.backing = backing
         isPersistent = backing.isPersistent
         core = StateLock(loaded)
@@ -152,8 +157,9 @@ public final class LocalKeyspace: Keyspace {
             return .failed(from: first, error)
         case .edited(let batch, let changes):
             return settleEdits(changes, interrupting: batch, in: core)
-        case .reopened(let changes):
+        case .reopened(let changes, let notes):
             let count = core.adopt(changes)
+            if let notes { core.adopt(notes: notes) }
             core.allowWrites()
             return .reopened(adopted: count)
         case .unopened(let error):

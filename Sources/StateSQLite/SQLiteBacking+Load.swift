@@ -93,6 +93,7 @@ extension SQLiteBacking {
     ) throws -> (OpenStore, LoadedStore) {
         let connection = try connect(lock)
         let rows = try check(connection, lock, receive)
+        foundNotes = try StoreMetadata(connection).notes()
         // Order matters: everything was checked, from here on the store may be written.
         try useWriteAheadLog(connection)
         let loaded = try identify(connection, lastRevision: rows.revision)

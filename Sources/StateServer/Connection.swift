@@ -43,6 +43,8 @@ final class Connection {
     var watchedKeys: [WatchedKey] = []
     var watchers: [Int: ConnectionWatcher] = [:]
     var lastWatch = 0
+    /// The notes of the named handlers that it has.
+    var handlers: [String] = []
     var commandCount = 0
 
     enum Pause {

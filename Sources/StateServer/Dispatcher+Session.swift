@@ -93,6 +93,7 @@ extension Dispatcher {
 
     private func reset(_ connection: Connection, _ core: KeyspaceCore) {
         endWatches(connection, core)
+        endHandlers(connection)
         connection.transaction = nil
         connection.watchedKeys = []
         connection.version = .resp2

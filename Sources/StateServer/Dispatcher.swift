@@ -209,6 +209,9 @@ final class Dispatcher {
         case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
         case .stateHistory(let key, let limit): try stateHistory(key, limit, connection, core)
         case .stateStatus: stateStatus(connection, core)
+        case .stateHandler(let name, let step):
+            try stateHandler(name, step, connection, core)
+        case .stateHandlers: try stateHandlers(connection, core)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
             .describe, .configuration, .time:
             try runSession(command, for: connection, in: core)

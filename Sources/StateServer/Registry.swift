@@ -17,6 +17,8 @@ final class Registry {
     var early: [Int64] = []
     /// How many such commits failed, and were undone.
     private(set) var undoneAfterReplyCount = 0
+    /// Who has each named handler that somebody has, by its note.
+    var handlers: [String: Connection] = [:]
     private var holding: [Connection] = []
     private var paused: [Connection] = []
     private var advancing: [Connection] = []

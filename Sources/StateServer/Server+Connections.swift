@@ -308,6 +308,7 @@ extension Server {
         close(connection.descriptor)
         keyspace.withCore { core in
             dispatcher.endWatches(connection, core)
+            dispatcher.endHandlers(connection)
             if let cause = connection.cause { core.release(cause) }
         }
         if isOutOfDescriptors {

@@ -27,6 +27,10 @@ public struct ServerOptions: Sendable {
     public var replyByteCount = 256 << 20
     /// Watches of one client.
     public var watchCount = 1_000
+    /// Named handlers of one uid.
+    public var handlerCount = 1_000
+    /// The patterns of one named handler, in bytes together.
+    public var handlerPatternByteCount = 4_096
     /// Positions of SCAN that are remembered.
     public var scanCount = 4_096
     /// The largest value, and the other limits of the keyspace that it serves.

@@ -50,6 +50,8 @@ extension Command {
         case .stateUnwatch: self = .stateUnwatch(try integer(rest[0]))
         case .stateHistory: self = try readHistory(rest)
         case .stateStatus: self = .stateStatus
+        case .stateHandler: self = try readHandler(rest)
+        case .stateHandlers: self = .stateHandlers
         case .hello, .auth, .echo, .quit, .reset, .select, .client, .info, .command, .config, .time:
             self = try readConnectionCommand(verb, rest)
         }
@@ -81,7 +83,7 @@ private func integer(_ bytes: Bytes) throws(StateError) -> Int64 {
 }
 
 /// A revision that a condition names: 0 for an absent entry.
-private func revision(_ bytes: Bytes) throws(StateError) -> Int64 {
+func revision(_ bytes: Bytes) throws(StateError) -> Int64 {
     guard let number = bytes.decimal, number >= 0 else {
         throw StateError(.err, "revision \(StateError.quoted(bytes)) is not a number from 0 on")
     }
@@ -92,7 +94,7 @@ package func wrongArity(_ verb: Verb) -> StateError {
     StateError(.err, "wrong number of arguments for '\(verb.name.rawValue)' command")
 }
 
-private func syntaxError(_ what: String = "") -> StateError {
+func syntaxError(_ what: String = "") -> StateError {
     StateError(.err, what.isEmpty ? "syntax error" : "syntax error: \(what)")
 }
 

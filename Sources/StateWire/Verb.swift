@@ -17,6 +17,8 @@ package struct Verb: Sendable {
         case stateUnwatch = "state.unwatch"
         case stateHistory = "state.history"
         case stateStatus = "state.status"
+        case stateHandler = "state.handler"
+        case stateHandlers = "state.handlers"
     }
 
     package let name: Name
@@ -100,6 +102,8 @@ package struct Verb: Sendable {
         Verb(.stateUnwatch, 2, "Ends a watch."),
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),
+        Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
+        Verb(.stateHandlers, 1, "Lists the named handlers and how far each has come."),
     ]
 
     // MARK: Look-up
