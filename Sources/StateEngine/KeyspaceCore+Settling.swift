@@ -61,6 +61,7 @@ extension KeyspaceCore {
         newestRevision = store.revision
         provisionalRevision = store.revision
         durableRevision = store.revision
+        compactedRevision = store.compacted
         durableKeyCount = table.live.count
     }
 

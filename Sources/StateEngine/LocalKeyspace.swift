@@ -49,6 +49,7 @@ public final class LocalKeyspace: Keyspace {
         } else {
             loaded.keepsNotes = !backing.isPersistent
         }
+        loaded.hasHistory = backing is any HistoryBacking
         self.backing = backing
         isPersistent = backing.isPersistent
         core = StateLock(loaded)

@@ -25,6 +25,8 @@ package final class Server {
     var scratch = ByteBuffer()
     /// Bytes that are no whole command yet, or queued for EXEC, of all connections.
     var inputByteCount = 0
+    /// When the next bookmarks are due, in monotonic milliseconds; nil where nothing has moved since the last.
+    var progressAt: Int64?
     private var needsSettling = false
     /// The last replies that were released were those of one client.
     private var hasAnsweredLoneWriter = false
@@ -103,7 +105,7 @@ package final class Server {
             if hasMoreToDo {
                 turn(milliseconds: 0)
             } else if !expectsSoon || !turnSoon() {
-                turn(milliseconds: -1)
+                turn(milliseconds: sleepMilliseconds)
             }
         }
         for listener in listeners { poller.remove(listener) }
@@ -161,6 +163,7 @@ package final class Server {
         ready.removeAll(keepingCapacity: true)
         if keyspace.publish() { settle() }
         advanceWatchers()
+        tellProgress()
         flushes.drain(flush)
     }
 
@@ -224,7 +227,9 @@ package final class Server {
     /// Logs what is out of the ordinary.
     private func note(_ outcome: LocalKeyspace.Outcome) {
         switch outcome {
-        case .durable(let revision): registry.settleEarly(through: revision)
+        case .durable(let revision):
+            registry.settleEarly(through: revision)
+            if registry.watchCount > 0 { scheduleProgress() }
         case .failed(let revision, let error):
             let count = registry.failEarly(from: revision)
             if count > 0 {

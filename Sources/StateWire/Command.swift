@@ -48,7 +48,7 @@ package enum Command {
     case stateApply([ApplyStep])
     case stateDelete(Arguments, isDryRun: Bool)
     case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm)
-    case stateWatch(Arguments, WatchOptions)
+    case stateWatch(Arguments, WatchOptions, Resume?)
     case stateUnwatch(Int64)
     case stateHistory(Bytes, limit: Int)
     case stateStatus
@@ -117,6 +117,12 @@ package enum Command {
         case revision(Int64)
         /// With the state.
         case snapshot
+    }
+
+    /// FROM, and the EPOCH that its revision is of.
+    package struct Resume {
+        package var revision: Int64
+        package var epoch: Bytes?
     }
 
     package enum ApplyStep {
