@@ -137,7 +137,7 @@ extension Pattern {
     private static var optionWords: [String] {
         [
             "AFTER", "AT", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST", "LIMIT",
-            "PREVIOUS", "SNAPSHOT",
+            "PREVIOUS", "RESET", "SNAPSHOT",
         ]
     }
 

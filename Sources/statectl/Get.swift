@@ -75,7 +75,7 @@ extension Statectl {
     }
 
     /// Wall time as `2026-01-31T12:34:56.789Z`.
-    private static func timestamp(_ milliseconds: Int64) -> String {
+    static func timestamp(_ milliseconds: Int64) -> String {
         var seconds = time_t(milliseconds / 1_000)
         var parts = tm()
         gmtime_r(&seconds, &parts)
