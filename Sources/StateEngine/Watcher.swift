@@ -12,6 +12,12 @@ package protocol WatchReceiver: AnyObject {
     /// Only asked for where the keyspace keeps a history.
     func read(after position: Int64, through revision: Int64, in core: KeyspaceCore)
 
+    /// The same for a watcher of latest values: ``Watcher/finishReading(marks:through:in:)`` is called with the keys that changed.
+    func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore)
+
+    /// There is something to do for a watcher that was at rest.
+    func noteWork()
+
     /// Keeps a commit that is to be told right behind those that are being read.
     ///
     /// - Returns: Whether there was room for it; where not, it is forgotten with those kept before it.
@@ -23,6 +29,12 @@ extension WatchReceiver {
     package func read(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
         preconditionFailure("a watcher that does not read the history has fallen behind")
     }
+
+    package func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
+        preconditionFailure("a watcher that does not read the history has fallen behind")
+    }
+
+    package func noteWork() {}
 
     package func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool { false }
 }
@@ -49,6 +61,34 @@ package final class Watcher {
         case synced(Int64)
         /// What the watcher holds is void: pieces follow.
         case gap(Int64)
+        /// Values of a round of latest values; `synced` closes it.
+        case latest(LatestValues)
+    }
+
+    /// Values of a round, in the order of their revisions.
+    package struct LatestValues {
+        /// Whether they are pieces of the state.
+        package var isPiece: Bool
+        package var values: [LatestValue]
+    }
+
+    /// The value of a key when the round began.
+    package struct LatestValue {
+        package var key: [UInt8]
+        /// Nil where it was absent.
+        package var value: [UInt8]?
+        /// Its last change until then.
+        package var revision: Int64
+        /// ``Cause/description`` of that; empty where nobody asked for it.
+        package var cause: [UInt8]
+    }
+
+    /// How a watcher is told of commits.
+    package enum Manner {
+        /// Of each one.
+        case everyCommit
+        /// Of the latest value of each key, in rounds.
+        case latest(tellsCause: Bool)
     }
 
     /// Where a watcher stands: always in exactly one of these.
@@ -84,6 +124,10 @@ package final class Watcher {
     private var position: Int64?
     /// The read of the history that is under way.
     private var reading: Reading?
+    /// What is owed to a watcher of latest values; nil for one that is told of each commit.
+    private var latest: LatestKeys?
+    /// How many bytes of them; more is a gap.
+    private let latestByteLimit: Int
     /// The revision of the last thing that was told.
     package private(set) var toldRevision: Int64
     /// Changes of the commit that is being told.
@@ -101,8 +145,19 @@ package final class Watcher {
     /// How near the present has to be for what comes during a read to be kept: most likely it is the last.
     private static let nearCommitCount: Int64 = 20_000
 
-    package init(_ patterns: PatternSet, _ start: Start, in core: KeyspaceCore) {
+    /// Makes a watcher, to be added to the keyspace's hub at once.
+    ///
+    /// - Parameter latestByteLimit: How much may be owed of latest values.
+    package init(
+        _ patterns: PatternSet,
+        _ start: Start,
+        _ manner: Manner = .everyCommit,
+        latestByteLimit: Int = .max,
+        in core: KeyspaceCore
+    ) {
         self.patterns = patterns
+        self.latestByteLimit = latestByteLimit
+        if case .latest(let tellsCause) = manner { latest = LatestKeys(tellsCause: tellsCause) }
         let present = core.durableRevision
         toldRevision = present
         position = present
@@ -126,6 +181,7 @@ package final class Watcher {
     func deliverMatched(revision: Int64, in core: KeyspaceCore) {
         defer { matched.removeAll(keepingCapacity: matched.capacity <= 1_024) }
         guard let receiver else { return }
+        if latest != nil { return mark(receiver, in: core) }
         switch phase {
         case .synced:
             guard revision > toldRevision else { return }
@@ -153,6 +209,31 @@ package final class Watcher {
     private func block(at revision: Int64?) {
         phase = .blocked
         position = revision
+        latest?.removeAll()
+    }
+
+    /// Marks what matched, but for what a snapshot brings by itself.
+    private func mark(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
+        switch phase {
+        case .synced, .catchingUp:
+            for record in matched { latest?.mark(record, in: core) }
+        case .snapshot(let passed):
+            passed?.withUnsafeBytes { passed in
+                for record in matched where !passed.precedes(record.key) {
+                    latest?.mark(record, in: core)
+                }
+            }
+        case .blocked: return
+        }
+        checkOwed()
+        receiver.noteWork()
+    }
+
+    /// Whether there are latest values to tell.
+    private var owesLatest: Bool { latest.map { !$0.isIdle } ?? false }
+
+    private func checkOwed() {
+        if let latest, latest.byteCount > latestByteLimit { block(at: nil) }
     }
 
     // MARK: On the way to the present
@@ -160,7 +241,7 @@ package final class Watcher {
     /// Whether ``advance(in:byteLimit:)`` has something to do, as soon as there is room.
     package var canAdvance: Bool {
         switch phase {
-        case .synced: false
+        case .synced: owesLatest
         case .catchingUp: reading == nil
         case .snapshot, .blocked: true
         }
@@ -173,7 +254,7 @@ package final class Watcher {
     package func advance(in core: KeyspaceCore, byteLimit: Int) -> Bool {
         guard let receiver else { return false }
         switch phase {
-        case .synced: return false
+        case .synced: return advanceRound(receiver, in: core, byteLimit: byteLimit)
         case .blocked, .catchingUp:
             guard reading == nil else { return false }
             guard let position, core.canResume(after: position) else {
@@ -190,10 +271,39 @@ package final class Watcher {
                 return true
             }
             phase = .synced
-            toldRevision = core.durableRevision
-            receiver.receive(.synced(core.durableRevision), in: core)
+            if owesLatest {
+                latest?.beginRound(at: core.durableRevision, isPiece: true)
+                return true
+            }
+            tellSynced(core.durableRevision, receiver, in: core)
             return false
         }
+    }
+
+    /// Hands out values of a round of latest values, which begins where none is under way.
+    private func advanceRound(
+        _ receiver: any WatchReceiver,
+        in core: KeyspaceCore,
+        byteLimit: Int
+    ) -> Bool {
+        guard owesLatest else { return false }
+        if latest?.hasRound == false {
+            latest?.beginRound(at: core.durableRevision, isPiece: false)
+        }
+        if let values = latest?.takeValues(byteLimit: byteLimit, in: core), !values.values.isEmpty {
+            receiver.receive(.latest(values), in: core)
+        }
+        if let revision = latest?.endRound() { tellSynced(revision, receiver, in: core) }
+        return canAdvance
+    }
+
+    private func tellSynced(
+        _ revision: Int64,
+        _ receiver: any WatchReceiver,
+        in core: KeyspaceCore
+    ) {
+        toldRevision = revision
+        receiver.receive(.synced(revision), in: core)
     }
 
     /// What was told is void: the state follows.
@@ -214,6 +324,11 @@ package final class Watcher {
             return
         }
         phase = .catchingUp
+        guard latest == nil else {
+            // What comes meanwhile is marked.
+            reading = Reading(through: present, isKeeping: false, keptRevision: present)
+            return receiver.readMarks(after: position, through: present, in: core)
+        }
         let isNear = present - position <= Watcher.nearCommitCount
         reading = Reading(through: present, isKeeping: isNear, keptRevision: present)
         receiver.read(after: position, through: present, in: core)
@@ -240,6 +355,21 @@ package final class Watcher {
         }
         if revision >= core.durableRevision { phase = .synced }
         return false
+    }
+
+    /// Takes over which keys the commits up to the present have changed: their values make up the first round.
+    package func finishReading(
+        marks: [[UInt8]: LatestKeys.Mark],
+        through revision: Int64,
+        in core: KeyspaceCore
+    ) {
+        reading = nil
+        position = revision
+        phase = .synced
+        for (key, mark) in marks { latest?.mark(key, mark) }
+        checkOwed()
+        guard phase == .synced, !owesLatest, let receiver else { return }
+        tellSynced(core.durableRevision, receiver, in: core)
     }
 
     /// Takes over that the commits after its position are not to be had: a gap and the state follow.
@@ -271,11 +401,14 @@ package final class Watcher {
     /// Every commit up to here was told or does not match; nil during a snapshot, and where one has to follow.
     package func toldThrough(in core: KeyspaceCore) -> Int64? {
         switch phase {
-        case .synced: core.durableRevision
+        case .synced: owesLatest ? toldRevision : core.durableRevision
         case .catchingUp, .blocked: position
         case .snapshot: nil
         }
     }
+
+    /// What waits of latest values; nil for a watcher that is told of each commit.
+    package var waiting: LatestKeys.Waiting? { latest?.waiting }
 
     /// Takes over that a bookmark at this revision was told.
     package func noteProgress(_ revision: Int64) { toldRevision = revision }

@@ -203,12 +203,8 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     // MARK: On the loop thread
 
     func finish(_ failure: StateError?, in server: Server) {
-        if connection.reader === watcher { connection.reader = nil }
-        guard !connection.isClosed else { return }
-        server.registry.addAdvancing(connection)
-        guard connection.watchers[watcher.number] === watcher else { return }
-        let line = server.keyspace.withCore { watcher.finish(self, failure, in: $0) }
-        if let line { server.options.log(.error, line) }
-        server.scheduleProgress()
+        server.finishReading(watcher, of: connection) { watcher, core in
+            watcher.finish(self, failure, in: core)
+        }
     }
 }

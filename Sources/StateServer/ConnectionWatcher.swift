@@ -24,11 +24,21 @@ final class ConnectionWatcher: WatchReceiver {
         self.format = format
         self.connection = connection
         self.dispatcher = dispatcher
-        watcher = Watcher(patterns, start, in: core)
+        let isLatest = format.options.contains(.latest)
+        watcher = Watcher(
+            patterns,
+            start,
+            isLatest ? .latest(tellsCause: format.options.contains(.by)) : .everyCommit,
+            latestByteLimit: dispatcher.options.outputByteCount,
+            in: core
+        )
         watcher.receiver = self
     }
 
     var number: Int { format.number }
+
+    /// How much may be owed of latest values.
+    var latestByteLimit: Int { dispatcher.options.outputByteCount }
 
     var hasRoom: Bool { connection.output.count < dispatcher.options.outputByteCount }
 
@@ -43,6 +53,8 @@ final class ConnectionWatcher: WatchReceiver {
             format.writeMark("state.synced", revision, to: &connection.output)
         case .gap(let revision):
             format.writeMark("state.gap", revision, to: &connection.output)
+        case .latest(let values):
+            format.writeLatest(values, to: &connection.output)
         }
         dispatcher.flushes.add(connection)
     }
@@ -50,12 +62,25 @@ final class ConnectionWatcher: WatchReceiver {
     // MARK: The history
 
     func read(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
-        connection.reader = self
-        connection.lastReader = number
+        beginReading()
         dispatcher.submit(
             CatchUpJob(for: self, of: connection, after: position, through: revision)
         )
     }
+
+    func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
+        beginReading()
+        dispatcher.submit(
+            CollectMarksJob(for: self, of: connection, after: position, through: revision)
+        )
+    }
+
+    private func beginReading() {
+        connection.reader = self
+        connection.lastReader = number
+    }
+
+    func noteWork() { dispatcher.registry.addAdvancing(connection) }
 
     func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool {
         format.writeCommit(revision, changes, core, to: &kept)
@@ -74,12 +99,7 @@ final class ConnectionWatcher: WatchReceiver {
     /// - Returns: What to log.
     func finish(_ job: CatchUpJob, _ failure: StateError?, in core: KeyspaceCore) -> String? {
         defer { forgetKept() }
-        guard failure == nil, !job.isCompacted else {
-            watcher.failReading()
-            guard let failure, failure.code != .compacted else { return nil }
-            return "watch \(number) of client \(connection.number) cannot be told what was, and gets "
-                + "the state instead: \(failure.message)"
-        }
+        guard failure == nil, !job.isCompacted else { return failReading(failure) }
         connection.output.append(job.output.bytes)
         let tellsKept = watcher.finishReading(
             through: job.reached,
@@ -89,6 +109,20 @@ final class ConnectionWatcher: WatchReceiver {
         if tellsKept { connection.output.append(kept.bytes) }
         dispatcher.flushes.add(connection)
         return nil
+    }
+
+    /// The same for one that has collected marks.
+    func finish(_ job: CollectMarksJob, _ failure: StateError?, in core: KeyspaceCore) -> String? {
+        guard failure == nil, !job.isLost else { return failReading(failure) }
+        watcher.finishReading(marks: job.marks, through: job.through, in: core)
+        return nil
+    }
+
+    private func failReading(_ failure: StateError?) -> String? {
+        watcher.failReading()
+        guard let failure, failure.code != .compacted else { return nil }
+        return "watch \(number) of client \(connection.number) cannot be told what was, and gets the "
+            + "state instead: \(failure.message)"
     }
 
     // MARK: Bookmarks
@@ -101,7 +135,13 @@ final class ConnectionWatcher: WatchReceiver {
         let isOnTheWay = watcher.phase != .synced
         guard revision > watcher.toldRevision else { return isOnTheWay }
         guard hasRoom else { return true }
-        format.writeMark("state.progress", revision, to: &connection.output)
+        // A round of nothing is the bookmark of latest values.
+        let isLatest = format.options.contains(.latest)
+        format.writeMark(
+            isLatest ? "state.synced" : "state.progress",
+            revision,
+            to: &connection.output
+        )
         watcher.noteProgress(revision)
         dispatcher.flushes.add(connection)
         return isOnTheWay

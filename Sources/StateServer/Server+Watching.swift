@@ -26,11 +26,15 @@ extension Server {
     /// Brings watches that are not synced a step nearer, where their clients have read what went before.
     func advanceWatchers() {
         guard registry.hasAdvancing else { return }
-        keyspace.withCore { core in
-            registry.updateAdvancing { connection in
-                advance(connection, core)
-                return connection.watchers.values.contains(where: connection.canAdvance)
-            }
+        keyspace.withCore { advanceWatchers($0) }
+    }
+
+    /// The same under the keyspace's lock.
+    func advanceWatchers(_ core: KeyspaceCore) {
+        guard registry.hasAdvancing else { return }
+        registry.updateAdvancing { connection in
+            advance(connection, core)
+            return connection.watchers.values.contains(where: connection.canAdvance)
         }
     }
 
@@ -54,6 +58,22 @@ extension Server {
         if connection.watchers.values.contains(where: connection.canAdvance) {
             registry.addAdvancing(connection)
         }
+    }
+
+    /// Takes over that the history was read for a watch, which may have ended meanwhile.
+    ///
+    /// - Parameter body: Takes the result over, and returns what to log.
+    func finishReading(
+        _ watcher: ConnectionWatcher,
+        of connection: Connection,
+        _ body: (ConnectionWatcher, KeyspaceCore) -> String?
+    ) {
+        if connection.reader === watcher { connection.reader = nil }
+        guard !connection.isClosed else { return }
+        registry.addAdvancing(connection)
+        guard connection.watchers[watcher.number] === watcher else { return }
+        if let line = keyspace.withCore({ body(watcher, $0) }) { options.log(.error, line) }
+        scheduleProgress()
     }
 
     // MARK: Bookmarks

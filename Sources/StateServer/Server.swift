@@ -14,6 +14,8 @@ package final class Server {
     let dispatcher: Dispatcher
     var poller = Poller()
 
+    /// Only under the keyspace's lock.
+    private let core: KeyspaceCore
     /// Written by the commit thread when there is something to settle.
     private let wakeup: Int32
     /// Reads the history; begun when it is first asked for.
@@ -56,6 +58,7 @@ package final class Server {
     ) {
         self.keyspace = keyspace
         self.options = options
+        core = keyspace.withCore { $0 }
         registry = Registry(
             startedAt: Clock.wallMilliseconds(),
             isPersistent: keyspace.isPersistent,
@@ -201,6 +204,8 @@ package final class Server {
         needsSettling = false
         hasAnsweredLoneWriter = registry.hasLoneHolder
         keyspace.settle { outcome in
+            // Order matters: a connection hears of its change in a round of latest values before its reply, too.
+            advanceWatchers(core)
             registry.updateHolding { connection in
                 switch outcome {
                 case .durable(let revision):

@@ -52,6 +52,34 @@ struct WatchFormat: Sendable {
         if options.contains(.by) { output.writeBulk(core.causeBytes(of: changes[0])) }
     }
 
+    /// Values of a round, those of one revision together.
+    func writeLatest(_ latest: Watcher.LatestValues, to output: inout ByteBuffer) {
+        let values = latest.values
+        var start = 0
+        while start < values.count {
+            let revision = values[start].revision
+            let end =
+                latest.isPiece
+                ? values.count
+                : values[start...].firstIndex { $0.revision != revision } ?? values.count
+            writeHead(latest.isPiece ? 0 : revision, count: end - start, to: &output)
+            for value in values[start..<end] {
+                write(value, isPiece: latest.isPiece, to: &output)
+            }
+            if !latest.isPiece, options.contains(.by) { output.writeBulk(values[start].cause) }
+            start = end
+        }
+    }
+
+    private func write(_ value: Watcher.LatestValue, isPiece: Bool, to output: inout ByteBuffer) {
+        let tellsCause = isPiece && options.contains(.by)
+        output.writeArray(tellsCause ? 4 : isPiece ? 3 : 2)
+        output.writeBulk(value.key)
+        if let bytes = value.value { output.writeBulk(bytes) } else { output.writeNull(.resp3) }
+        if isPiece { output.writeInteger(value.revision) }
+        if tellsCause { output.writeBulk(value.cause) }
+    }
+
     /// `state.synced`, `state.gap` or `state.progress`.
     func writeMark(_ kind: StaticString, _ revision: Int64, to output: inout ByteBuffer) {
         output.writePush(3)

@@ -373,7 +373,7 @@ private func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
 
 private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
     let words: [(StaticString, Command.WatchOptions)] = [
-        ("SNAPSHOT", .snapshot), ("PREVIOUS", .previous), ("BY", .by),
+        ("SNAPSHOT", .snapshot), ("LATEST", .latest), ("PREVIOUS", .previous), ("BY", .by),
     ]
     var options: Command.WatchOptions = []
     var resume: Command.Resume?
@@ -402,13 +402,19 @@ private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
     guard resume == nil || !options.contains(.snapshot) else {
         throw syntaxError("STATE.WATCH takes SNAPSHOT or FROM, not both")
     }
+    guard !options.isSuperset(of: [.latest, .previous]) else {
+        throw syntaxError(
+            "STATE.WATCH takes LATEST or PREVIOUS, not both: what the latest value replaced may not have "
+                + "been told"
+        )
+    }
     for index in 0..<end {
         // What was meant as an option is not taken for a key, silently.
         for word: StaticString in ["FROM", "EPOCH", "LATEST"] where arguments.isWord(index, word) {
             let word = arguments[index].text
             throw syntaxError(
                 "'\(word)' of STATE.WATCH is no option here: options are SNAPSHOT or FROM r [EPOCH e], "
-                    + "PREVIOUS and BY, behind the patterns; the key is written '\\\(word)'"
+                    + "LATEST, PREVIOUS and BY, behind the patterns; the key is written '\\\(word)'"
             )
         }
     }

@@ -98,6 +98,8 @@ package enum Command {
         package static let previous = WatchOptions(rawValue: 2)
         /// Who made each change.
         package static let by = WatchOptions(rawValue: 4)
+        /// The latest value of each key, in rounds, in place of each commit.
+        package static let latest = WatchOptions(rawValue: 8)
 
         package init(rawValue: Int) { self.rawValue = rawValue }
     }

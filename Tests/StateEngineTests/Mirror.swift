@@ -52,6 +52,7 @@ final class Mirror {
                 isLive = true
                 self.revision = revision
                 try #require(values == expected(at: revision), place)
+            case .latest: Issue.record("latest values of a watcher of every commit")
             case .commit(let revision, let changes):
                 try #require(isLive, place)
                 try follow(revision, changes, place)

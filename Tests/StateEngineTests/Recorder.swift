@@ -13,6 +13,7 @@ final class Recorder: WatchReceiver {
         case piece([Change])
         case synced(Int64)
         case gap(Int64)
+        case latest([Change], isPiece: Bool)
     }
 
     let watcher: Watcher
@@ -40,6 +41,16 @@ final class Recorder: WatchReceiver {
             case .piece(let records): .piece(records.map(Recorder.copy))
             case .synced(let revision): .synced(revision)
             case .gap(let revision): .gap(revision)
+            case .latest(let latest):
+                .latest(
+                    latest.values.map {
+                        Change(
+                            key: String(decoding: $0.key, as: UTF8.self),
+                            value: $0.value.map { String(decoding: $0, as: UTF8.self) }
+                        )
+                    },
+                    isPiece: latest.isPiece
+                )
             }
         told.append(notice)
         onTold(notice)
