@@ -54,6 +54,7 @@ extension Client {
     ///   - patterns: The same as when it was made.
     ///   - start: Where it begins, where it is new.
     ///   - isReset: Whether it is new whatever it was.
+    /// - Returns: Where it stands.
     /// - Throws: ``StateError/Code/conflict`` where another connection has it, or its patterns are others; what else the daemon
     ///   refused with; ``StateError/Code/unreachable`` or ``StateError/Code/outcomeUnknown``.
     package func attachHandler(

@@ -18,6 +18,7 @@ final class NoteWriter {
     /// Writes the last note of each name, and the revision that no row of the history has.
     ///
     /// - Parameter notes: In order of revision; at least one.
+    /// - Throws: What SQLite answered; the transaction is to be rolled back.
     func write(_ notes: [Note]) throws(SQLiteFailure) {
         var last: [String: Note] = [:]
         for note in notes { last[note.name] = note }

@@ -2,7 +2,9 @@ import CLinux
 import CSQLite
 import StateEngine
 
-/// The rows of `meta`: text, each with a CRC-32C of `name`, a zero byte and `value`. Beside those named here there are notes.
+/// The rows of `meta`: text, each with a CRC-32C of `name`, a zero byte and `value`.
+///
+/// Beside those that are named here there are notes (``NoteBacking``).
 struct StoreMetadata {
     /// The names.
     enum Name: String, CaseIterable {

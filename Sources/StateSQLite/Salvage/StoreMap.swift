@@ -100,7 +100,8 @@ struct StoreMap {
     }
 
     private mutating func readMeta(_ page: TreePage, _ number: Int) {
-        for index in 0..<max(0, min(page.cellCount, page.pointerCount(before: page.bytes.count) - 2)) {
+        let end = page.pointerCount(before: page.bytes.count) - 2
+        for index in 0..<max(0, min(page.cellCount, end)) {
             guard let cell = page.cell(index, inIndex: true), cell.overflow == 0 else { continue }
             page.bytes[cell.local].withUnsafeBytes { bytes in
                 guard let row = StoredRecord(bytes, columnCount: 3) else { return }

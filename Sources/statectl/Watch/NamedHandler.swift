@@ -18,9 +18,12 @@ struct NamedHandler {
     /// When it shall hear of changes to others that are fewer.
     private var isDue = Deadline(after: .zero)
 
-    /// The daemon hears of changes to others, so that the handler does not fall behind the history: after so many revisions,
-    /// or after this time. Each time takes a revision and a sync, and by that moves all the others.
+    /// After so many revisions the daemon hears that there was nothing in them.
+    ///
+    /// So that the handler does not fall behind the history. Each time takes a revision and a sync, and thereby moves all
+    /// the others: not too often.
     private static let revisionCount: Int64 = 2_000
+    /// After so long it hears of fewer.
     private static let interval: Duration = .seconds(3_600)
 
     init(name: String, start: Client.HandlerStart, isReset: Bool) {

@@ -113,7 +113,7 @@ struct ResumedWatch {
             do throws(StateError) {
                 try client.finishHandling(name, through: revision)
                 handler?.noteFinished(revision)
-            } catch where error.code == .readOnly || error.code == .noSpace {
+            } catch  where error.code == .readOnly || error.code == .noSpace {
                 let pause = backOff.next()
                 Output.report("\(error.message); it is told again in \(pause.shown)")
                 guard try rest(pause) else { return }
@@ -139,7 +139,7 @@ struct ResumedWatch {
     private mutating func note(_ event: Client.Event) {
         switch event {
         case .commit(_, let revision, _):
-            // A round of LATEST is whole with its synced.
+            // A round of latest values is whole with its synced.
             if !options.latest { move(to: revision) }
         case .progress(_, let revision): move(to: revision)
         case .synced(_, let revision): standing = .at(revision: revision, epoch: epoch)
@@ -194,6 +194,7 @@ extension ResumedWatch {
             snapshot: snapshot,
             from: revision,
             epoch: epoch,
+            latest: options.latest,
             previous: options.previous
         )
     }

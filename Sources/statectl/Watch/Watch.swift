@@ -18,6 +18,8 @@ private struct Watcher {
     private let isLatest: Bool
     /// Whether the daemon remembers how far the command has come: only whole commits are handled.
     private let isNamed: Bool
+    /// Whether anything came that the daemon is to be told of at the next end of a round, or the state is to come.
+    private var isInRound = true
     /// How many changes are still to come; nil for no end.
     private var missing: Int64?
 
@@ -25,6 +27,11 @@ private struct Watcher {
         isJSON = invocation.has("--json")
         withPrevious = invocation.has("--previous")
         isLatest = invocation.has("--latest")
+        guard !isLatest || !withPrevious else {
+            throw .usage(
+                "--latest and --previous: what the latest value replaced may not have been told"
+            )
+        }
         missing = try invocation.number("--count", atLeast: 1)
         let deadline = try invocation.duration("--timeout").map { Deadline(after: $0) }
         let handler = try NamedHandler(invocation)
@@ -47,7 +54,8 @@ private struct Watcher {
         while let event = try watch.next() {
             guard try handle(event, &output) else { break }
             try output.flush()
-            if let missing, missing <= 0 { return }
+            // A commit is whole, and a round: what the daemon was told begins behind it.
+            if let missing, missing <= 0, !isNamed || !isInRound { return }
         }
         // The time is over.
         if missing != nil { throw .negative }
@@ -61,11 +69,19 @@ private struct Watcher {
         switch event {
         case .commit(_, let revision, let changes):
             guard try handle(changes, isState: false, &output) else { return false }
-            // A round of LATEST is whole with its synced.
+            // A round of latest values is whole with its synced.
+            isInRound = isLatest
             if !isLatest { try watch.finish(revision) }
-        case .piece(_, let changes): return try handle(changes, isState: true, &output)
-        case .gap(_, let revision): return try handleGap(revision, &output)
-        case .synced(_, let revision): try watch.finish(revision)
+        case .piece(_, let changes):
+            isInRound = true
+            return try handle(changes, isState: true, &output)
+        case .gap(_, let revision):
+            isInRound = true
+            return try handleGap(revision, &output)
+        case .synced(_, let revision):
+            // An empty round says no more than how far the daemon is.
+            if isInRound { try watch.finish(revision) } else { try watch.advance(to: revision) }
+            isInRound = false
         case .progress(_, let revision): try watch.advance(to: revision)
         }
         return true
