@@ -137,7 +137,7 @@ extension Pattern {
     private static var optionWords: [String] {
         [
             "AFTER", "AT", "BLOCK", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST", "LIMIT",
-            "PREVIOUS", "SNAPSHOT",
+            "PREVIOUS", "RESET", "SNAPSHOT",
         ]
     }
 

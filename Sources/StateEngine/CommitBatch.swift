@@ -10,7 +10,7 @@ public final class CommitBatch: @unchecked Sendable {
         var revision: Int64
         /// One past its last change in `changes`.
         var changeEnd: Int
-        /// Alive as long as the records of the transaction are, which name it.
+        /// Alive as long as the records of the transaction are, which name it; not to be looked at where it has none.
         var cause: Unmanaged<InternedCause>
     }
 
@@ -26,6 +26,8 @@ public final class CommitBatch: @unchecked Sendable {
         var changes: [Record] = []
         /// What each of them supersedes, read while its memory is at hand: the commit thread would wait for it.
         var superseded: [Place] = []
+        /// In order of revision.
+        var notes: [Note] = []
         var byteCount = 0
 
         mutating func append(_ change: Record) {
@@ -43,6 +45,7 @@ public final class CommitBatch: @unchecked Sendable {
                 item.changeEnd += offset
                 items.append(item)
             }
+            if !other.notes.isEmpty { notes += other.notes }
             byteCount += other.byteCount
         }
 
@@ -50,6 +53,7 @@ public final class CommitBatch: @unchecked Sendable {
             items.removeAll(keepingCapacity: true)
             changes.removeAll(keepingCapacity: true)
             superseded.removeAll(keepingCapacity: true)
+            if !notes.isEmpty { notes = [] }
             byteCount = 0
         }
     }
@@ -61,6 +65,8 @@ public final class CommitBatch: @unchecked Sendable {
     var items: [Item] { contents.items }
     var changes: [Record] { contents.changes }
     var byteCount: Int { contents.byteCount }
+    /// What the transactions note beside their changes, in order of revision.
+    package var notes: [Note] { contents.notes }
 
     /// Whether there is nothing to commit.
     public var isEmpty: Bool { items.isEmpty }
@@ -77,13 +83,20 @@ public final class CommitBatch: @unchecked Sendable {
     /// The revision of the last transaction; 0 where there is none.
     public var lastRevision: Int64 { items.last?.revision ?? 0 }
 
+    /// The revision of the last transaction that changed an entry; nil where none did.
+    var lastChangeRevision: Int64? {
+        if contents.notes.isEmpty { return lastRevision }
+        return changes.last?.revision
+    }
+
     /// Calls `body` for each change in order of revision and ordinal.
     ///
     /// The bytes in a change are borrowed: they live until the batch's commit has ended.
     public func forEachChange(_ body: (borrowing StoredChange) throws -> Void) rethrows {
         var index = 0
         let contents = contents
-        for item in contents.items {
+        // Only records keep a cause alive: a transaction that has none may have outlived its own.
+        for item in contents.items where index < item.changeEnd {
             try item.cause._withUnsafeGuaranteedRef { interned in
                 try interned.bytes.withUnsafeBytes { cause in
                     while index < item.changeEnd {
@@ -104,6 +117,9 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// Adds a change to the transaction that the next call of ``endTransaction(revision:cause:byteCount:)`` ends.
     func append(_ change: Record) { contents.append(change) }
+
+    /// Adds notes to that transaction.
+    func append(_ notes: [Note]) { contents.notes += notes }
 
     func endTransaction(revision: Int64, cause: Unmanaged<InternedCause>, byteCount: Int) {
         contents.byteCount += byteCount

@@ -48,7 +48,8 @@ extension CommitQueue {
             var adopted: [AdoptedChange] = []
             do {
                 try backing.reopen(after: revision) { adopted.append(AdoptedChange($0)) }
-                _ = answer(.reopened(adopted))
+                let notes = (backing as? any NoteBacking)?.takeNotes()
+                _ = answer(.reopened(adopted, notes: notes))
                 return
             } catch {
                 let error = error as? StateError ?? StateError(.storage, "\(error)")

@@ -19,8 +19,8 @@ final class CommitQueue: Sendable {
         case failed(CommitBatch, StateError)
         /// Others have changed the store; nothing of the batch, where there is one, was committed.
         case edited(CommitBatch?, [OutsideChange])
-        /// The store is open again; it holds these commits beyond what was told.
-        case reopened([AdoptedChange])
+        /// The store is open again; it holds these commits beyond what was told, and these notes, where it keeps any.
+        case reopened([AdoptedChange], notes: [String: String]?)
         /// It could not be opened; it is tried again.
         case unopened(StateError)
         /// Revisions up to this one may be told.

@@ -25,6 +25,7 @@ extension KeyspaceCore {
             }
         }
         durableRevision = max(durableRevision, batch.lastRevision)
+        if let revision = batch.lastChangeRevision { lastChangeRevision = revision }
         uncommittedByteCount -= batch.byteCount
     }
 
@@ -33,6 +34,7 @@ extension KeyspaceCore {
     /// Whatever was finished after it must have been undone before, for it was computed on it.
     func undo(_ batch: CommitBatch) {
         for record in batch.changes.reversed() { undo(record) }
+        if !batch.notes.isEmpty { undo(batch.notes) }
         uncommittedByteCount -= batch.byteCount
         provisionalRevision = durableRevision
     }
@@ -48,6 +50,7 @@ extension KeyspaceCore {
             value: change.value,
             in: &pool
         )
+        lastChangeRevision = change.revision
         if let superseded = table.load(record) { free(superseded) }
         if record.isDeleted, !table.keepsDeleted { free(record) }
     }

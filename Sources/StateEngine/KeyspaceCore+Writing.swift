@@ -88,13 +88,14 @@ extension KeyspaceCore {
             openChanges.removeAll { $0 == nil }
             for (index, record) in openChanges.enumerated() { record?.ordinal = Int32(index) }
         }
-        guard !openChanges.isEmpty else { return 0 }
+        guard !openChanges.isEmpty || !openNotes.isEmpty else { return 0 }
         newestRevision = openRevision
         provisionalRevision = openRevision
         uncommittedByteCount += openByteCount
         for index in openChanges.indices {
             if let change = openChanges[index] { filling.append(change) }
         }
+        if !openNotes.isEmpty { filling.append(openNotes) }
         filling.endTransaction(revision: openRevision, cause: cause, byteCount: openByteCount)
         return openRevision
     }
@@ -102,6 +103,7 @@ extension KeyspaceCore {
     /// Ends the transaction as if it had not been.
     package func rollBack() {
         for case let record? in openChanges.reversed() { undo(record) }
+        if !openNotes.isEmpty { undo(openNotes) }
         closeTransaction()
     }
 
@@ -124,6 +126,7 @@ extension KeyspaceCore {
         openRevision = 0
         openCause = nil
         openByteCount = 0
+        if !openNotes.isEmpty { openNotes = [] }
         openChanges.removeAll(keepingCapacity: openChanges.capacity <= 4_096)
     }
 
@@ -173,7 +176,7 @@ extension KeyspaceCore {
         }
     }
 
-    private func checkRoom(_ byteCount: Int) throws(StateError) {
+    func checkRoom(_ byteCount: Int) throws(StateError) {
         if let refusal { throw refusal }
         if openRevision > revisionCeiling { throw ceilingReached() }
         if openByteCount + byteCount > limits.transactionByteCount {

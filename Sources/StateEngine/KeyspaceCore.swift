@@ -26,6 +26,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var provisionalRevision: Int64
     /// Up to here everything is on stable storage.
     @exclusivity(unchecked) package internal(set) var durableRevision: Int64
+    /// The newest revision on stable storage that changed an entry.
+    @exclusivity(unchecked) package internal(set) var lastChangeRevision: Int64 = 0
     /// From here on the history has every commit.
     @exclusivity(unchecked) package internal(set) var compactedRevision: Int64 = 0
     /// Whether what was can be read.
@@ -48,6 +50,12 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     /// Whether the open transaction has changed anything so far.
     package var hasOpenChanges: Bool { openChanges.contains { $0 != nil } }
+
+    // Notes, the open transaction's among them.
+    @exclusivity(unchecked) var notes: [String: NoteVersion] = [:]
+    @exclusivity(unchecked) var openNotes: [Note] = []
+    /// Whether there is somebody to keep them; set before anything is written.
+    @exclusivity(unchecked) var keepsNotes = true
 
     // Finished transactions.
     /// What is not handed to the commit thread yet.

@@ -44,6 +44,11 @@ public final class LocalKeyspace: Keyspace {
         }
         let editable = backing as? any EditableBacking
         loaded.editable = editable
+        if let keeper = backing as? any NoteBacking {
+            loaded.adopt(notes: keeper.takeNotes())
+        } else {
+            loaded.keepsNotes = !backing.isPersistent
+        }
         loaded.hasHistory = backing is any HistoryBacking
         self.backing = backing
         isPersistent = backing.isPersistent
@@ -158,8 +163,9 @@ public final class LocalKeyspace: Keyspace {
         case .raised(let ceiling):
             core.allowRevisions(through: ceiling)
             return .durable(through: core.durableRevision)
-        case .reopened(let changes):
+        case .reopened(let changes, let notes):
             let count = core.adopt(changes)
+            if let notes { core.adopt(notes: notes) }
             core.allowWrites()
             return .reopened(adopted: count)
         case .unopened(let error):

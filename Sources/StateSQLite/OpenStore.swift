@@ -9,6 +9,7 @@ final class OpenStore {
 
     private let connection: SQLiteConnection
     private let writer: HistoryWriter
+    private let noteWriter: NoteWriter
     private let begin: SQLiteStatement
     private let end: SQLiteStatement
 
@@ -38,12 +39,14 @@ final class OpenStore {
         self.revision = revision
         self.hasRowCount = hasRowCount
         writer = try HistoryWriter(connection)
+        noteWriter = try NoteWriter(connection)
         begin = try connection.prepare("BEGIN IMMEDIATE")
         end = try connection.prepare("COMMIT")
     }
 
     func commit(
         rowCount appendedCount: Int,
+        notes: [Note],
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         if let fault { throw fault }
@@ -62,6 +65,10 @@ final class OpenStore {
                 last = change.revision
                 isFirst = false
                 try writer.append(change)
+            }
+            if let note = notes.last {
+                try noteWriter.write(notes)
+                last = max(last, note.revision)
             }
         } catch {
             try abandon(error)

@@ -94,6 +94,7 @@ extension SQLiteBacking {
     ) throws -> (OpenStore, LoadedStore) {
         let connection = try connect(lock)
         let rows = try check(connection, lock, receive)
+        foundNotes = try StoreMetadata(connection).notes()
         // Order matters: everything was checked, from here on the store may be written.
         try useWriteAheadLog(connection)
         // Where the store is opened again, it is known to be the one that was here.

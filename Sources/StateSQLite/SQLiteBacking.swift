@@ -25,6 +25,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// The same; what is beside the database.
     var mark: StoreMark?
 
+    /// The notes of the store as it was opened, until somebody takes them.
+    var foundNotes: [String: String] = [:]
     /// The rows that were told when the store was last open.
     var toldRowCount: Int64 = 0
 
@@ -68,24 +70,28 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ///   later commit is refused until ``reopen(after:_:)``.
     /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
-        guard batch.changeCount > 0 else { return }
-        try commit(changeCount: batch.changeCount) { try batch.forEachChange($0) }
+        guard batch.changeCount > 0 || !batch.notes.isEmpty else { return }
+        try commit(changeCount: batch.changeCount, notes: batch.notes) {
+            try batch.forEachChange($0)
+        }
     }
 
     /// Appends the changes that `source` hands out, in one transaction.
     ///
     /// - Parameters:
     ///   - changeCount: How many there are.
+    ///   - notes: What is noted with them, in order of revision.
     ///   - source: Hands them out; the bytes in them live until it returns.
     /// - Throws: What ``commit(_:)`` throws, and what `source` throws.
     package func commit(
         changeCount: Int,
+        notes: [Note] = [],
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         guard let open else {
             throw StateError(.readOnly, "\(location.database) is not open: nothing was committed")
         }
-        try open.commit(rowCount: changeCount, source)
+        try open.commit(rowCount: changeCount, notes: notes, source)
     }
 
     /// Moves the log into the database once it is long enough, and remembers what came of it.

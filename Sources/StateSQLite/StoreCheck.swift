@@ -97,6 +97,7 @@ package final class StoreCheck {
             }
         }
         try note { try metadata.check() }
+        try note { _ = try metadata.notes() }
     }
 
     private func checkRows(_ connection: SQLiteConnection) throws {

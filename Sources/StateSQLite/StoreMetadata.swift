@@ -3,6 +3,8 @@ import CSQLite
 import StateEngine
 
 /// The rows of `meta`: text, each with a CRC-32C of `name`, a zero byte and `value`.
+///
+/// Beside those that are named here there are notes (``NoteBacking``).
 struct StoreMetadata {
     /// The names.
     enum Name: String, CaseIterable {
@@ -10,7 +12,7 @@ struct StoreMetadata {
         case epoch
         /// Up to here, history may be gone.
         case compacted = "compacted revision"
-        /// What the last revision is not below, though no row says so: after a copy.
+        /// What the last revision is not below, though no row says so: after a copy, or a commit that only noted something.
         case leastRevision = "least revision"
         case inode
         case birthTime = "birth time"
@@ -20,7 +22,7 @@ struct StoreMetadata {
         case rowCount = "rows at a clean stop"
     }
 
-    private let connection: SQLiteConnection
+    let connection: SQLiteConnection
 
     init(_ connection: SQLiteConnection) { self.connection = connection }
 
@@ -82,7 +84,10 @@ struct StoreMetadata {
         }
         let names = Name.allCases.map { "'\($0.rawValue)'" }.joined(separator: ",")
         let unknown = try connection.number(
-            "SELECT count(*) FROM meta WHERE name IS NULL OR name NOT IN (\(names))"
+            """
+            SELECT count(*) FROM meta
+            WHERE name IS NULL OR name NOT IN (\(names)) AND name NOT GLOB '\(StoreMetadata.notePrefix)*'
+            """
         )
         guard unknown == 0 else {
             throw StateError.damaged(connection.path, "meta has a row of no known name")
@@ -116,7 +121,12 @@ struct StoreMetadata {
     }
 
     static func checksum(_ name: Name, _ value: String) -> UInt32 {
-        Array("\(name.rawValue)\0\(value)".utf8)
+        checksum(name.rawValue, value)
+    }
+
+    /// That of a row of any name.
+    static func checksum(_ name: String, _ value: String) -> UInt32 {
+        Array("\(name)\0\(value)".utf8)
             .withUnsafeBytes { clinux_crc32c(0, $0.baseAddress, $0.count) }
     }
 }

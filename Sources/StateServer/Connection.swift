@@ -51,6 +51,8 @@ final class Connection {
     var watchedKeys: [WatchedKey] = []
     var watchers: [Int: ConnectionWatcher] = [:]
     var lastWatch = 0
+    /// The notes of the named handlers that it has.
+    var handlers: [String] = []
     /// The watch for which the history is read: one at a time, each in its turn.
     var reader: ConnectionWatcher?
     /// The number of the watch whose turn it was last.

@@ -101,6 +101,7 @@ extension Dispatcher {
     private func reset(_ connection: Connection, _ core: KeyspaceCore) {
         endWatches(connection, core)
         channels.unsubscribeAll(connection, core)
+        endHandlers(connection)
         connection.transaction = nil
         connection.watchedKeys = []
         connection.version = .resp2

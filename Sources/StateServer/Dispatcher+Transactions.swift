@@ -63,7 +63,7 @@ extension Dispatcher {
     {
         do throws(StateError) {
             switch verb.name {
-            case .hello, .auth, .client, .stateWatch, .stateUnwatch:
+            case .hello, .auth, .client, .stateWatch, .stateUnwatch, .stateHandler, .stateHandlers:
                 throw StateError(.err, "'\(verb.name.rawValue)' is not allowed in a transaction")
             default:
                 if let reason = try Command(verb, arguments).reasonAgainstTransaction {

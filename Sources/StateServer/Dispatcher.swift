@@ -240,6 +240,9 @@ final class Dispatcher {
         case .stateChanges(let patterns, let options):
             try stateChanges(patterns, options, connection, core)
         case .stateStatus: stateStatus(connection, core)
+        case .stateHandler(let name, let step):
+            try stateHandler(name, step, connection, core)
+        case .stateHandlers: try stateHandlers(connection, core)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
             .describe, .configuration, .configure, .time:
             try runSession(command, for: connection, in: core)

@@ -19,6 +19,8 @@ final class Registry {
     private(set) var undoneAfterReplyCount = 0
     /// How many clients ended because they did not read their messages.
     var letGoCount = 0
+    /// Who has each named handler that somebody has, by its note.
+    var handlers: [String: Connection] = [:]
     private var holding: [Connection] = []
     private var paused: [Connection] = []
     private var advancing: [Connection] = []

@@ -285,6 +285,7 @@ extension Server {
             dispatcher.endWatches(connection, core)
             dispatcher.channels.unsubscribeAll(connection, core)
             dispatcher.unblock(connection, core)
+            dispatcher.endHandlers(connection)
             if let cause = connection.cause { core.release(cause) }
         }
         if isOutOfDescriptors {

@@ -27,6 +27,10 @@ public struct ServerOptions: Sendable {
     public var replyByteCount = 256 << 20
     /// Watches of one client.
     public var watchCount = 1_000
+    /// Named handlers of one uid.
+    public var handlerCount = 1_000
+    /// The patterns of one named handler, in bytes together.
+    public var handlerPatternByteCount = 4_096
     /// How often a watch is told how far it is, where nothing else is told, in milliseconds.
     public var progressMilliseconds: Int64 = 10_000
     /// Channels and patterns that one client subscribes to.

@@ -54,6 +54,8 @@ extension Command {
         case .stateRevert: self = try readRevert(rest)
         case .stateChanges: self = try readChanges(rest)
         case .stateStatus: self = .stateStatus
+        case .stateHandler: self = try readHandler(rest)
+        case .stateHandlers: self = .stateHandlers
         case .hello, .auth, .echo, .quit, .reset, .select, .client, .info, .command, .config, .time:
             self = try readConnectionCommand(verb, rest)
         }

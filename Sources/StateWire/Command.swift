@@ -64,6 +64,8 @@ package enum Command {
     case stateRevert(pattern: Bytes, to: Int64)
     case stateChanges(Arguments, ChangesOptions)
     case stateStatus
+    case stateHandler(name: Bytes, HandlerStep)
+    case stateHandlers
 
     package enum ClientCommand {
         case setName(Bytes)
@@ -119,6 +121,23 @@ package enum Command {
         package static let latest = WatchOptions(rawValue: 8)
 
         package init(rawValue: Int) { self.rawValue = rawValue }
+    }
+
+    /// What is done with a named handler.
+    package enum HandlerStep {
+        /// Claims it for the connection, and makes it where it is absent or `isReset`.
+        case attach(from: HandlerStart, isReset: Bool, Arguments)
+        /// Everything up to a revision is handled.
+        case done(Int64)
+        case forget
+    }
+
+    /// Where a handler begins that nobody has had yet.
+    package enum HandlerStart {
+        case now
+        case revision(Int64)
+        /// With the state.
+        case snapshot
     }
 
     /// FROM, and the EPOCH that its revision is of.

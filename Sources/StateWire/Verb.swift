@@ -20,6 +20,8 @@ package struct Verb: Sendable {
         case stateRevert = "state.revert"
         case stateChanges = "state.changes"
         case stateStatus = "state.status"
+        case stateHandler = "state.handler"
+        case stateHandlers = "state.handlers"
     }
 
     package let name: Name
@@ -119,6 +121,8 @@ package struct Verb: Sendable {
         Verb(.stateRevert, 4, writes: true, "Brings what a pattern means back to what it was, in one commit."),
         Verb(.stateChanges, -4, "Tells the commits since a revision, or waits for the next."),
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),
+        Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
+        Verb(.stateHandlers, 1, "Lists the named handlers and how far each has come."),
     ]
 
     // MARK: Look-up

@@ -20,8 +20,10 @@ enum Help {
         case .delete: "statectl delete KEY|PREFIX/… [--dry-run] [--all]"
         case .list: "statectl list [PATTERN] [--keys|--long|--count] [--at REV] [--json]"
         case .watch:
-            "statectl watch PATTERN… [--snapshot] [--previous] [--count N] [--timeout T] [--json]"
-                + " [-- COMMAND…]"
+            "statectl watch PATTERN… [--from REV|--snapshot] [--latest] [--previous] [--count N]"
+                + " [--timeout T] [--json] [[--name N [--reset]] [--on-error retry|skip] -- COMMAND…]"
+        case .wait: "statectl wait KEY [--present|--absent|--value V] [--timeout T] [--json]"
+        case .handlers: "statectl handlers [--json] | statectl handlers --forget N"
         case .import: "statectl import FILE|- [--prefix P/] [--dots]"
         case .export: "statectl export [PATTERN]"
         case .history: "statectl history KEY [--limit N] [--json]"
@@ -40,6 +42,8 @@ enum Help {
         case .delete: delete
         case .list: list
         case .watch: watch
+        case .wait: wait
+        case .handlers: handlers
         case .import: `import`
         case .export: export
         case .history: history
@@ -61,6 +65,8 @@ enum Help {
           delete KEY|PREFIX/…  delete a key, or all keys below a prefix
           list [PATTERN]       print keys and values
           watch PATTERN…       print changes as they happen, or run a command for each
+          wait KEY             wait until a key is there, or gone, or has a value
+          handlers             list the named handlers of 'watch --name'
           import FILE|-        set what the lines of a file say
           export [PATTERN]     print JSON lines that import reads back
           history KEY          print what a key was, newest first
@@ -167,26 +173,6 @@ enum Help {
           statectl list audio/ --at 120
           statectl list 'audio/*' --keys
           statectl list / --count
-
-        """
-
-    private static let watch = """
-        Prints each change as it becomes durable: revision TAB set|delete TAB key TAB value, escaped as by
-        list. Where changes were missed a line 'revision TAB gap' says so, and the state follows.
-
-          --snapshot   first the state: a 'set' line for each key
-          --previous   also the value that was replaced, as a fifth field
-          --count N    end after N changes
-          --timeout T  end after a time such as 500ms, 10s or 2m; exits 1 where --count was not reached
-          -- COMMAND…  run this for each change instead, one after the other, with STATED_KEY,
-                       STATED_OP (set, delete, snapshot, gap) and STATED_REVISION in its environment and
-                       the value on its standard input (with --json the object). One that fails is
-                       reported and does not end the watch.
-
-        examples:
-          statectl watch audio/
-          statectl watch / --snapshot --timeout 1s
-          statectl watch audio/volume -- sh -c 'echo "volume is $(cat)"'
 
         """
 

@@ -5,6 +5,8 @@ enum Verb: String, CaseIterable {
     case delete
     case list
     case watch
+    case wait
+    case handlers
     case `import`
     case export
     case history
@@ -28,9 +30,16 @@ enum Verb: String, CaseIterable {
             [Option("--keys"), Option("--long"), Option("--count"), Option("--at", "REV")]
         case .watch:
             [
-                Option("--snapshot"), Option("--previous"), Option("--count", "N"),
+                Option("--from", "REV"), Option("--snapshot"), Option("--latest"),
+                Option("--previous"), Option("--count", "N"), Option("--timeout", "T"),
+                Option("--name", "N"), Option("--reset"), Option("--on-error", "retry|skip"),
+            ]
+        case .wait:
+            [
+                Option("--value", "V"), Option("--present"), Option("--absent"),
                 Option("--timeout", "T"),
             ]
+        case .handlers: [Option("--forget", "N")]
         case .import: [Option("--prefix", "P/"), Option("--dots")]
         case .check: [Option("--data", "DIRECTORY")]
         case .history, .blame: [Option("--limit", "N")]
@@ -42,14 +51,14 @@ enum Verb: String, CaseIterable {
     /// How many operands it takes.
     var operandCount: ClosedRange<Int> {
         switch self {
-        case .get, .import, .history, .blame: 1...1
+        case .get, .import, .wait, .history, .blame: 1...1
         case .diff: 1...3
         case .revert: 0...1
         case .set: 2...2
         case .delete: 0...Int.max
         case .list, .export: 0...1
         case .watch: 1...Int.max
-        case .status, .check: 0...0
+        case .status, .check, .handlers: 0...0
         }
     }
 }

@@ -44,6 +44,8 @@ struct Statectl {
         case .delete: try delete(invocation, &output)
         case .list: try list(invocation, &output)
         case .watch: try watch(invocation, &output)
+        case .wait: try wait(invocation, &output)
+        case .handlers: try handlers(invocation, &output)
         case .import: try importEntries(invocation, &output)
         case .export: try export(invocation, &output)
         case .history: try history(invocation, &output)

@@ -32,6 +32,17 @@ package struct JSONLine: Sendable {
         add(name, bytes: Array(string.utf8))
     }
 
+    /// Adds an array of strings.
+    package mutating func add(_ name: String, texts strings: [String]) {
+        appendName(name)
+        text.append(UInt8(ascii: "["))
+        for (index, string) in strings.enumerated() {
+            if index > 0 { text.append(UInt8(ascii: ",")) }
+            Array(string.utf8).withUnsafeBytes { appendString($0) }
+        }
+        text.append(UInt8(ascii: "]"))
+    }
+
     /// Adds a string of bytes that are UTF-8; U+FFFD stands for each byte that is not.
     package mutating func add(_ name: String, bytes: [UInt8]) {
         appendName(name)

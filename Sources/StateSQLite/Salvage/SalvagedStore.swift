@@ -82,10 +82,15 @@ final class SalvagedStore {
     /// Puts the store in its place.
     ///
     /// Below the revision `compacted` history is not offered, the next revision is above `leastRevision`, and `check` is
-    /// called when everything is written, before it counts.
-    func finish(compacted: Int64, leastRevision: Int64, _ check: () throws -> Void) throws {
+    /// called when everything is written, before it counts. The notes are of the store that was damaged, and say so.
+    func finish(
+        compacted: Int64,
+        leastRevision: Int64,
+        notes: [String: String],
+        _ check: () throws -> Void
+    ) throws {
         try write()
-        try writeMeta(compacted: compacted, leastRevision: leastRevision)
+        try writeMeta(compacted: compacted, leastRevision: leastRevision, notes: notes)
         try check()
         connection?.checkpointsOnClose()
         // Closes it, which takes the log away.
@@ -98,7 +103,11 @@ final class SalvagedStore {
         }
     }
 
-    private func writeMeta(compacted: Int64, leastRevision: Int64) throws {
+    private func writeMeta(
+        compacted: Int64,
+        leastRevision: Int64,
+        notes: [String: String]
+    ) throws {
         guard let connection else { return }
         try attempt {
             try connection.execute("PRAGMA synchronous=FULL")
@@ -107,6 +116,7 @@ final class SalvagedStore {
             try metadata.set(.compacted, "\(compacted)")
             try metadata.set(.leastRevision, "\(leastRevision)")
             try metadata.set(.rowCount, "\(rowCount)")
+            try metadata.set(notes: notes)
             try connection.execute("COMMIT")
             _ = try connection.text("PRAGMA wal_checkpoint(TRUNCATE)")
         }

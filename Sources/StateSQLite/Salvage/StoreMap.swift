@@ -16,6 +16,8 @@ struct StoreMap {
     private(set) var metaPages: Set<Int> = []
     /// What `meta` says, as far as it matches its checksums.
     private(set) var meta: [StoreMetadata.Name: String] = [:]
+    /// The notes of `meta`, as far as they match theirs.
+    private(set) var notes: [String: String] = [:]
 
     init(_ pages: StorePages) {
         readFreeList(pages)
@@ -24,7 +26,7 @@ struct StoreMap {
             guard let bytes = pages.page(number) else { continue }
             let page = TreePage(bytes, isFirst: false)
             switch page.kind {
-            case .indexLeaf: readMeta(page, number)
+            case .indexLeaf, .indexInterior: readMeta(page, number)
             // A leaf that nothing leads to; where the free list is damaged it may be one of those.
             case .leaf where !leaves.contains(number) && isFreeListWhole: isWhole = false
             default: break
@@ -98,15 +100,20 @@ struct StoreMap {
     }
 
     private mutating func readMeta(_ page: TreePage, _ number: Int) {
-        for index in 0..<min(page.cellCount, page.pointerCount(before: page.bytes.count)) {
+        let end = page.pointerCount(before: page.bytes.count) - 2
+        for index in 0..<max(0, min(page.cellCount, end)) {
             guard let cell = page.cell(index, inIndex: true), cell.overflow == 0 else { continue }
             page.bytes[cell.local].withUnsafeBytes { bytes in
-                guard let row = StoredRecord(bytes, columnCount: 3),
-                    let name = StoreMetadata.Name(rawValue: row.bytes(0).text)
-                else { return }
-                let value = row.bytes(1).text
+                guard let row = StoredRecord(bytes, columnCount: 3) else { return }
+                let (name, value) = (row.bytes(0).text, row.bytes(1).text)
                 guard row.number(2) == Int64(StoreMetadata.checksum(name, value)) else { return }
-                meta[name] = value
+                if let known = StoreMetadata.Name(rawValue: name) {
+                    meta[known] = value
+                } else if name.hasPrefix(StoreMetadata.notePrefix) {
+                    notes[name] = value
+                } else {
+                    return
+                }
                 metaPages.insert(number)
             }
         }

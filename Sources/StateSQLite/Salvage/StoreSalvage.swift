@@ -75,7 +75,11 @@ package struct StoreSalvage {
             try store.append(record)
             if index % 4_096 == 0 { progress(Int64(index)) }
         }
-        try store.finish(compacted: losses.wholeFrom, leastRevision: losses.leastRevision) {
+        try store.finish(
+            compacted: losses.wholeFrom,
+            leastRevision: losses.leastRevision,
+            notes: found.map.notes
+        ) {
             guard ObservedStore.footprints(of: source) == footprints,
                 try OwnerLock.owner(path: source.lock) == nil
             else { throw changed }

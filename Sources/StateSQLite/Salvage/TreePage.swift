@@ -6,6 +6,8 @@ struct TreePage {
         case leaf = 0x0D
         /// Of a table without rowids: `meta`.
         case indexLeaf = 0x0A
+        /// The same, above leaves; it has rows of its own.
+        case indexInterior = 0x02
     }
 
     /// A row as it begins in a cell.
@@ -56,7 +58,9 @@ struct TreePage {
 
     /// The cell that the `index`-th pointer points at, read as one of a leaf; nil where none begins there.
     func cell(_ index: Int, inIndex isIndex: Bool = false) -> Cell? {
-        var place = pointer(index)
+        // Above leaves the last child stands before the pointers, and a child before each row.
+        let isInterior = kind == .indexInterior
+        var place = pointer(index + (isInterior ? 2 : 0)) + (isInterior ? 4 : 0)
         guard place >= start + 8, place < bytes.count,
             let size = Varint(bytes, at: place), size.value >= 0
         else { return nil }

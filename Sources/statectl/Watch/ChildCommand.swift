@@ -6,32 +6,33 @@ struct ChildCommand {
     /// The program, found by PATH, and its arguments.
     let arguments: [[UInt8]]
 
-    /// Runs the command and waits for its end; one that fails is told on standard error.
+    /// Runs the command and waits for its end.
     ///
     /// The command finds the change in its environment and `input` on its standard input. A command that does not
     /// read it is no error: writing ends with EPIPE when the last reader has gone.
-    func run(key: [UInt8], operation: String, revision: Int64, input: [UInt8]) {
+    ///
+    /// - Returns: A sentence where it failed or could not be started; nil where it ended with 0.
+    func run(key: [UInt8], operation: String, revision: Int64, input: [UInt8]) -> String? {
         let environment = [
             Array("STATED_KEY=".utf8) + key,
             Array("STATED_OP=\(operation)".utf8),
             Array("STATED_REVISION=\(revision)".utf8),
         ]
-        let about = "the command for \(key.withUnsafeBytes { StateError.quoted($0) })"
+        let about =
+            key.isEmpty
+            ? "the command for the gap"
+            : "the command for \(key.withUnsafeBytes { StateError.quoted($0) })"
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
-            Output.report("\(about) was not started: pipe: \(Self.text(errno))")
-            return
+            return "\(about) was not started: pipe: \(Self.text(errno))"
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let (status, child) = spawn(adding: environment, standardInput: ends[0])
         close(ends[0])
         if status == 0 { Self.write(input, to: ends[1]) }
         close(ends[1])
-        guard status == 0 else {
-            Output.report("\(about) was not started: \(Self.text(status))")
-            return
-        }
-        Self.report(endOf: child, about)
+        guard status == 0 else { return "\(about) was not started: \(Self.text(status))" }
+        return Self.failure(of: child).map { "\(about) \($0)" }
     }
 
     private func spawn(
@@ -101,17 +102,15 @@ struct ChildCommand {
         }
     }
 
-    private static func report(endOf child: pid_t, _ about: String) {
+    /// Waits for the end; nil where it ended with 0.
+    private static func failure(of child: pid_t) -> String? {
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0 {
-            guard errno == EINTR else { return }
+            guard errno == EINTR else { return "has an end that nobody knows: \(text(errno))" }
         }
         let signal = status & 0x7F
-        if signal != 0 {
-            Output.report("\(about) was ended by signal \(signal)")
-        } else if status != 0 {
-            Output.report("\(about) failed with exit code \(status >> 8 & 0xFF)")
-        }
+        if signal != 0 { return "was ended by signal \(signal)" }
+        return status == 0 ? nil : "failed with exit code \(status >> 8 & 0xFF)"
     }
 
     private static func text(_ number: Int32) -> String { String(cString: strerror(number)) }

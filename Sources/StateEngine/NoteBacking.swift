@@ -1,0 +1,78 @@
+/// A backing that keeps notes beside the entries: a few words by name, of which no watcher and no history tells.
+///
+/// A note is written by a transaction of its own, which takes a revision like any other: its reply waits for storage as all do,
+/// and a commit that fails undoes it. No row of the history has that revision: the backing sees to it that the store's
+/// revision is not below it at the next start.
+package protocol NoteBacking: Backing {
+    /// The notes that the last ``Backing/load(_:)`` or ``Backing/reopen(after:_:)`` found, by name; once.
+    func takeNotes() -> [String: String]
+}
+
+/// A note that a transaction wrote.
+package struct Note: Sendable {
+    /// The transaction's.
+    package let revision: Int64
+    /// UTF-8 without control characters.
+    package let name: String
+    /// Nil where it was taken away.
+    package let text: String?
+    /// What was there before, to go back to.
+    let superseded: KeyspaceCore.NoteVersion?
+
+    /// Bytes of name and text.
+    var byteCount: Int { name.utf8.count + (text?.utf8.count ?? 0) }
+}
+
+/// Notes: words by name, beside the entries.
+extension KeyspaceCore {
+    /// A note as it is now.
+    struct NoteVersion: Sendable {
+        var revision: Int64
+        var text: String
+    }
+
+    /// The note of this name, nil where there is none; notes its revision where that is provisional.
+    package func note(_ name: String) -> String? {
+        guard let version = notes[name] else { return nil }
+        if version.revision > durableRevision {
+            observedRevision = max(observedRevision, version.revision)
+        }
+        return version.text
+    }
+
+    /// Calls `body` for each note, in no order, and notes that everything was looked at.
+    package func forEachNote(_ body: (_ name: String, _ text: String) -> Void) {
+        observeAll()
+        for (name, version) in notes { body(name, version.text) }
+    }
+
+    /// Writes a note in the open transaction, or takes it away where `text` is nil; one of each name in a transaction.
+    ///
+    /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit, ``StateError/Code/readOnly`` while the
+    ///   store is reopened, or ``StateError/Code/err`` where the store keeps no notes; the transaction stays open as it was.
+    package func setNote(_ name: String, to text: String?) throws(StateError) {
+        guard keepsNotes else {
+            throw StateError(.err, "this store keeps entries alone: it cannot keep '\(name)'")
+        }
+        let note = Note(
+            revision: openRevision,
+            name: name,
+            text: text,
+            superseded: notes[name]
+        )
+        try checkRoom(note.byteCount)
+        openByteCount += note.byteCount
+        openNotes.append(note)
+        notes[name] = text.map { NoteVersion(revision: openRevision, text: $0) }
+    }
+
+    /// Takes notes back, the newest first.
+    func undo(_ undone: [Note]) {
+        for note in undone.reversed() { notes[note.name] = note.superseded }
+    }
+
+    /// Takes over what storage holds; nothing may be provisional.
+    func adopt(notes stored: [String: String]) {
+        notes = stored.mapValues { NoteVersion(revision: durableRevision, text: $0) }
+    }
+}

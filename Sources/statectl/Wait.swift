@@ -1,0 +1,80 @@
+import StateClient
+import StateEngine
+
+extension Statectl {
+    /// `wait KEY`: ends when the key is as it shall be.
+    static func wait(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        let key = invocation.operands[0]
+        let wanted = try Wanted(invocation)
+        let pattern = try attempt { () throws(StateError) in
+            Pattern(try Key(bytes: key))
+        }
+        var watch = try ResumedWatch(
+            invocation,
+            [pattern],
+            from: .state,
+            until: try invocation.duration("--timeout").map { Deadline(after: $0) },
+            needsReader: false
+        )
+        var value: [UInt8]?
+        var revision: Int64 = 0
+        // Before the state is whole, a key that was not told may still be there.
+        var isWhole = false
+        while let event = try watch.next() {
+            switch event {
+            case .commit(_, _, let changes), .piece(_, let changes):
+                for change in changes { (value, revision) = (change.value, change.revision) }
+            case .gap: (value, isWhole) = (nil, false)
+            case .synced(_, let synced):
+                isWhole = true
+                if value == nil { revision = synced }
+            case .progress: continue
+            }
+            guard isWhole, wanted.holds(of: value) else { continue }
+            if invocation.has("--json") { writeFound(key, value, revision, &output) }
+            return
+        }
+        throw .negative
+    }
+
+    private static func writeFound(
+        _ key: [UInt8],
+        _ value: [UInt8]?,
+        _ revision: Int64,
+        _ output: inout Output
+    ) {
+        var object = JSONLine()
+        object.add("revision", number: revision)
+        object.add("op", text: value == nil ? "delete" : "set")
+        object.add("key", bytes: key)
+        if let value { object.add(value: value, named: "value", elseBase64: "base64") }
+        output.write(object.line)
+    }
+}
+
+/// What `wait` waits for.
+private enum Wanted {
+    case present
+    case absent
+    case value([UInt8])
+
+    init(_ invocation: Invocation) throws(Failure) {
+        let given = ["--present", "--absent", "--value"].filter { invocation.has($0) }
+        guard given.count <= 1 else {
+            throw .usage("\(given.joined(separator: " and ")): wait takes one condition")
+        }
+        if let value = invocation.value("--value") {
+            self = .value(value)
+        } else {
+            self = invocation.has("--absent") ? .absent : .present
+        }
+    }
+
+    func holds(of value: [UInt8]?) -> Bool {
+        switch self {
+        case .present: value != nil
+        case .absent: value == nil
+        case .value(let wanted): value == wanted
+        }
+    }
+}

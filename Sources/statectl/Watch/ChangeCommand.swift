@@ -1,0 +1,57 @@
+import StateClient
+import StateEngine
+
+/// The command of a watch, run for one change after the other, and what happens where it fails.
+struct ChangeCommand {
+    let child: ChildCommand
+    /// Whether it is run again where it fails, until it succeeds; else it is reported.
+    let retries: Bool
+    /// Whether it reads the change as a JSON object; else the value.
+    let isJSON: Bool
+    /// Whether that object has the value before.
+    let withPrevious: Bool
+    let deadline: Deadline?
+
+    /// Runs it for a change.
+    ///
+    /// - Returns: False where the deadline passed before it succeeded.
+    func run(for change: Client.Change, isState: Bool) throws(Failure) -> Bool {
+        let operation = change.value == nil ? "delete" : isState ? "snapshot" : "set"
+        let input =
+            isJSON
+            ? WatchLine.json(change, operation, withPrevious: withPrevious) : change.value ?? []
+        return try run(change.key, operation, change.revision, input)
+    }
+
+    /// Runs it for a gap: what it was told before is void, and the state follows.
+    ///
+    /// - Returns: False where the deadline passed before it succeeded.
+    func run(forGapAt revision: Int64) throws(Failure) -> Bool {
+        try run([], "gap", revision, isJSON ? WatchLine.json(gapAt: revision) : [])
+    }
+
+    private func run(
+        _ key: [UInt8],
+        _ operation: String,
+        _ revision: Int64,
+        _ input: [UInt8]
+    ) throws(Failure) -> Bool {
+        var backOff = BackOff(first: .milliseconds(100), last: .seconds(30))
+        while true {
+            let failure = child.run(
+                key: key,
+                operation: operation,
+                revision: revision,
+                input: input
+            )
+            guard let failure else { return true }
+            guard retries else {
+                Output.report(failure)
+                return true
+            }
+            let pause = backOff.next()
+            Output.report("\(failure); it is run again in \(pause.shown)")
+            guard try Pause.rest(pause, until: deadline, needsReader: false) else { return false }
+        }
+    }
+}
