@@ -15,7 +15,7 @@ package final class CommitSubscription: WatchReceiver {
         in core: KeyspaceCore,
         _ receive: @escaping (_ revision: Int64, _ changes: [Record], KeyspaceCore) -> Void
     ) {
-        watcher = Watcher(patterns, snapshot: false, from: core.durableRevision)
+        watcher = Watcher(patterns, .now, in: core)
         body = receive
         watcher.receiver = self
         core.hub.add(watcher)

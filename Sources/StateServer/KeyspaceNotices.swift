@@ -30,7 +30,7 @@ final class KeyspaceNotices: WatchReceiver {
         counts[pattern, default: 0] += 1
         guard counts[pattern] == 1 else { return }
         if watcher == nil {
-            let watcher = Watcher(PatternSet([]), snapshot: false, from: core.durableRevision)
+            let watcher = Watcher(PatternSet([]), .now, in: core)
             watcher.receiver = self
             core.hub.add(watcher)
             self.watcher = watcher

@@ -44,7 +44,7 @@ extension Statectl {
         for handler in handlers {
             let cells = [
                 String(handler.uid), shown(handler.position), shown(handler.lag),
-                shown(handler.pid), handler.time.map(timestamp) ?? "-",
+                shown(handler.pid), handler.time.map(Timestamp.universal) ?? "-",
             ]
             let patterns = Array(handler.patterns.joined(separator: [UInt8(ascii: " ")]))
             rows.append([Array(handler.name.utf8)] + cells.map { Array($0.utf8) } + [patterns])
