@@ -123,7 +123,10 @@ extension SQLiteBacking {
         guard FileIdentity(path: location.log) == nil else {
             throw StateError.damaged(location.database, "it is missing, and its log is there")
         }
-        try HistorySchema.create(at: location)
+        let mark = try StoreMark(path: location.mark)
+        // Where there is a mark of another store already, the new one is none that was here.
+        let generation = mark.isAbsent ? try mark.begin(after: nil) : nil
+        try HistorySchema.create(at: location, generation: generation)
     }
 
     private func connect(_ lock: OwnerLock) throws -> SQLiteConnection {

@@ -21,8 +21,9 @@ import StateEngine
 /// back, this file's among them, leaves it. The revision is a store to memory for each commit, and outlives the process; a
 /// power failure may leave an older one, which notices less and is never wrong.
 ///
-/// What cannot be noticed from inside: a snapshot of the file system or the volume that is rolled back; and `cp -a` or
-/// `rsync -X` of everything, this file and its attributes among them, onto the very same files.
+/// What cannot be noticed from inside: a snapshot of the file system or the volume that is rolled back; all files put back into
+/// the very same ones, this one with its attributes (`cp -a`, `rsync -X`), or without them where the copy was made while the
+/// store was open and the process was killed in that same run.
 final class StoreMark {
     private static let byteCount = 4_096
     private static let toldOffset = 2_048
@@ -83,6 +84,9 @@ final class StoreMark {
         }
         set { bytes.storeBytes(of: newValue, toByteOffset: StoreMark.toldOffset, as: Int64.self) }
     }
+
+    /// Whether no store was ever marked here.
+    var isAbsent: Bool { record == .absent }
 
     /// Whether a database of this generation, at this revision, is the one that was here last.
     func isOf(generation: UInt64?, revision: Int64) -> Bool {

@@ -17,10 +17,9 @@ struct QuantityTests {
         "8388608TiB",
     ])
     func `what is no number of bytes is named`(text: String) {
-        #expect { try Quantity.byteCount(text) } throws: { error in
-            let error = error as? StateError
-            return error?.code == .err && error?.message.hasSuffix("not '\(text)'") == true
-        }
+        let error = #expect(throws: StateError.self) { try Quantity.byteCount(text) }
+        #expect(error?.code == .err)
+        #expect(error?.message.hasSuffix("not '\(text)'") == true)
     }
 
     @Test(
@@ -40,18 +39,17 @@ struct QuantityTests {
         "9223372036854775807ms1ms",
     ])
     func `what is no time is named`(text: String) {
-        #expect { try Quantity.duration(text) } throws: { error in
-            let error = error as? StateError
-            return error?.code == .err && error?.message.hasSuffix("not '\(text)'") == true
-        }
+        let error = #expect(throws: StateError.self) { try Quantity.duration(text) }
+        #expect(error?.code == .err)
+        #expect(error?.message.hasSuffix("not '\(text)'") == true)
     }
 
     @Test func `a count outside of its range is told the bound`() {
-        #expect { try Quantity.count("11", in: 1...10) } throws: {
-            ($0 as? StateError)?.message == "at most 10, not '11'"
+        #expect(throws: StateError(.err, "at most 10, not '11'")) {
+            try Quantity.count("11", in: 1...10)
         }
-        #expect { try Quantity.count("0", in: 1...10) } throws: {
-            ($0 as? StateError)?.message == "at least 1, not '0'"
+        #expect(throws: StateError(.err, "at least 1, not '0'")) {
+            try Quantity.count("0", in: 1...10)
         }
     }
 }

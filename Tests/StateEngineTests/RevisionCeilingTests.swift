@@ -84,10 +84,9 @@ struct RevisionCeilingTests {
         bytes[9] ^= 1
         bytes[2_048 + 9] ^= 1
         try scratch.write(bytes, to: "memory.revisions")
-        #expect { try ceiling() } throws: { error in
-            let error = error as? StateError
-            return error?.code == .corrupt && error?.message.contains(path) == true
-        }
+        let error = #expect(throws: StateError.self) { try ceiling() }
+        #expect(error?.code == .corrupt)
+        #expect(error?.message.contains(path) == true)
         #expect(try readFile(path) == bytes)
     }
 
@@ -115,6 +114,10 @@ struct RevisionCeilingTests {
     }
 
     // MARK: The keyspace
+
+    private func begin() throws -> LocalKeyspace {
+        try LocalKeyspace(backing: MemoryBacking(directory: scratch.path))
+    }
 
     @Test func `no revision is told above the ceiling in the file`() throws {
         let backing = MemoryBacking(directory: scratch.path, block: 8)
@@ -146,13 +149,11 @@ struct RevisionCeilingTests {
     }
 
     @Test func `a directory has one owner at a time`() throws {
-        let keyspace = try LocalKeyspace(backing: MemoryBacking(directory: scratch.path))
+        let keyspace = try begin()
         defer { keyspace.close() }
-        #expect { try LocalKeyspace(backing: MemoryBacking(directory: scratch.path)) } throws: {
-            let error = $0 as? StateError
-            return error?.code == .locked
-                && error?.message.contains("process \(getpid())") == true
-        }
+        let error = #expect(throws: StateError.self) { try begin() }
+        #expect(error?.code == .locked)
+        #expect(error?.message.contains("process \(getpid())") == true)
     }
 
     @Test
@@ -170,11 +171,9 @@ struct RevisionCeilingTests {
         try #require(mkdir(path, 0o700) == 0)
         for _ in 0..<64 { try keyspace.apply([.set("k", [1])]) }
         #expect(failures.wait { $0.count == 1 })
-        #expect { try keyspace.apply([.set("k", [2])]) } throws: { error in
-            let error = error as? StateError
-            return error?.code == .readOnly && error?.message.contains(path) == true
-                && error?.message.contains("Is a directory") == true
-        }
+        let error = #expect(throws: StateError.self) { try keyspace.apply([.set("k", [2])]) }
+        #expect(error?.code == .readOnly)
+        #expect(error?.message.contains("\(path) cannot be opened: Is a directory") == true)
         #expect(throws: StateError.self) { try keyspace.apply([.delete("k")]) }
         #expect(keyspace.revision == 64)
         #expect(keyspace.entry(for: "k")?.value == [1])
@@ -189,9 +188,8 @@ struct RevisionCeilingTests {
 
     @Test func `a keyspace whose ceiling cannot be written does not begin`() throws {
         try #require(mkdir(path + ".new", 0o700) == 0)
-        #expect { try LocalKeyspace(backing: MemoryBacking(directory: scratch.path)) } throws: {
-            ($0 as? StateError)?.message.contains(path) == true
-        }
+        let error = #expect(throws: StateError.self) { try begin() }
+        #expect(error?.message.contains(path) == true)
     }
 
     /// Tries until the commit thread has raised the ceiling.
