@@ -14,34 +14,17 @@ final class Channel {
     let bytes: [UInt8]
     /// What messages are compared with.
     let pattern: Pattern
-    /// Where a table keeps it.
-    let place: Place
     /// By the numbers of the connections.
     var subscribers: [Int: Connection] = [:]
-
-    /// What is known of the names that match before any of them is looked at.
-    enum Place {
-        /// There is one: the literal of the pattern.
-        case name
-        /// All that begin with the literal of the pattern, whose only metacharacter is a `*` at its end.
-        case prefix
-        /// Only a comparison tells.
-        case glob
-    }
 
     init(_ kind: Kind, _ bytes: Bytes) {
         self.kind = kind
         self.bytes = Array(bytes)
         pattern = kind == .name ? Pattern(Key(verified: bytes)) : Pattern(redisGlob: bytes)
-        if pattern.kind == .key {
-            place = .name
-        } else {
-            place = pattern.literal + [UInt8(ascii: "*")] == self.bytes ? .prefix : .glob
-        }
     }
 }
 
-/// Channels by the hash of their literal: of a whole name, or of what stands before the `*` of a pattern.
+/// Channels by the hash of their literal: of a whole name, or of what stands before the first metacharacter of a pattern.
 ///
 /// A name finds those that it begins with by one walk over its bytes, which looks only at lengths that a literal has:
 /// what it costs does not grow with the channels that do not match.
@@ -72,16 +55,17 @@ struct ChannelTable {
 
     /// Calls `body` for each channel whose literal is `name`.
     ///
-    /// - Complexity: O(*n*) in the bytes of the name.
-    func forEach(equalTo name: Bytes, _ body: (Channel) -> Void) {
+    /// - Complexity: O(*n*) in the bytes of the name, but for those that are found.
+    func forEach(withLiteral name: Bytes, _ body: (Channel) -> Void) {
         guard count > 0 else { return }
         let hash = ChannelTable.end(name.reduce(ChannelTable.seed, ChannelTable.step), name.count)
-        for channel in byHash[hash] ?? [] where channel.pattern.matches(name) { body(channel) }
+        for channel in byHash[hash] ?? []
+        where channel.pattern.literal.withUnsafeBytes(name.isEqual) { body(channel) }
     }
 
     /// Calls `body` for each channel with whose literal `name` begins, the shortest first.
     ///
-    /// - Complexity: O(*n*) in the bytes of the name, but for those that match.
+    /// - Complexity: O(*n*) in the bytes of the name, but for those that are found.
     func forEach(atStartOf name: Bytes, _ body: (Channel) -> Void) {
         guard count > 0 else { return }
         var hash = ChannelTable.seed

@@ -8,10 +8,8 @@ final class Channels {
     private var names = ChannelTable()
     /// Patterns without a metacharacter.
     private var plainPatterns = ChannelTable()
-    /// Patterns that end in their only metacharacter, a `*`.
-    private var prefixes = ChannelTable()
-    /// All other patterns: each is compared with each message, as in Redis.
-    private var globs: [[UInt8]: Channel] = [:]
+    /// Patterns with one: compared with the names that begin with what stands before it.
+    private var globs = ChannelTable()
     private let notices = KeyspaceNotices()
     private let flushes: FlushList
     private let outputByteLimit: Int
@@ -38,7 +36,7 @@ final class Channels {
     // MARK: Subscribing
 
     var nameCount: Int { names.count }
-    var patternCount: Int { plainPatterns.count + prefixes.count + globs.count }
+    var patternCount: Int { plainPatterns.count + globs.count }
     /// Watchers in the keyspace's hub that no STATE.WATCH has made.
     var watcherCount: Int { notices.watcherCount }
 
@@ -48,7 +46,7 @@ final class Channels {
     /// How many connections subscribe to exactly this name.
     func subscriberCount(of name: Bytes) -> Int {
         var count = 0
-        names.forEach(equalTo: name) { count = $0.subscribers.count }
+        names.forEach(withLiteral: name) { count = $0.subscribers.count }
         return count
     }
 
@@ -93,37 +91,33 @@ final class Channels {
     private func find(_ kind: Channel.Kind, _ bytes: Bytes) -> Channel? {
         let wanted = Channel(kind, bytes)
         var found: Channel?
-        let compare: (Channel) -> Void = { if $0.bytes == wanted.bytes { found = $0 } }
         wanted.pattern.literal.withUnsafeBytes { literal in
-            switch (kind, wanted.place) {
-            case (.name, _): names.forEach(equalTo: literal, compare)
-            case (.pattern, .name): plainPatterns.forEach(equalTo: literal, compare)
-            case (.pattern, .prefix): prefixes.forEach(atStartOf: literal, compare)
-            case (.pattern, .glob): found = globs[wanted.bytes]
+            self[keyPath: Channels.table(of: wanted)].forEach(withLiteral: literal) { channel in
+                if channel.bytes == wanted.bytes { found = channel }
             }
         }
         return found
     }
 
     private func insert(_ channel: Channel, _ core: KeyspaceCore) -> Channel {
-        switch (channel.kind, channel.place) {
-        case (.name, _): names.insert(channel)
-        case (.pattern, .name): plainPatterns.insert(channel)
-        case (.pattern, .prefix): prefixes.insert(channel)
-        case (.pattern, .glob): globs[channel.bytes] = channel
-        }
+        self[keyPath: Channels.table(of: channel)].insert(channel)
         notices.include(channel, core)
         return channel
     }
 
     private func remove(_ channel: Channel, _ core: KeyspaceCore) {
-        switch (channel.kind, channel.place) {
-        case (.name, _): names.remove(channel)
-        case (.pattern, .name): plainPatterns.remove(channel)
-        case (.pattern, .prefix): prefixes.remove(channel)
-        case (.pattern, .glob): globs[channel.bytes] = nil
-        }
+        self[keyPath: Channels.table(of: channel)].remove(channel)
         notices.exclude(channel, core)
+    }
+
+    private static func table(
+        of channel: Channel
+    ) -> ReferenceWritableKeyPath<Channels, ChannelTable> {
+        switch (channel.kind, channel.pattern.kind) {
+        case (.name, _): \.names
+        case (.pattern, .key): \.plainPatterns
+        case (.pattern, _): \.globs
+        }
     }
 
     // MARK: Messages
@@ -133,7 +127,8 @@ final class Channels {
     /// The connection whose command is under way must not be among them: see ``postpone(_:to:)``.
     ///
     /// - Returns: How many times it was handed out; a connection may have several subscriptions that match.
-    /// - Complexity: O(*n*) in the bytes of the name and in what is handed out, and what the globs cost.
+    /// - Complexity: O(*n*) in the bytes of the name and in what is handed out, and what the globs cost whose literal
+    ///   it begins with.
     @discardableResult
     func publish(_ payload: Bytes, to name: Bytes) -> Int {
         var count = 0
@@ -188,10 +183,9 @@ final class Channels {
     }
 
     private func forEachMatch(_ name: Bytes, _ body: (Channel) -> Void) {
-        names.forEach(equalTo: name, body)
-        plainPatterns.forEach(equalTo: name, body)
-        prefixes.forEach(atStartOf: name, body)
-        for channel in globs.values where channel.pattern.matches(name) { body(channel) }
+        names.forEach(withLiteral: name, body)
+        plainPatterns.forEach(withLiteral: name, body)
+        globs.forEach(atStartOf: name) { if $0.pattern.matches(name) { body($0) } }
     }
 
     private func send(

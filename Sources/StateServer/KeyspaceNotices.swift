@@ -56,11 +56,8 @@ final class KeyspaceNotices: WatchReceiver {
     /// A pattern with a metacharacter before the key, such as `__key*__:*`, may tell of all.
     static func keys(of channel: Channel) -> Pattern? {
         channel.pattern.literal.withUnsafeBytes { literal in
-            switch channel.place {
-            case .name: keys(ofName: literal)
-            case .prefix, .glob:
-                channel.bytes.withUnsafeBytes { keys(ofGlob: $0, channel.pattern, literal) }
-            }
+            if channel.pattern.kind == .key { return keys(ofName: literal) }
+            return channel.bytes.withUnsafeBytes { keys(ofGlob: $0, channel.pattern, literal) }
         }
     }
 
