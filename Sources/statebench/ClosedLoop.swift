@@ -14,6 +14,10 @@ struct Plan {
     /// Keys in order, each once, and not drawn.
     var isSequential = false
     var seed: Int
+    /// Connections that each watch a prefix of their own while this runs.
+    var watchers = 0
+    /// Whether what is set is below the prefix of the first of them, and not below any.
+    var isWatched = false
 }
 
 /// What came of it.
@@ -50,6 +54,8 @@ final class ClosedLoop {
     private let plan: Plan
     private let poller: Poller
     private var clients: [Client] = []
+    /// Their numbers follow those of the clients.
+    private var watchers: [Connection] = []
     private var random: SplitMix
     private var getTemplate = RequestTemplate.get
     private var setTemplate: RequestTemplate
@@ -61,7 +67,10 @@ final class ClosedLoop {
         self.plan = plan
         poller = try Poller()
         random = SplitMix(seed: UInt64(plan.seed))
-        setTemplate = .set(valueByteCount: plan.valueByteCount)
+        setTemplate = .set(
+            valueByteCount: plan.valueByteCount,
+            folder: plan.isWatched ? ClosedLoop.folder(0) : ""
+        )
         let writes = plan.requests / 100 * plan.writePercent
         measurement = Measurement(
             requests: plan.requests,
@@ -74,6 +83,18 @@ final class ClosedLoop {
             try poller.add(connection.descriptor, number: number)
             clients.append(Client(connection))
         }
+        for number in 0..<plan.watchers { try addWatcher(number) }
+    }
+
+    private static func folder(_ number: Int) -> String { "watched/\(number)/" }
+
+    private func addWatcher(_ number: Int) throws(BenchError) {
+        let connection = try Connection(socket: plan.socket)
+        try connection.ask("HELLO", "3")
+        try connection.ask("STATE.WATCH", ClosedLoop.folder(number))
+        try connection.becomeNonBlocking()
+        try poller.add(connection.descriptor, number: plan.clients + number)
+        watchers.append(connection)
     }
 
     func run() throws(BenchError) -> Measurement {
@@ -115,6 +136,12 @@ final class ClosedLoop {
     }
 
     private func receive(_ number: Int) throws(BenchError) {
+        guard number < clients.count else {
+            let watcher = watchers[number - clients.count]
+            if case .cut = try watcher.receive() { throw .failed("the server is gone") }
+            watcher.consumeReceived(watcher.receivedBytes.count)
+            return
+        }
         let client = clients[number]
         switch try client.connection.receive() {
         case .nothing: return

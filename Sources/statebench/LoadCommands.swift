@@ -7,6 +7,12 @@ enum LoadCommand {
         case "get": plan.writePercent = 0
         case let other: throw .usage("--op is get or set, not '\(other)'")
         }
+        plan.watchers = try options.number("watchers", standard: 0, least: 0)
+        plan.isWatched = options.has("watched")
+        guard plan.watchers > 0 || !plan.isWatched else {
+            throw .usage("--watched needs --watchers")
+        }
+        try FileDescriptors.raiseLimit()
         try ClosedLoop(plan).run().print()
     }
 }

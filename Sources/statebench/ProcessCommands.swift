@@ -83,6 +83,21 @@ enum ProcessTable {
     }
 }
 
+/// How many connections this program may have.
+enum FileDescriptors {
+    /// Has it as many as the system allows.
+    static func raiseLimit() throws(BenchError) {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+            throw .system("getrlimit")
+        }
+        limit.rlim_cur = limit.rlim_max
+        guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+            throw .system("setrlimit")
+        }
+    }
+}
+
 /// Processor time and memory of a process, from /proc.
 enum SampleCommand {
     static func run(_ options: Options) throws(BenchError) {

@@ -1,0 +1,140 @@
+import Glibc
+
+/// How values get from a writer to its subscribers, in each of the three servers.
+struct DeliveryRoute: Sendable {
+    enum Server: String, CaseIterable {
+        /// STATE.WATCH of a prefix under RESP3, and SET: stored and synced before anybody is told.
+        case stated
+        /// SUBSCRIBE and PUBLISH: nothing is stored.
+        case redis
+        /// The watch of a prefix and puts through the JSON gateway, over HTTP/1.1: stored and synced.
+        case etcd
+    }
+
+    let server: Server
+    private let socket: String
+    private let port: Int
+
+    init(_ options: Options) throws(BenchError) {
+        let name = options.text("server", standard: "stated")
+        guard let server = Server(rawValue: name) else {
+            throw .usage("--server is stated, redis or etcd, not '\(name)'")
+        }
+        self.server = server
+        socket = server == .etcd ? "" : try options.text("socket")
+        port = try options.number("port", standard: 2379)
+    }
+
+    func connect() throws(BenchError) -> Connection {
+        server == .etcd ? try Connection(port: port) : try Connection(socket: socket)
+    }
+
+    /// Subscribes, on a connection that was left blocking, and waits until it is so.
+    func subscribe(_ connection: Connection) throws(BenchError) {
+        switch server {
+        case .stated:
+            try connection.ask("HELLO", "3")
+            try connection.ask("STATE.WATCH", "delivery/")
+        case .redis:
+            try connection.ask("SUBSCRIBE", "delivery")
+        case .etcd:
+            connection.output.append(
+                etcdRequest(
+                    "watch",
+                    """
+                    {"create_request":{"key":"\(base64("delivery/"))",\
+                    "range_end":"\(base64("delivery0"))"}}
+                    """
+                )
+            )
+            guard try connection.flush() else { throw .failed("the server is gone") }
+            try connection.awaitChunk(containing: "\"created\":true")
+        }
+    }
+
+    // MARK: The writer's side
+
+    func makeRequest(valueByteCount: Int) -> DeliveryRequest {
+        let value = String(repeating: "v", count: valueByteCount)
+        switch server {
+        case .stated, .redis:
+            let words =
+                server == .stated
+                ? ["SET", "delivery/key", value] : ["PUBLISH", "delivery", value]
+            var queue = ByteQueue(capacity: 256)
+            queue.append(command: words)
+            let bytes = Array(queue.bytes)
+            return DeliveryRequest(
+                bytes,
+                offset: bytes.count - 2 - valueByteCount,
+                isEncoded: false
+            )
+        case .etcd:
+            let encoded = base64(value)
+            let text = etcdRequest(
+                "kv/put",
+                "{\"key\":\"\(base64("delivery/key"))\",\"value\":\"\(encoded)\"}"
+            )
+            let bytes = Array(text.utf8)
+            return DeliveryRequest(
+                bytes,
+                offset: bytes.count - 2 - encoded.utf8.count,
+                isEncoded: true
+            )
+        }
+    }
+
+    /// Checks the answers that have come.
+    func takeAnswers(_ connection: Connection) throws(BenchError) {
+        guard server == .etcd else {
+            try connection.takeReplies { (reply) throws(BenchError) in
+                guard reply[0] != UInt8(ascii: "-") else {
+                    throw .failed(String(decoding: reply, as: UTF8.self))
+                }
+            }
+            return
+        }
+        try connection.takeResponses()
+    }
+
+    // MARK: The subscribers' side
+
+    /// Hands over the stamp of each value that has come.
+    func takeStamps(
+        _ connection: Connection,
+        _ body: (UInt64) -> Void
+    ) throws(BenchError) {
+        guard server == .etcd else {
+            try connection.takeReplies { (push) throws(BenchError) in
+                body(try stamp(in: push))
+            }
+            return
+        }
+        try connection.takeChunks { (chunk) throws(BenchError) in
+            guard let start = chunk.offset(after: "\"value\":\"") else {
+                throw .failed("no value in '\(String(decoding: chunk, as: UTF8.self))'")
+            }
+            let length = Base64.encodedCount(DeliveryStamp.byteCount + 1)
+            body(DeliveryStamp.read(Base64.decode(chunk[start...].prefix(length))))
+        }
+    }
+
+    /// The stamp of a RESP push: its value is the last bulk string in it, behind the last `$` line.
+    private func stamp(in push: UnsafeRawBufferPointer) throws(BenchError) -> UInt64 {
+        var end = push.count - 2
+        while end > 0, push[end - 1] != UInt8(ascii: "\n") { end -= 1 }
+        guard end > 0, push.count - 2 - end >= DeliveryStamp.byteCount else {
+            throw .failed("no value in '\(String(decoding: push, as: UTF8.self))'")
+        }
+        return DeliveryStamp.read(push[end...])
+    }
+
+    private func base64(_ text: String) -> String {
+        String(decoding: Base64.encode(Array(text.utf8)), as: UTF8.self)
+    }
+
+    private func etcdRequest(_ path: String, _ body: String) -> String {
+        "POST /v3/\(path) HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    }
+}
