@@ -30,6 +30,8 @@ final class Connection {
     var isListedForFlush = false
     /// Stands in the server's list of those that hold replies.
     var isListedAsHolding = false
+    /// A watcher had no room for what it was to be told, and since then it was not seen that all are synced.
+    var mayHaveBlockedWatcher = false
     /// What epoll watches for.
     var interest = Poller.readableOnce
 

@@ -5,9 +5,10 @@ import StateWire
 final class ConnectionWatcher: WatchReceiver {
     let number: Int
     let watcher: Watcher
-    private unowned let connection: Connection
+    /// It owns this object.
+    private unowned(unsafe) let connection: Connection
     private let flushes: FlushList
-    private let options: Command.WatchOptions
+    private let form: EncodedCommit.Form
     private let outputByteLimit: Int
 
     init(
@@ -23,22 +24,29 @@ final class ConnectionWatcher: WatchReceiver {
         self.connection = connection
         self.flushes = flushes
         self.outputByteLimit = outputByteLimit
-        self.options = options
+        form = EncodedCommit.Form(
+            tellsPrevious: options.contains(.previous),
+            tellsCause: options.contains(.by)
+        )
         watcher = Watcher(patterns, snapshot: options.contains(.snapshot), from: revision)
         watcher.receiver = self
     }
 
-    var hasRoom: Bool { connection.output.count < outputByteLimit }
+    var hasRoom: Bool {
+        if connection.output.count < outputByteLimit { return true }
+        connection.mayHaveBlockedWatcher = true
+        return false
+    }
 
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         switch notice {
         case .commit(let revision, let changes):
-            let tellsCause = options.contains(.by)
-            writeChange(revision, changes.count, extra: tellsCause ? 1 : 0)
-            for change in changes { write(change) }
-            if tellsCause { connection.output.writeBulk(core.causeBytes(of: changes[0])) }
+            writeHead("state.change", form.tellsCause ? 5 : 4)
+            flushes.encodedCommit.append(revision, changes, form, in: core, to: &connection.output)
         case .piece(let records):
-            writeChange(0, records.count)
+            writeHead("state.change", 4)
+            connection.output.writeInteger(0)
+            connection.output.writeArray(records.count)
             for record in records { writePiece(record, core) }
         case .synced(let revision):
             writeMark("state.synced", revision)
@@ -48,49 +56,31 @@ final class ConnectionWatcher: WatchReceiver {
         flushes.add(connection)
     }
 
-    private func writeChange(_ revision: Int64, _ count: Int, extra: Int = 0) {
-        connection.output.writePush(4 + extra)
-        connection.output.writeBulk("state.change")
+    /// What begins each push: it has so many elements.
+    private func writeHead(_ kind: StaticString, _ count: Int) {
+        connection.output.writePush(count)
+        connection.output.writeBulk(kind)
         connection.output.writeInteger(Int64(number))
-        connection.output.writeInteger(revision)
-        connection.output.writeArray(count)
-    }
-
-    private func write(_ change: Record) {
-        let tellsPrevious = options.contains(.previous)
-        connection.output.writeArray(tellsPrevious ? 3 : 2)
-        connection.output.writeBulk(change.key)
-        write(change.value)
-        if tellsPrevious { write(change.older?.value) }
     }
 
     private func writePiece(_ record: Record, _ core: KeyspaceCore) {
-        let tellsCause = options.contains(.by)
-        connection.output.writeArray(tellsCause ? 4 : 3)
+        connection.output.writeArray(form.tellsCause ? 4 : 3)
         connection.output.writeBulk(record.key)
-        write(record.value)
+        connection.output.writeValue(record.value)
         connection.output.writeInteger(record.revision)
-        if tellsCause { connection.output.writeBulk(core.causeBytes(of: record)) }
-    }
-
-    private func write(_ value: Bytes?) {
-        if let value {
-            connection.output.writeBulk(value)
-        } else {
-            connection.output.writeNull(.resp3)
-        }
+        if form.tellsCause { connection.output.writeBulk(core.causeBytes(of: record)) }
     }
 
     private func writeMark(_ kind: StaticString, _ revision: Int64) {
-        connection.output.writePush(3)
-        connection.output.writeBulk(kind)
-        connection.output.writeInteger(Int64(number))
+        writeHead(kind, 3)
         connection.output.writeInteger(revision)
     }
 }
 
 /// The connections that have something to send, each once.
 final class FlushList {
+    /// What watchers were last told since the list was drained.
+    let encodedCommit = EncodedCommit()
     private var connections: [Connection] = []
 
     func add(_ connection: Connection) {

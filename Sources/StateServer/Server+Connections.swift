@@ -250,13 +250,13 @@ extension Server {
             return
         }
         updateInterest(connection)
-        if !connection.watchers.isEmpty { noteBlockedWatchers(connection) }
+        if connection.mayHaveBlockedWatcher { noteBlockedWatchers(connection) }
     }
 
     private func noteBlockedWatchers(_ connection: Connection) {
-        if connection.watchers.values.contains(where: { $0.watcher.phase != .synced }) {
-            registry.addAdvancing(connection)
-        }
+        let isBlocked = connection.watchers.values.contains { $0.watcher.phase != .synced }
+        connection.mayHaveBlockedWatcher = isBlocked
+        if isBlocked { registry.addAdvancing(connection) }
     }
 
     /// Bytes of one piece of a snapshot, and how much output may wait before the next is made.

@@ -204,6 +204,7 @@ package final class Server {
             }
             note(outcome)
         }
+        flushes.encodedCommit.forget()
     }
 
     private func release(_ connection: Connection, durable revision: Int64) {

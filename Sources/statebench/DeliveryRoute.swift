@@ -54,6 +54,9 @@ struct DeliveryRoute: Sendable {
 
     // MARK: The writer's side
 
+    /// On how many connections writes go out in turn: etcd answers a put of a connection before it reads the next.
+    var writerCount: Int { server == .etcd ? 8 : 1 }
+
     func makeRequest(valueByteCount: Int) -> DeliveryRequest {
         let value = String(repeating: "v", count: valueByteCount)
         switch server {
@@ -85,16 +88,21 @@ struct DeliveryRoute: Sendable {
     }
 
     /// Checks the answers that have come.
-    func takeAnswers(_ connection: Connection) throws(BenchError) {
+    ///
+    /// - Returns: How many.
+    func takeAnswers(_ connection: Connection) throws(BenchError) -> Int {
+        var count = 0
         guard server == .etcd else {
             try connection.takeReplies { (reply) throws(BenchError) in
                 guard reply[0] != UInt8(ascii: "-") else {
                     throw .failed(String(decoding: reply, as: UTF8.self))
                 }
+                count += 1
             }
-            return
+            return count
         }
-        try connection.takeResponses()
+        while try connection.takeResponse() { count += 1 }
+        return count
     }
 
     // MARK: The subscribers' side

@@ -41,31 +41,46 @@ final class DeliveryWriter: Sendable {
     }
 
     private func write(_ count: Int) throws(BenchError) {
-        let connection = try route.connect()
-        try connection.becomeNonBlocking()
+        var connections: [Connection] = []
+        for _ in 0..<route.writerCount {
+            let connection = try route.connect()
+            try connection.becomeNonBlocking()
+            connections.append(connection)
+        }
         var request = route.makeRequest(valueByteCount: valueByteCount)
+        var answersLeft = count
         let start = MonotonicClock.now
         for number in 0..<count {
+            let connection = connections[number % connections.count]
             MonotonicClock.sleep(until: start + UInt64(number) * 1_000_000_000 / UInt64(rate))
             request.append(to: &connection.output, at: MonotonicClock.now)
             guard try connection.flush(), connection.output.isEmpty else {
                 throw .failed("the server takes no more writes")
             }
-            if case .cut = try connection.receive() { throw .failed("the server is gone") }
-            try route.takeAnswers(connection)
+            answersLeft -= try takeAnswers(connection)
         }
         let elapsed = Double(MonotonicClock.now - start) / 1e9
         report.withLock { $0.perSecond = Double(count) / elapsed }
-        try awaitAnswer(connection)
+        try awaitAnswers(connections, answersLeft)
     }
 
-    /// The connection stays until what was written last is answered: its end would take it back unread.
-    private func awaitAnswer(_ connection: Connection) throws(BenchError) {
+    private func takeAnswers(_ connection: Connection) throws(BenchError) -> Int {
+        if case .cut = try connection.receive() { throw .failed("the server is gone") }
+        return try route.takeAnswers(connection)
+    }
+
+    /// Connections stay until what was written last is answered: their ends would take it back unread.
+    private func awaitAnswers(_ connections: [Connection], _ count: Int) throws(BenchError) {
         let poller = try Poller()
-        try poller.add(connection.descriptor, number: 0)
-        _ = try poller.wait(milliseconds: 1_000) { (_, _) throws(BenchError) in
-            _ = try connection.receive()
-            try route.takeAnswers(connection)
+        for (number, connection) in connections.enumerated() {
+            try poller.add(connection.descriptor, number: number)
+        }
+        var answersLeft = count
+        while answersLeft > 0 {
+            let isReady = try poller.wait(milliseconds: 10_000) { (number, _) throws(BenchError) in
+                answersLeft -= try takeAnswers(connections[number])
+            }
+            guard isReady else { throw .failed("no answer to \(answersLeft) writes in 10 s") }
         }
     }
 }

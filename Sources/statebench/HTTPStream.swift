@@ -26,15 +26,18 @@ extension Connection {
         }
     }
 
-    /// Takes whole responses that name their length away; one that is no success is thrown.
-    func takeResponses() throws(BenchError) {
-        while let end = receivedBytes.offset(after: "\r\n\r\n") {
-            let head = HTTPHead(receivedBytes[..<end])
-            try head.checkStatus()
-            let count = try head.contentLength()
-            guard receivedBytes.count >= end + count else { return }
-            consumeReceived(end + count)
-        }
+    /// Takes a whole response away that names its length.
+    ///
+    /// - Returns: Whether there was one.
+    /// - Throws: What it says, where it is no success.
+    func takeResponse() throws(BenchError) -> Bool {
+        guard let end = receivedBytes.offset(after: "\r\n\r\n") else { return false }
+        let head = HTTPHead(receivedBytes[..<end])
+        let count = try head.contentLength()
+        guard receivedBytes.count >= end + count else { return false }
+        try head.checkStatus()
+        consumeReceived(end + count)
+        return true
     }
 
     /// Waits for the chunk with `text` in it, on a connection that was left blocking.
