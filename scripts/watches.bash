@@ -4,12 +4,14 @@
 # was sent. Ours is STATE.WATCH of a prefix, told once the value is synced; Redis's is SUBSCRIBE and PUBLISH, which stores
 # nothing. The client is the same code for both.
 #
+# watchstored: the same where Redis sets a key too and so syncs, as ours does, before it tells.
+#
 # watchetcd: the same beside etcd, 100 values a second: 500 are more than it delivers here, and what was measured then would
 # be how long its queue grew. Its own protocol is gRPC; this is its JSON gateway (POST /v3/watch and /v3/kv/put, HTTP/1.1
 # over TCP), which costs it more than gRPC does. Its data is on the same file system.
 #
 # watch1000: what a SET costs with 1,000 watches on as many prefixes and connections, beside what it costs with one.
-# What is set is below none of them, or below the first.
+# What is set is below none of them, or below the first; once with all the watches on one connection.
 
 # Its clients' port, and the next is for its peers: nobody else's, as far as that can be known.
 etcd_port=$((20000 + 2 * (BASHPID % 5000)))
@@ -30,7 +32,7 @@ start_etcd() {
 
 # delivery ROW SERVER RATE
 delivery() {
-    local out place
+    local out place server=$2
     case $2 in
     etcd)
         start_etcd
@@ -38,7 +40,8 @@ delivery() {
         ;;
     *) place=(--socket "${sockets[$2]}") ;;
     esac
-    out=$(statebench delivery --server "$2" "${place[@]}" --watchers 100 --rate "$3" \
+    [[ $1:$2 != watchstored:redis ]] || server=redis-stored
+    out=$(statebench delivery --server "$server" "${place[@]}" --watchers 100 --rate "$3" \
         --seconds $((share > 1 ? 2 : 10)) --value-bytes 64) || fail "$2 did not deliver"
     [[ $2 != etcd ]] || stop etcd
     keep "$1" "$2" "$(value delivery_p99_us <<<"$out")"
@@ -53,16 +56,15 @@ watched() {
     watched_load "$1" "$count" 1 $((10000 / share)) one --watched
     watched_load "$1" "$count" 50 $((200000 / share)) none
     watched_load "$1" "$count" 50 $((200000 / share)) one --watched
+    watched_load "$1" "$count" 50 $((200000 / share)) same --watched --watch-connections 1
 }
 
-# watched_load one|stated WATCHERS CLIENTS REQUESTS none|one OPTION…
+# watched_load one|stated WATCHERS CLIENTS REQUESTS none|one|same OPTION…
 watched_load() {
-    local row=watch1000x$3$5 column=$1 watchers=$2 clients=$3 requests=$4 before after out
+    local row=watch1000x$3$5 column=$1 watchers=$2 clients=$3 requests=$4 out
     shift 5
-    before=$(server_time stated)
-    out=$(statebench load --socket "${sockets[stated]}" --clients "$clients" --keys 1000 \
-        --value-bytes 64 --requests "$requests" --watchers "$watchers" "$@") || fail "no load"
-    after=$(server_time stated)
+    out=$(statebench load --socket "${sockets[stated]}" --pid "${pids[stated]}" --clients "$clients" \
+        --keys 1000 --value-bytes 64 --requests "$requests" --watchers "$watchers" "$@") || fail "no load"
     keep "$row" "$column" "$(value per_second <<<"$out")"
-    keep "${row}cpu" "$column" "$(quotient $((after - before)) "$requests")"
+    keep "${row}cpu" "$column" "$(value server_us <<<"$out")"
 }

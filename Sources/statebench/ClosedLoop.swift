@@ -14,8 +14,10 @@ struct Plan {
     /// Keys in order, each once, and not drawn.
     var isSequential = false
     var seed: Int
-    /// Connections that each watch a prefix of their own while this runs.
+    /// Watches, each of a prefix of its own, while this runs.
     var watchers = 0
+    /// On how many connections they are.
+    var watchConnections = 0
     /// Whether what is set is below the prefix of the first of them, and not below any.
     var isWatched = false
 }
@@ -83,15 +85,18 @@ final class ClosedLoop {
             try poller.add(connection.descriptor, number: number)
             clients.append(Client(connection))
         }
-        for number in 0..<plan.watchers { try addWatcher(number) }
+        for number in 0..<min(plan.watchers, plan.watchConnections) { try addWatchers(number) }
     }
 
     private static func folder(_ number: Int) -> String { "watched/\(number)/" }
 
-    private func addWatcher(_ number: Int) throws(BenchError) {
+    /// Adds connection `number`, with every so many of the watches.
+    private func addWatchers(_ number: Int) throws(BenchError) {
         let connection = try Connection(socket: plan.socket)
         try connection.ask("HELLO", "3")
-        try connection.ask("STATE.WATCH", ClosedLoop.folder(number))
+        for watcher in stride(from: number, to: plan.watchers, by: plan.watchConnections) {
+            try connection.ask("STATE.WATCH", ClosedLoop.folder(watcher))
+        }
         try connection.becomeNonBlocking()
         try poller.add(connection.descriptor, number: plan.clients + number)
         watchers.append(connection)

@@ -1,12 +1,14 @@
 import Glibc
 
-/// How values get from a writer to its subscribers, in each of the three servers.
+/// How values get from a writer to its subscribers.
 struct DeliveryRoute: Sendable {
     enum Server: String, CaseIterable {
         /// STATE.WATCH of a prefix under RESP3, and SET: stored and synced before anybody is told.
         case stated
         /// SUBSCRIBE and PUBLISH: nothing is stored.
         case redis
+        /// The same by a script that sets a key too, so that with `appendfsync always` it is synced before it is told.
+        case redisStored = "redis-stored"
         /// The watch of a prefix and puts through the JSON gateway, over HTTP/1.1: stored and synced.
         case etcd
     }
@@ -18,7 +20,7 @@ struct DeliveryRoute: Sendable {
     init(_ options: Options) throws(BenchError) {
         let name = options.text("server", standard: "stated")
         guard let server = Server(rawValue: name) else {
-            throw .usage("--server is stated, redis or etcd, not '\(name)'")
+            throw .usage("--server is stated, redis, redis-stored or etcd, not '\(name)'")
         }
         self.server = server
         socket = server == .etcd ? "" : try options.text("socket")
@@ -35,7 +37,7 @@ struct DeliveryRoute: Sendable {
         case .stated:
             try connection.ask("HELLO", "3")
             try connection.ask("STATE.WATCH", "delivery/")
-        case .redis:
+        case .redis, .redisStored:
             try connection.ask("SUBSCRIBE", "delivery")
         case .etcd:
             connection.output.append(
@@ -60,18 +62,12 @@ struct DeliveryRoute: Sendable {
     func makeRequest(valueByteCount: Int) -> DeliveryRequest {
         let value = String(repeating: "v", count: valueByteCount)
         switch server {
-        case .stated, .redis:
-            let words =
-                server == .stated
-                ? ["SET", "delivery/key", value] : ["PUBLISH", "delivery", value]
-            var queue = ByteQueue(capacity: 256)
-            queue.append(command: words)
-            let bytes = Array(queue.bytes)
-            return DeliveryRequest(
-                bytes,
-                offset: bytes.count - 2 - valueByteCount,
-                isEncoded: false
-            )
+        case .stated: return request(["SET", "delivery/key", value], valueByteCount)
+        case .redis: return request(["PUBLISH", "delivery", value], valueByteCount)
+        case .redisStored:
+            let script =
+                "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('PUBLISH', KEYS[1], ARGV[1])"
+            return request(["EVAL", script, "1", "delivery", value], valueByteCount)
         case .etcd:
             let encoded = base64(value)
             let text = etcdRequest(
@@ -85,6 +81,14 @@ struct DeliveryRoute: Sendable {
                 isEncoded: true
             )
         }
+    }
+
+    /// A command whose last word is the value.
+    private func request(_ words: [String], _ valueByteCount: Int) -> DeliveryRequest {
+        var queue = ByteQueue(capacity: 256)
+        queue.append(command: words)
+        let bytes = Array(queue.bytes)
+        return DeliveryRequest(bytes, offset: bytes.count - 2 - valueByteCount, isEncoded: false)
     }
 
     /// Checks the answers that have come.

@@ -109,7 +109,7 @@ struct DeliveryRequest {
     /// Whether the value stands there in base64.
     private let isEncoded: Bool
 
-    /// - Parameter offset: Where in `bytes` the value begins.
+    /// The value begins at `offset` of `bytes`.
     init(_ bytes: [UInt8], offset: Int, isEncoded: Bool) {
         self.bytes = bytes
         self.offset = offset

@@ -11,7 +11,7 @@ struct RequestTemplate {
         RequestTemplate("*2\r\n$3\r\nGET\r\n$16\r\nkey:", "\r\n")
     }
 
-    /// - Parameter folder: What stands before `key:` in each key.
+    /// Sets of keys that have `folder` before `key:`.
     static func set(valueByteCount: Int, folder: String = "") -> RequestTemplate {
         var random = SplitMix(seed: 64)
         let letters = (0..<valueByteCount).map { _ in UInt8(97 + random.next(below: 26)) }

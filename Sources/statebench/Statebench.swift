@@ -18,11 +18,14 @@ enum Statebench {
           --keys N           keys are key:000000000000 and up, drawn evenly (100000)
           --value-bytes N    (64)
           --seed N           (1)
-          --watchers N       load: connections that each watch a prefix of their own meanwhile (0)
+          --watchers N       load: watches, each of a prefix of its own, meanwhile (0)
+          --watch-connections N   load: on how many connections they are (as many)
+          --pid PID          load: the server, whose processor time for each request is printed
           --watched          load: all that is set is below the first one's prefix
 
         delivery how long a value takes from one paced writer to each of many subscribers
-          --server NAME      stated (STATE.WATCH, SET), redis (SUBSCRIBE, PUBLISH) or etcd (its JSON gateway)
+          --server NAME      stated (STATE.WATCH, SET), redis (SUBSCRIBE, PUBLISH), redis-stored (a script that also
+                             sets a key) or etcd (its JSON gateway)
           --socket PATH      of stated and redis
           --port N           of etcd (2379)
           --watchers N (100) --rate N a second (500) --seconds N (5) --value-bytes N (64)
