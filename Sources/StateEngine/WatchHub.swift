@@ -2,11 +2,21 @@
 ///
 /// A key looks up its own patterns: itself, and each of its prefixes that end in `/`. Only globs are tried one by one.
 package final class WatchHub {
-    /// Watchers by the hash of their key or prefix; who is found by chance is sorted out by its pattern.
-    private var byLiteral: [Int: [Subscription]] = [:]
+    /// Watchers by the hash of their key or prefix; who is found by chance is sorted out by their pattern.
+    private var byLiteral: [Int: [Group]] = [:]
     private var everything: [Subscription] = []
     private var globs: [Subscription] = []
     package private(set) var count = 0
+    /// How often a key was compared with a pattern: what a commit costs beside the watchers that it touches.
+    package private(set) var comparisonCount = 0
+    /// The watchers that the commit which is being told touches.
+    private var touched: [Watcher] = []
+
+    /// The watchers of one key or prefix.
+    private struct Group {
+        let pattern: Pattern
+        var watchers: [Watcher]
+    }
 
     /// One pattern of a watcher.
     private struct Subscription {
@@ -32,7 +42,15 @@ package final class WatchHub {
         case .glob: globs.append(subscription)
         case .prefix where pattern.literal.isEmpty: everything.append(subscription)
         case .key, .prefix:
-            byLiteral[WatchHub.hash(pattern.literal), default: []].append(subscription)
+            add(watcher, to: &byLiteral[WatchHub.hash(pattern.literal), default: []], pattern)
+        }
+    }
+
+    private func add(_ watcher: Watcher, to groups: inout [Group], _ pattern: Pattern) {
+        if let index = groups.firstIndex(where: { $0.pattern == pattern }) {
+            groups[index].watchers.append(watcher)
+        } else {
+            groups.append(Group(pattern: pattern, watchers: [watcher]))
         }
     }
 
@@ -44,9 +62,15 @@ package final class WatchHub {
         case .prefix where pattern.literal.isEmpty: everything.removeAll(where: isIt)
         case .key, .prefix:
             let hash = WatchHub.hash(pattern.literal)
-            byLiteral[hash]?.removeAll(where: isIt)
+            remove(watcher, from: &byLiteral[hash, default: []], pattern)
             if byLiteral[hash]?.isEmpty ?? false { byLiteral[hash] = nil }
         }
+    }
+
+    private func remove(_ watcher: Watcher, from groups: inout [Group], _ pattern: Pattern) {
+        guard let index = groups.firstIndex(where: { $0.pattern == pattern }) else { return }
+        groups[index].watchers.removeAll { $0 === watcher }
+        if groups[index].watchers.isEmpty { groups.remove(at: index) }
     }
 
     /// The same for the last of its patterns.
@@ -59,21 +83,21 @@ package final class WatchHub {
     func publish(_ batch: CommitBatch, in core: KeyspaceCore) {
         guard count > 0 else { return }
         var index = 0
-        var touched: [Watcher] = []
         for item in batch.items {
             while index < item.changeEnd {
-                match(batch.changes[index], &touched)
+                match(batch.changes[index])
                 index += 1
             }
             for watcher in touched { watcher.deliverMatched(revision: item.revision, in: core) }
-            touched.removeAll(keepingCapacity: true)
+            touched.removeAll(keepingCapacity: touched.capacity <= 1_024)
         }
     }
 
-    private func match(_ record: Record, _ touched: inout [Watcher]) {
-        for subscription in everything { tell(subscription.watcher, record, &touched) }
+    private func match(_ record: Record) {
+        for subscription in everything { tell(subscription.watcher, record) }
+        comparisonCount += globs.count
         for subscription in globs where subscription.pattern.matches(record.key) {
-            tell(subscription.watcher, record, &touched)
+            tell(subscription.watcher, record)
         }
         guard !byLiteral.isEmpty else { return }
         let key = record.key
@@ -82,14 +106,15 @@ package final class WatchHub {
             hash = WatchHub.step(hash, key[index])
             guard index == key.count - 1 || key[index] == UInt8(ascii: "/") else { continue }
             guard let found = byLiteral[WatchHub.end(hash, index + 1)] else { continue }
-            for subscription in found where subscription.pattern.matches(key) {
-                tell(subscription.watcher, record, &touched)
+            comparisonCount += found.count
+            for group in found where group.pattern.matches(key) {
+                for watcher in group.watchers { tell(watcher, record) }
             }
         }
     }
 
     /// Notes a change for a watcher, once however many of its patterns match.
-    private func tell(_ watcher: Watcher, _ record: Record, _ touched: inout [Watcher]) {
+    private func tell(_ watcher: Watcher, _ record: Record) {
         if watcher.matched.isEmpty { touched.append(watcher) }
         if watcher.matched.last != record { watcher.match(record) }
     }

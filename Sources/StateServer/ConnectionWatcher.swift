@@ -45,7 +45,7 @@ final class ConnectionWatcher: WatchReceiver {
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         switch notice {
         case .commit(let revision, let changes):
-            format.writeCommit(revision, changes, core, to: &connection.output)
+            tell(revision, changes, core, to: &connection.output)
         case .piece(let records):
             format.writeHead(0, count: records.count, to: &connection.output)
             for record in records { format.writePiece(record, core, to: &connection.output) }
@@ -57,6 +57,18 @@ final class ConnectionWatcher: WatchReceiver {
             format.writeLatest(values, to: &connection.output)
         }
         dispatcher.flushes.add(connection)
+    }
+
+    /// Writes a commit, which is formatted once for all who are told the same of it.
+    private func tell(
+        _ revision: Int64,
+        _ changes: [Record],
+        _ core: KeyspaceCore,
+        to output: inout ByteBuffer
+    ) {
+        format.beginCommit(to: &output)
+        let commits = dispatcher.flushes.encodedCommit
+        commits.append(revision, changes, format.form, in: core, to: &output)
     }
 
     // MARK: The history
@@ -83,7 +95,7 @@ final class ConnectionWatcher: WatchReceiver {
     func noteWork() { dispatcher.registry.addAdvancing(connection) }
 
     func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool {
-        format.writeCommit(revision, changes, core, to: &kept)
+        tell(revision, changes, core, to: &kept)
         if kept.count <= ConnectionWatcher.keptByteCount { return true }
         forgetKept()
         return false
@@ -150,6 +162,8 @@ final class ConnectionWatcher: WatchReceiver {
 
 /// The connections that have something to send, each once.
 final class FlushList {
+    /// What watchers were last told since the list was drained.
+    let encodedCommit = EncodedCommit()
     private var connections: [Connection] = []
 
     func add(_ connection: Connection) {

@@ -226,6 +226,7 @@ package final class Server {
             }
             note(outcome)
         }
+        flushes.encodedCommit.forget()
         if dispatcher.waitingForChanges.hasReady { answerBlocked() }
     }
 

@@ -37,19 +37,18 @@ struct WatchFormat: Sendable {
         if tellsCause { output.writeBulk(core.causeBytes(of: record)) }
     }
 
-    /// A commit as it is told.
-    func writeCommit(
-        _ revision: Int64,
-        _ changes: [Record],
-        _ core: KeyspaceCore,
-        to output: inout ByteBuffer
-    ) {
-        writeHead(revision, count: changes.count, to: &output)
-        for change in changes {
-            writeChange(change.key, change.value, to: &output)
-            if options.contains(.previous) { writeValue(change.older?.value, to: &output) }
-        }
-        if options.contains(.by) { output.writeBulk(core.causeBytes(of: changes[0])) }
+    /// What stands before a commit as ``EncodedCommit`` has it.
+    func beginCommit(to output: inout ByteBuffer) {
+        output.writePush(options.contains(.by) ? 5 : 4)
+        output.writeBulk("state.change")
+        output.writeInteger(Int64(number))
+    }
+
+    var form: EncodedCommit.Form {
+        EncodedCommit.Form(
+            tellsPrevious: options.contains(.previous),
+            tellsCause: options.contains(.by)
+        )
     }
 
     /// Values of a round, those of one revision together.

@@ -14,6 +14,12 @@ struct Plan {
     /// Keys in order, each once, and not drawn.
     var isSequential = false
     var seed: Int
+    /// Watches, each of a prefix of its own, while this runs.
+    var watchers = 0
+    /// On how many connections they are.
+    var watchConnections = 0
+    /// Whether what is set is below the prefix of the first of them, and not below any.
+    var isWatched = false
 }
 
 /// What came of it.
@@ -50,6 +56,8 @@ final class ClosedLoop {
     private let plan: Plan
     private let poller: Poller
     private var clients: [Client] = []
+    /// Their numbers follow those of the clients.
+    private var watchers: [Connection] = []
     private var random: SplitMix
     private var getTemplate = RequestTemplate.get
     private var setTemplate: RequestTemplate
@@ -61,7 +69,10 @@ final class ClosedLoop {
         self.plan = plan
         poller = try Poller()
         random = SplitMix(seed: UInt64(plan.seed))
-        setTemplate = .set(valueByteCount: plan.valueByteCount)
+        setTemplate = .set(
+            valueByteCount: plan.valueByteCount,
+            folder: plan.isWatched ? ClosedLoop.folder(0) : ""
+        )
         let writes = plan.requests / 100 * plan.writePercent
         measurement = Measurement(
             requests: plan.requests,
@@ -74,6 +85,21 @@ final class ClosedLoop {
             try poller.add(connection.descriptor, number: number)
             clients.append(Client(connection))
         }
+        for number in 0..<min(plan.watchers, plan.watchConnections) { try addWatchers(number) }
+    }
+
+    private static func folder(_ number: Int) -> String { "watched/\(number)/" }
+
+    /// Adds connection `number`, with every so many of the watches.
+    private func addWatchers(_ number: Int) throws(BenchError) {
+        let connection = try Connection(socket: plan.socket)
+        try connection.ask("HELLO", "3")
+        for watcher in stride(from: number, to: plan.watchers, by: plan.watchConnections) {
+            try connection.ask("STATE.WATCH", ClosedLoop.folder(watcher))
+        }
+        try connection.becomeNonBlocking()
+        try poller.add(connection.descriptor, number: plan.clients + number)
+        watchers.append(connection)
     }
 
     func run() throws(BenchError) -> Measurement {
@@ -115,6 +141,12 @@ final class ClosedLoop {
     }
 
     private func receive(_ number: Int) throws(BenchError) {
+        guard number < clients.count else {
+            let watcher = watchers[number - clients.count]
+            if case .cut = try watcher.receive() { throw .failed("the server is gone") }
+            watcher.consumeReceived(watcher.receivedBytes.count)
+            return
+        }
         let client = clients[number]
         switch try client.connection.receive() {
         case .nothing: return

@@ -16,8 +16,10 @@ final class Connection {
         case cut
     }
 
+    private static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+
     init(socket path: String) throws(BenchError) {
-        descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        descriptor = Glibc.socket(AF_UNIX, Connection.streamType, 0)
         guard descriptor >= 0 else { throw .system("socket") }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -31,6 +33,28 @@ final class Connection {
         }
         guard result == 0 else {
             let error = BenchError.system("connect '\(path)'")
+            close(descriptor)
+            throw error
+        }
+    }
+
+    /// Connects to a TCP port of this machine; what is written goes at once.
+    init(port: Int) throws(BenchError) {
+        descriptor = Glibc.socket(AF_INET, Connection.streamType, 0)
+        guard descriptor >= 0 else { throw .system("socket") }
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(truncatingIfNeeded: port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = withUnsafeBytes(of: &address) { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) {
+                connect(descriptor, $0.baseAddress, socklen_t(bytes.count))
+            }
+        }
+        guard result == 0 else {
+            let error = BenchError.system("connect to port \(port)")
             close(descriptor)
             throw error
         }
@@ -89,6 +113,11 @@ final class Connection {
         }
     }
 
+    /// What was received and not taken yet; good until the next change.
+    var receivedBytes: UnsafeRawBufferPointer { input.bytes }
+
+    func consumeReceived(_ count: Int) { input.consume(count) }
+
     /// Hands the bytes of each whole reply to `body`, in order.
     func takeReplies(
         _ body: (UnsafeRawBufferPointer) throws(BenchError) -> Void
@@ -100,7 +129,9 @@ final class Connection {
     }
 
     /// Sends a command and waits for its reply, on a connection that was left blocking.
-    func call(_ words: String...) throws(BenchError) -> Reply {
+    func call(_ words: String...) throws(BenchError) -> Reply { try call(words) }
+
+    func call(_ words: [String]) throws(BenchError) -> Reply {
         output.append(command: words)
         guard try flush() else { throw .failed("the server is gone") }
         var answer: Reply?
@@ -109,6 +140,14 @@ final class Connection {
             if let answer { return answer }
             guard case .bytes = try receive() else { throw .failed("the server is gone") }
         }
+    }
+
+    /// The same; an error is thrown.
+    @discardableResult
+    func ask(_ words: String...) throws(BenchError) -> Reply {
+        let reply = try call(words)
+        if case .error(let text) = reply { throw .failed("\(words[0]): \(text)") }
+        return reply
     }
 }
 

@@ -4,6 +4,8 @@ struct Latencies {
 
     init(expecting count: Int) { nanoseconds.reserveCapacity(count) }
 
+    var count: Int { nanoseconds.count }
+
     mutating func add(_ duration: UInt64) {
         nanoseconds.append(UInt32(clamping: duration))
     }

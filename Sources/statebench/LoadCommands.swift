@@ -7,7 +7,29 @@ enum LoadCommand {
         case "get": plan.writePercent = 0
         case let other: throw .usage("--op is get or set, not '\(other)'")
         }
-        try ClosedLoop(plan).run().print()
+        plan.watchers = try options.number("watchers", standard: 0, least: 0)
+        plan.watchConnections = try options.number(
+            "watch-connections",
+            standard: max(1, plan.watchers)
+        )
+        plan.isWatched = options.has("watched")
+        guard plan.watchers > 0 || !plan.isWatched else {
+            throw .usage("--watched needs --watchers")
+        }
+        try FileDescriptors.raiseLimit()
+        let loop = try ClosedLoop(plan)
+        let server = try options.number("pid", standard: 0, least: 0)
+        guard server > 0 else {
+            try loop.run().print()
+            return
+        }
+        // Not what connecting and watching cost: that was before.
+        let before = try ProcessTable.processorTicks(of: server)
+        let measurement = try loop.run()
+        let spent = try ProcessTable.processorTicks(of: server) - before
+        measurement.print()
+        let each = Double(spent * ProcessTable.microsecondsPerTick) / Double(plan.requests)
+        print("server_us \(each.rounded(places: 2))")
     }
 }
 

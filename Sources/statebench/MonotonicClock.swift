@@ -14,6 +14,14 @@ enum MonotonicClock {
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
+    /// Sleeps until ``now`` is `time`; returns at once where it was.
+    static func sleep(until time: UInt64) {
+        var end = timespec()
+        end.tv_sec = Int(time / 1_000_000_000)
+        end.tv_nsec = Int(time % 1_000_000_000)
+        while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nil) == EINTR {}
+    }
+
     static func pause(microseconds: Int) {
         usleep(UInt32(microseconds))
     }

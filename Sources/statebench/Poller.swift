@@ -28,12 +28,19 @@ final class Poller {
     func remove(_ watched: Int32) { _ = clinux_epoll_remove(descriptor, watched) }
 
     /// Waits until something is ready and hands each number over, and whether it can be written to.
-    func wait(_ body: (Int, Bool) throws(BenchError) -> Void) throws(BenchError) {
-        let count = clinux_epoll_wait(descriptor, &events, Int32(events.count), -1)
+    ///
+    /// - Returns: False where the time was over before.
+    @discardableResult
+    func wait(
+        milliseconds: Int32 = -1,
+        _ body: (Int, Bool) throws(BenchError) -> Void
+    ) throws(BenchError) -> Bool {
+        let count = clinux_epoll_wait(descriptor, &events, Int32(events.count), milliseconds)
         guard count >= 0 || errno == EINTR else { throw .system("epoll_wait") }
         for index in 0..<max(0, Int(count)) {
             let event = events[index]
             try body(Int(event.data), event.events & UInt32(CLINUX_EPOLLOUT) != 0)
         }
+        return count != 0
     }
 }

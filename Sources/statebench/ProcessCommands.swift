@@ -76,10 +76,36 @@ enum ProcessTable {
         return text[text.index(after: end)...].split(separator: " ")
     }
 
+    static var microsecondsPerTick: Int { 1_000_000 / sysconf(Int32(_SC_CLK_TCK)) }
+
+    /// Processor time of all its threads.
+    static func processorTicks(of pid: Int) throws(BenchError) -> Int {
+        let fields = fields(of: pid)
+        guard fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12]) else {
+            throw .failed("there is no process \(pid)")
+        }
+        return user + system
+    }
+
     /// Whether it is gone, or only waited for.
     static func hasEnded(_ pid: Int) -> Bool {
         let state = fields(of: pid).first
         return state == nil || state == "Z"
+    }
+}
+
+/// How many connections this program may have.
+enum FileDescriptors {
+    /// Has it as many as the system allows.
+    static func raiseLimit() throws(BenchError) {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+            throw .system("getrlimit")
+        }
+        limit.rlim_cur = limit.rlim_max
+        guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+            throw .system("setrlimit")
+        }
     }
 }
 
@@ -88,11 +114,12 @@ enum SampleCommand {
     static func run(_ options: Options) throws(BenchError) {
         let pid = try options.number("pid", standard: 0)
         let fields = ProcessTable.fields(of: pid)
-        guard fields.count > 21, let user = Int(fields[11]), let system = Int(fields[12]),
-            let pages = Int(fields[21])
-        else { throw .failed("there is no process \(pid)") }
-        print("cpu_ticks \(user + system)")
-        print("cpu_us \((user + system) * (1_000_000 / sysconf(Int32(_SC_CLK_TCK))))")
+        guard fields.count > 21, let pages = Int(fields[21]) else {
+            throw .failed("there is no process \(pid)")
+        }
+        let ticks = try ProcessTable.processorTicks(of: pid)
+        print("cpu_ticks \(ticks)")
+        print("cpu_us \(ticks * ProcessTable.microsecondsPerTick)")
         print("rss_bytes \(pages * sysconf(Int32(_SC_PAGESIZE)))")
     }
 }

@@ -11,12 +11,13 @@ struct RequestTemplate {
         RequestTemplate("*2\r\n$3\r\nGET\r\n$16\r\nkey:", "\r\n")
     }
 
-    static func set(valueByteCount: Int) -> RequestTemplate {
+    /// Sets of keys that have `folder` before `key:`.
+    static func set(valueByteCount: Int, folder: String = "") -> RequestTemplate {
         var random = SplitMix(seed: 64)
         let letters = (0..<valueByteCount).map { _ in UInt8(97 + random.next(below: 26)) }
         let value = String(decoding: letters, as: UTF8.self)
         return RequestTemplate(
-            "*3\r\n$3\r\nSET\r\n$16\r\nkey:",
+            "*3\r\n$3\r\nSET\r\n$\(16 + folder.utf8.count)\r\n\(folder)key:",
             "\r\n$\(valueByteCount)\r\n\(value)\r\n"
         )
     }

@@ -18,6 +18,17 @@ enum Statebench {
           --keys N           keys are key:000000000000 and up, drawn evenly (100000)
           --value-bytes N    (64)
           --seed N           (1)
+          --watchers N       load: watches, each of a prefix of its own, meanwhile (0)
+          --watch-connections N   load: on how many connections they are (as many)
+          --pid PID          load: the server, whose processor time for each request is printed
+          --watched          load: all that is set is below the first one's prefix
+
+        delivery how long a value takes from one paced writer to each of many subscribers
+          --server NAME      stated (STATE.WATCH, SET), redis (SUBSCRIBE, PUBLISH), redis-stored (a script that also
+                             sets a key) or etcd (its JSON gateway)
+          --socket PATH      of stated and redis
+          --port N           of etcd (2379)
+          --watchers N (100) --rate N a second (500) --seconds N (5) --value-bytes N (64)
 
         ready    waits for the first PONG and prints how long it took
           --socket PATH --timeout SECONDS (60)
@@ -65,7 +76,8 @@ enum Statebench {
         _ arguments: ArraySlice<String>
     ) throws(BenchError) {
         switch command {
-        case "load": try LoadCommand.run(Options(arguments))
+        case "load": try LoadCommand.run(Options(arguments, flags: ["watched"]))
+        case "delivery": try DeliveryCommand.run(Options(arguments))
         case "mixed": try MixedCommand.run(Options(arguments))
         case "fill": try FillCommand.run(Options(arguments))
         case "ready": try ReadyCommand.run(Options(arguments))

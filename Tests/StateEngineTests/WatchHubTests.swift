@@ -48,6 +48,26 @@ import Testing
         #expect(idle.allSatisfy { $0.told.isEmpty && $0.roomCount == 0 })
     }
 
+    @Test(arguments: [1, 1_000])
+    func `a commit touches and compares with the watchers that match, however many there are`(
+        count: Int
+    ) throws {
+        let watchers = try (0..<count).map { try stage.watch("watched/\($0)/") }
+        let others = try (0..<count).map { _ in try stage.watch("watched/0/") }
+        try stage.set("watched/0/key", "1")
+        try stage.set("watched/none/key", "1")
+        try stage.commit()
+        #expect(watchers.map(\.roomCount) == [1] + Array(repeating: 0, count: count - 1))
+        #expect(others.allSatisfy { $0.roomCount == 1 && $0.told.count == 1 })
+        // Those of the same prefix share one comparison.
+        #expect(stage.withCore { $0.hub.comparisonCount } == 1)
+        for watcher in watchers + others { stage.withCore { $0.hub.remove(watcher.watcher) } }
+        try stage.set("watched/0/key", "2")
+        try stage.commit()
+        #expect(stage.withCore { $0.hub.comparisonCount } == 1)
+        #expect(others.allSatisfy { $0.roomCount == 1 })
+    }
+
     @Test func `a watcher that was removed hears nothing more, the others do`() throws {
         let gone = try stage.watch("k", "k*", "/", "a/")
         let stays = try stage.watch("k", "k*", "/", "a/")

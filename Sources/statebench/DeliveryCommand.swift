@@ -1,0 +1,78 @@
+/// Many subscribers and one paced writer: how long a value takes from the writer to each of them.
+enum DeliveryCommand {
+    static func run(_ options: Options) throws(BenchError) {
+        try FileDescriptors.raiseLimit()
+        let watchers = try options.number("watchers", standard: 100)
+        let rate = try options.number("rate", standard: 500)
+        let seconds = try options.number("seconds", standard: 5)
+        let route = try DeliveryRoute(options)
+        let byteCount = try options.number(
+            "value-bytes",
+            standard: 64,
+            least: DeliveryStamp.byteCount + 1
+        )
+        let audience = try DeliveryAudience(route, count: watchers)
+        let writer = try DeliveryWriter(route, valueByteCount: byteCount, rate: rate)
+        let count = rate * seconds
+        let warmUp = rate / 2
+        writer.start(count: warmUp + count)
+        // Order matters: the audience must have ended before the error of a writer that failed is of any use.
+        let isWhole = try audience.listen(for: warmUp + count, skipping: warmUp)
+        let report = writer.finish()
+        if let error = report.error { throw error }
+        guard isWhole else {
+            let wanted = (warmUp + count) * watchers
+            throw .failed("\(audience.heardCount) deliveries of \(wanted), then none for 10 s")
+        }
+        print("watchers \(watchers)")
+        print("per_second \(Int(report.perSecond))")
+        print("deliveries \(audience.latencies.count)")
+        for line in audience.latencies.lines("delivery") { print(line) }
+    }
+}
+
+/// The connections that wait for values, all on this thread, and the time that each value took to each of them.
+///
+/// A latency ends when the `read` that brought the value has returned: taking it apart is not counted for its own
+/// value, but for those that wait in other connections meanwhile, as with any program of one thread.
+final class DeliveryAudience {
+    private let route: DeliveryRoute
+    private let poller: Poller
+    private var connections: [Connection] = []
+    /// Deliveries, those while warming up included.
+    private(set) var heardCount = 0
+    private(set) var latencies = Latencies(expecting: 0)
+
+    init(_ route: DeliveryRoute, count: Int) throws(BenchError) {
+        self.route = route
+        poller = try Poller()
+        for number in 0..<count {
+            let connection = try route.connect()
+            try route.subscribe(connection)
+            try connection.becomeNonBlocking()
+            try poller.add(connection.descriptor, number: number)
+            connections.append(connection)
+        }
+    }
+
+    /// Listens until each connection has had so many values, the first few of which are not measured.
+    ///
+    /// - Returns: Whether they came; false where none came for 10 s.
+    func listen(for count: Int, skipping warmUp: Int) throws(BenchError) -> Bool {
+        latencies = Latencies(expecting: (count - warmUp) * connections.count)
+        let skipped = warmUp * connections.count
+        while heardCount < count * connections.count {
+            let isReady = try poller.wait(milliseconds: 10_000) { (number, _) throws(BenchError) in
+                let connection = connections[number]
+                if case .cut = try connection.receive() { throw .failed("the server is gone") }
+                let now = MonotonicClock.now
+                try route.takeStamps(connection) { stamp in
+                    heardCount += 1
+                    if heardCount > skipped { latencies.add(now - stamp) }
+                }
+            }
+            if !isReady { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,152 @@
+import Glibc
+
+/// How values get from a writer to its subscribers.
+struct DeliveryRoute: Sendable {
+    enum Server: String, CaseIterable {
+        /// STATE.WATCH of a prefix under RESP3, and SET: stored and synced before anybody is told.
+        case stated
+        /// SUBSCRIBE and PUBLISH: nothing is stored.
+        case redis
+        /// The same by a script that sets a key too, so that with `appendfsync always` it is synced before it is told.
+        case redisStored = "redis-stored"
+        /// The watch of a prefix and puts through the JSON gateway, over HTTP/1.1: stored and synced.
+        case etcd
+    }
+
+    let server: Server
+    private let socket: String
+    private let port: Int
+
+    init(_ options: Options) throws(BenchError) {
+        let name = options.text("server", standard: "stated")
+        guard let server = Server(rawValue: name) else {
+            throw .usage("--server is stated, redis, redis-stored or etcd, not '\(name)'")
+        }
+        self.server = server
+        socket = server == .etcd ? "" : try options.text("socket")
+        port = try options.number("port", standard: 2379)
+    }
+
+    func connect() throws(BenchError) -> Connection {
+        server == .etcd ? try Connection(port: port) : try Connection(socket: socket)
+    }
+
+    /// Subscribes, on a connection that was left blocking, and waits until it is so.
+    func subscribe(_ connection: Connection) throws(BenchError) {
+        switch server {
+        case .stated:
+            try connection.ask("HELLO", "3")
+            try connection.ask("STATE.WATCH", "delivery/")
+        case .redis, .redisStored:
+            try connection.ask("SUBSCRIBE", "delivery")
+        case .etcd:
+            connection.output.append(
+                etcdRequest(
+                    "watch",
+                    """
+                    {"create_request":{"key":"\(base64("delivery/"))",\
+                    "range_end":"\(base64("delivery0"))"}}
+                    """
+                )
+            )
+            guard try connection.flush() else { throw .failed("the server is gone") }
+            try connection.awaitChunk(containing: "\"created\":true")
+        }
+    }
+
+    // MARK: The writer's side
+
+    /// On how many connections writes go out in turn: etcd answers a put of a connection before it reads the next.
+    var writerCount: Int { server == .etcd ? 8 : 1 }
+
+    func makeRequest(valueByteCount: Int) -> DeliveryRequest {
+        let value = String(repeating: "v", count: valueByteCount)
+        switch server {
+        case .stated: return request(["SET", "delivery/key", value], valueByteCount)
+        case .redis: return request(["PUBLISH", "delivery", value], valueByteCount)
+        case .redisStored:
+            let script =
+                "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('PUBLISH', KEYS[1], ARGV[1])"
+            return request(["EVAL", script, "1", "delivery", value], valueByteCount)
+        case .etcd:
+            let encoded = base64(value)
+            let text = etcdRequest(
+                "kv/put",
+                "{\"key\":\"\(base64("delivery/key"))\",\"value\":\"\(encoded)\"}"
+            )
+            let bytes = Array(text.utf8)
+            return DeliveryRequest(
+                bytes,
+                offset: bytes.count - 2 - encoded.utf8.count,
+                isEncoded: true
+            )
+        }
+    }
+
+    /// A command whose last word is the value.
+    private func request(_ words: [String], _ valueByteCount: Int) -> DeliveryRequest {
+        var queue = ByteQueue(capacity: 256)
+        queue.append(command: words)
+        let bytes = Array(queue.bytes)
+        return DeliveryRequest(bytes, offset: bytes.count - 2 - valueByteCount, isEncoded: false)
+    }
+
+    /// Checks the answers that have come.
+    ///
+    /// - Returns: How many.
+    func takeAnswers(_ connection: Connection) throws(BenchError) -> Int {
+        var count = 0
+        guard server == .etcd else {
+            try connection.takeReplies { (reply) throws(BenchError) in
+                guard reply[0] != UInt8(ascii: "-") else {
+                    throw .failed(String(decoding: reply, as: UTF8.self))
+                }
+                count += 1
+            }
+            return count
+        }
+        while try connection.takeResponse() { count += 1 }
+        return count
+    }
+
+    // MARK: The subscribers' side
+
+    /// Hands over the stamp of each value that has come.
+    func takeStamps(
+        _ connection: Connection,
+        _ body: (UInt64) -> Void
+    ) throws(BenchError) {
+        guard server == .etcd else {
+            try connection.takeReplies { (push) throws(BenchError) in
+                body(try stamp(in: push))
+            }
+            return
+        }
+        try connection.takeChunks { (chunk) throws(BenchError) in
+            guard let start = chunk.offset(after: "\"value\":\"") else {
+                throw .failed("no value in '\(String(decoding: chunk, as: UTF8.self))'")
+            }
+            let length = Base64.encodedCount(DeliveryStamp.byteCount + 1)
+            body(DeliveryStamp.read(Base64.decode(chunk[start...].prefix(length))))
+        }
+    }
+
+    /// The stamp of a RESP push: its value is the last bulk string in it, behind the last `$` line.
+    private func stamp(in push: UnsafeRawBufferPointer) throws(BenchError) -> UInt64 {
+        var end = push.count - 2
+        while end > 0, push[end - 1] != UInt8(ascii: "\n") { end -= 1 }
+        guard end > 0, push.count - 2 - end >= DeliveryStamp.byteCount else {
+            throw .failed("no value in '\(String(decoding: push, as: UTF8.self))'")
+        }
+        return DeliveryStamp.read(push[end...])
+    }
+
+    private func base64(_ text: String) -> String {
+        String(decoding: Base64.encode(Array(text.utf8)), as: UTF8.self)
+    }
+
+    private func etcdRequest(_ path: String, _ body: String) -> String {
+        "POST /v3/\(path) HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    }
+}
