@@ -1,6 +1,6 @@
 import StateClient
 import StateEngine
-import StateTestSupport
+package import StateTestSupport
 
 /// Writers, watchers, compaction and a daemon that is killed again and again; then what every watcher was told is held
 /// against what was committed.
@@ -59,6 +59,7 @@ package final class GuaranteeRun {
         for kill in 1...plan.killCount + 1 {
             let milliseconds = Int.random(in: slice / 2...slice * 3 / 2, using: &random)
             _ = board.stage.wait(milliseconds: milliseconds) { $0.fault != nil }
+            try checkDaemon(kill)
             let isLast = kill == plan.killCount + 1
             if isLast { board.stage.update { $0.openGeneration = 0 } } else { daemon.kill() }
             try awaitWriters(kill)
@@ -67,6 +68,14 @@ package final class GuaranteeRun {
             guard violations.isEmpty else { return violations }
         }
         return []
+    }
+
+    /// A daemon that ended by itself must not pass for one that was killed.
+    private func checkDaemon(_ kill: Int) throws {
+        try checkFault()
+        guard board.stage.current.parkedCount == plan.writerCount * (kill - 1) else {
+            throw SystemFailure("writers lost the daemon before it was killed: \(daemon.log)")
+        }
     }
 
     private func awaitWriters(_ kill: Int) throws {

@@ -9,6 +9,9 @@ package struct RunReport: Sendable, CustomStringConvertible {
     /// The sessions that break a guarantee.
     package private(set) var brokenSessions: [WatchSession] = []
 
+    /// Begins with nothing.
+    package init() {}
+
     mutating func add(_ session: WatchSession, _ violations: [Violation]) {
         if !violations.isEmpty { brokenSessions.append(session) }
         guard session.reply != nil else { return }

@@ -1,3 +1,4 @@
+import StateEngine
 import StateTestSupport
 import StateWire
 

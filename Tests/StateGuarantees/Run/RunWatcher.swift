@@ -39,7 +39,8 @@ struct RunWatcher {
                     epoch: epoch
                 )
                 sessionCount += 1
-                let isLost = try RunSession(socketPath, board, random.next()).run(&session, last)
+                var run = RunSession(socketPath, board, random.next())
+                let isLost = try run.run(&session, last)
                 note(session)
                 board.add(session)
                 if let last, session.hasReached(last) || session.end != .left { return }

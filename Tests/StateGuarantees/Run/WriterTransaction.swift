@@ -108,5 +108,5 @@ struct WriterTransaction: Sendable {
 }
 
 extension [String] {
-    var bytes: [[UInt8]] { map { Array($0.utf8) } }
+    var bytes: [[UInt8]] { map { [UInt8]($0.utf8) } }
 }
