@@ -10,12 +10,14 @@ package struct WatchSession: Sendable {
         case from(Int64, epoch: String? = nil)
     }
 
-    /// STATE.WATCH.
+    /// STATE.WATCH, or STATE.CHANGES again and again.
     package struct Request: Hashable, Sendable {
         package var patterns: [WatchPattern]
         package var start = Start.now
         package var isLatest = false
         package var tellsPrevious = false
+        /// Whether it is STATE.CHANGES.
+        package var isPolled = false
 
         package init(
             _ patterns: [WatchPattern],

@@ -97,6 +97,13 @@ struct ValidatorTests {
                 .synced(13), c14,
             ]
         ),
+        Case(
+            "a state that is begun again",
+            of: snapshot,
+            [
+                .pieces(s10), .gap(13), .pieces(s13), .synced(13),
+            ]
+        ),
         Case("a state that was not closed", of: snapshot, [.pieces(s13)]),
         Case("from a revision", of: from10, at: 18, [c11, c12, c13, .progress(13), c14]),
         Case("from a hole", of: .init(["/"], .from(15)), at: 18, [c16, c18]),
@@ -357,14 +364,6 @@ struct ValidatorTests {
             breaks: .resumable,
             [
                 c11, .gap(13), .pieces(s13), .synced(13),
-            ]
-        ),
-        Case(
-            "a gap within a state",
-            breaks: .resumable,
-            of: snapshot,
-            [
-                .pieces(s10), .gap(13), .pieces(s13), .synced(13),
             ]
         ),
         Case(

@@ -15,10 +15,11 @@ final class RunConnection {
     private let socket: ByteSocket
     private var parser = ReplyParser()
 
-    /// Connects in RESP3; nil where nobody answers, or no more.
-    init?(_ path: String) throws {
+    /// Connects, in RESP3 where `usesRESP3`; nil where nobody answers, or no more.
+    init?(_ path: String, usesRESP3: Bool = true) throws {
         guard let socket = try? ByteSocket(path: path) else { return nil }
         self.socket = socket
+        guard usesRESP3 else { return }
         guard let reply = try ask(["HELLO", "3"].bytes) else { return nil }
         if case .error(let error) = reply { throw SystemFailure("HELLO 3: \(error)") }
     }

@@ -39,7 +39,8 @@ extension WatchSession.Request {
     /// The words of it that say what is told.
     fileprivate var kind: String {
         let words: [String?] = [
-            start.kind, isLatest ? "latest" : nil, tellsPrevious ? "previous" : nil,
+            isPolled ? "polled" : start.kind, isLatest ? "latest" : nil,
+            tellsPrevious ? "previous" : nil,
         ]
         return words.compactMap(\.self).joined(separator: "+")
     }

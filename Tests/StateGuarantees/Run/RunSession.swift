@@ -190,7 +190,8 @@ extension WatchSession.Event {
 }
 
 extension WatchSession.Change {
-    fileprivate init?(_ parts: [Reply]) {
+    /// A key, its value and, where it was asked for, what that replaced.
+    init?(_ parts: [Reply]) {
         guard let key = parts[0].textValue else { return nil }
         self.init(key, parts[1].valueName(key))
         guard parts.count > 2 else { return }
@@ -199,7 +200,8 @@ extension WatchSession.Change {
 }
 
 extension WatchSession.Piece {
-    fileprivate init?(_ parts: [Reply]) {
+    /// A key, its value and its revision.
+    init?(_ parts: [Reply]) {
         guard parts.count == 3, let key = parts[0].textValue, let revision = parts[2].integerValue
         else { return nil }
         self.init(key, parts[1].valueName(key), revision)

@@ -2,11 +2,12 @@ import StateEngine
 import StateTestSupport
 import StateWire
 
-/// Which forms of STATE.WATCH and of compaction the daemon knows.
+/// What the daemon knows of STATE.WATCH, STATE.COMPACT and STATE.CHANGES.
 struct RunAbilities: Sendable {
     var hasFrom = false
     var hasLatest = false
     var hasCompaction = false
+    var hasChanges = false
 }
 
 /// The store of a run, as its clients see it.
@@ -32,7 +33,8 @@ struct RunStore: Sendable {
         abilities = RunAbilities(
             hasFrom: try knows("STATE.WATCH", "a/", "FROM", "0"),
             hasLatest: try knows("STATE.WATCH", "a/", "LATEST"),
-            hasCompaction: try knows("STATE.COMPACT", "TO", "0")
+            hasCompaction: try knows("STATE.COMPACT", "TO", "0"),
+            hasChanges: try knows("STATE.CHANGES", "SINCE", "0", "a/")
         )
     }
 

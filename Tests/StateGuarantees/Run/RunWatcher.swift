@@ -39,8 +39,7 @@ struct RunWatcher {
                     epoch: epoch
                 )
                 sessionCount += 1
-                var run = RunSession(socketPath, board, random.next())
-                let isLost = try run.run(&session, last)
+                let isLost = try run(&session, last)
                 note(session)
                 board.add(session)
                 if let last, session.hasReached(last) || session.end != .left { return }
@@ -49,6 +48,15 @@ struct RunWatcher {
         } catch {
             board.fail("watcher \(number): \(error)")
         }
+    }
+
+    private mutating func run(_ session: inout WatchSession, _ last: Int64?) throws -> Bool {
+        guard session.request.isPolled else {
+            var run = RunSession(socketPath, board, random.next())
+            return try run.run(&session, last)
+        }
+        var poll = RunPoll(socketPath, board, random.next())
+        return try poll.run(&session, last)
     }
 
     /// The generation of the daemon that runs, and the last revision of all once it is known; nil where the run ends.
@@ -70,6 +78,10 @@ struct RunWatcher {
 
     private mutating func anyRequest() -> WatchSession.Request {
         var request = WatchSession.Request(patterns, anyStart())
+        if abilities.hasChanges, case .from = request.start, random.chance(30) {
+            request.isPolled = true
+            return request
+        }
         request.isLatest = abilities.hasLatest && random.chance(35)
         request.tellsPrevious = random.chance(30)
         return request

@@ -60,8 +60,8 @@ extension SessionCheck {
             return nil
         }
         let told = before.tail.map(\.revision).max() ?? 0
-        // Within a state there is nothing that could be missing.
-        guard let base = before.base else { return "a gap within a state" }
+        // A state that its watcher does not read is begun again, rather than kept for it.
+        guard let base = before.base else { return nil }
         let position = max(base, told)
         guard position >= compacted else { return nil }
         return "a gap, though the history reaches back to \(compacted) and \(position) was told"
