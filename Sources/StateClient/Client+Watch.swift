@@ -54,6 +54,10 @@ extension Client {
     /// - Parameters:
     ///   - patterns: At least one.
     ///   - snapshot: First tells the state, in pieces.
+    ///   - revision: First tells the commits after it; where they are not to be had, there is a gap and the state.
+    ///   - epoch: The store that the revision is of, as ``Watch/epoch``; nil for the one that is there.
+    ///   - latest: Tells the latest value of each key, in rounds that ``Event/synced(watch:revision:)`` closes; not together with
+    ///     `previous`.
     ///   - previous: Tells the value that each change replaced.
     ///   - by: Tells who made each change.
     /// - Returns: The watch, as its events name it.
@@ -61,11 +65,17 @@ extension Client {
     public func watch(
         _ patterns: [Pattern],
         snapshot: Bool = false,
+        from revision: Int64? = nil,
+        epoch: String? = nil,
+        latest: Bool = false,
         previous: Bool = false,
         by: Bool = false
     ) throws(StateError) -> Watch {
         var arguments = [Array("STATE.WATCH".utf8)] + patterns.map(\.argument)
         if snapshot { arguments.append(Array("SNAPSHOT".utf8)) }
+        if let revision { arguments += [Array("FROM".utf8), Array(String(revision).utf8)] }
+        if let epoch { arguments += [Array("EPOCH".utf8), Array(epoch.utf8)] }
+        if latest { arguments.append(Array("LATEST".utf8)) }
         if previous { arguments.append(Array("PREVIOUS".utf8)) }
         if by { arguments.append(Array("BY".utf8)) }
         return try Self.watch(try call(arguments, .needsRESP3))

@@ -26,6 +26,10 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var provisionalRevision: Int64
     /// Up to here everything is on stable storage.
     @exclusivity(unchecked) package internal(set) var durableRevision: Int64
+    /// From here on the history has every commit.
+    @exclusivity(unchecked) package internal(set) var compactedRevision: Int64 = 0
+    /// Whether what was can be read.
+    @exclusivity(unchecked) package internal(set) var hasHistory = false
     /// The newest provisional revision that was looked at since the caller set this to 0.
     @exclusivity(unchecked) package var observedRevision: Int64 = 0
 

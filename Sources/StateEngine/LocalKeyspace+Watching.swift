@@ -63,7 +63,7 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
         self.keyspace = keyspace
         receiveEvent = receive
         watcher = keyspace.withCore { core in
-            let watcher = Watcher(PatternSet([]), snapshot: false, from: core.durableRevision)
+            let watcher = Watcher(PatternSet([]), .now, in: core)
             core.hub.add(watcher)
             return watcher
         }

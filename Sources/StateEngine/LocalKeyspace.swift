@@ -44,6 +44,7 @@ public final class LocalKeyspace: Keyspace {
         }
         let editable = backing as? any EditableBacking
         loaded.editable = editable
+        loaded.hasHistory = backing is any HistoryBacking
         self.backing = backing
         isPersistent = backing.isPersistent
         core = StateLock(loaded)

@@ -30,6 +30,8 @@ final class Connection {
     var held = HeldReplies()
     /// Stands in the server's list of those to be flushed.
     var isListedForFlush = false
+    /// Stands in the server's list of those with watches that are not synced.
+    var isListedAsAdvancing = false
     /// Stands in the server's list of those that hold replies.
     var isListedAsHolding = false
     /// What epoll watches for.
@@ -43,6 +45,10 @@ final class Connection {
     var watchedKeys: [WatchedKey] = []
     var watchers: [Int: ConnectionWatcher] = [:]
     var lastWatch = 0
+    /// The watch for which the history is read: one at a time, each in its turn.
+    var reader: ConnectionWatcher?
+    /// The number of the watch whose turn it was last.
+    var lastReader = 0
     var commandCount = 0
 
     enum Pause {

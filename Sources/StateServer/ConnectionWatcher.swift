@@ -3,89 +3,148 @@ import StateWire
 
 /// A watch of a connection: writes what it is told as pushes.
 final class ConnectionWatcher: WatchReceiver {
-    let number: Int
+    let format: WatchFormat
     let watcher: Watcher
     private unowned let connection: Connection
-    private let flushes: FlushList
-    private let options: Command.WatchOptions
-    private let outputByteLimit: Int
+    private unowned let dispatcher: Dispatcher
+    /// Commits that came while the ones before them are read, as they will be sent.
+    private var kept = ByteBuffer()
+
+    /// How much of what comes during a read is kept.
+    private static let keptByteCount = 256 << 10
 
     init(
         _ patterns: PatternSet,
-        number: Int,
+        _ format: WatchFormat,
+        _ start: Watcher.Start,
         connection: Connection,
-        flushes: FlushList,
-        options: Command.WatchOptions,
-        from revision: Int64,
-        outputByteLimit: Int
+        dispatcher: Dispatcher,
+        in core: KeyspaceCore
     ) {
-        self.number = number
+        self.format = format
         self.connection = connection
-        self.flushes = flushes
-        self.outputByteLimit = outputByteLimit
-        self.options = options
-        watcher = Watcher(patterns, snapshot: options.contains(.snapshot), from: revision)
+        self.dispatcher = dispatcher
+        let isLatest = format.options.contains(.latest)
+        watcher = Watcher(
+            patterns,
+            start,
+            isLatest ? .latest(tellsCause: format.options.contains(.by)) : .everyCommit,
+            latestByteLimit: dispatcher.options.outputByteCount,
+            in: core
+        )
         watcher.receiver = self
     }
 
-    var hasRoom: Bool { connection.output.count < outputByteLimit }
+    var number: Int { format.number }
+
+    /// How much may be owed of latest values.
+    var latestByteLimit: Int { dispatcher.options.outputByteCount }
+
+    var hasRoom: Bool { connection.output.count < dispatcher.options.outputByteCount }
 
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         switch notice {
         case .commit(let revision, let changes):
-            let tellsCause = options.contains(.by)
-            writeChange(revision, changes.count, extra: tellsCause ? 1 : 0)
-            for change in changes { write(change) }
-            if tellsCause { connection.output.writeBulk(core.causeBytes(of: changes[0])) }
+            format.writeCommit(revision, changes, core, to: &connection.output)
         case .piece(let records):
-            writeChange(0, records.count)
-            for record in records { writePiece(record, core) }
+            format.writeHead(0, count: records.count, to: &connection.output)
+            for record in records { format.writePiece(record, core, to: &connection.output) }
         case .synced(let revision):
-            writeMark("state.synced", revision)
+            format.writeMark("state.synced", revision, to: &connection.output)
         case .gap(let revision):
-            writeMark("state.gap", revision)
+            format.writeMark("state.gap", revision, to: &connection.output)
+        case .latest(let values):
+            format.writeLatest(values, to: &connection.output)
         }
-        flushes.add(connection)
+        dispatcher.flushes.add(connection)
     }
 
-    private func writeChange(_ revision: Int64, _ count: Int, extra: Int = 0) {
-        connection.output.writePush(4 + extra)
-        connection.output.writeBulk("state.change")
-        connection.output.writeInteger(Int64(number))
-        connection.output.writeInteger(revision)
-        connection.output.writeArray(count)
+    // MARK: The history
+
+    func read(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
+        beginReading()
+        dispatcher.submit(
+            CatchUpJob(for: self, of: connection, after: position, through: revision)
+        )
     }
 
-    private func write(_ change: Record) {
-        let tellsPrevious = options.contains(.previous)
-        connection.output.writeArray(tellsPrevious ? 3 : 2)
-        connection.output.writeBulk(change.key)
-        write(change.value)
-        if tellsPrevious { write(change.older?.value) }
+    func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
+        beginReading()
+        dispatcher.submit(
+            CollectMarksJob(for: self, of: connection, after: position, through: revision)
+        )
     }
 
-    private func writePiece(_ record: Record, _ core: KeyspaceCore) {
-        let tellsCause = options.contains(.by)
-        connection.output.writeArray(tellsCause ? 4 : 3)
-        connection.output.writeBulk(record.key)
-        write(record.value)
-        connection.output.writeInteger(record.revision)
-        if tellsCause { connection.output.writeBulk(core.causeBytes(of: record)) }
+    private func beginReading() {
+        connection.reader = self
+        connection.lastReader = number
     }
 
-    private func write(_ value: Bytes?) {
-        if let value {
-            connection.output.writeBulk(value)
-        } else {
-            connection.output.writeNull(.resp3)
-        }
+    func noteWork() { dispatcher.registry.addAdvancing(connection) }
+
+    func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool {
+        format.writeCommit(revision, changes, core, to: &kept)
+        if kept.count <= ConnectionWatcher.keptByteCount { return true }
+        forgetKept()
+        return false
     }
 
-    private func writeMark(_ kind: StaticString, _ revision: Int64) {
-        connection.output.writePush(3)
-        connection.output.writeBulk(kind)
-        connection.output.writeInteger(Int64(number))
-        connection.output.writeInteger(revision)
+    private func forgetKept() {
+        kept.removeAll()
+        kept.shrink(to: 0)
+    }
+
+    /// Takes over what a job has read.
+    ///
+    /// - Returns: What to log.
+    func finish(_ job: CatchUpJob, _ failure: StateError?, in core: KeyspaceCore) -> String? {
+        defer { forgetKept() }
+        guard failure == nil, !job.isCompacted else { return failReading(failure) }
+        connection.output.append(job.output.bytes)
+        let tellsKept = watcher.finishReading(
+            through: job.reached,
+            told: job.toldRevision,
+            in: core
+        )
+        if tellsKept { connection.output.append(kept.bytes) }
+        dispatcher.flushes.add(connection)
+        return nil
+    }
+
+    /// The same for one that has collected marks.
+    func finish(_ job: CollectMarksJob, _ failure: StateError?, in core: KeyspaceCore) -> String? {
+        guard failure == nil, !job.isLost else { return failReading(failure) }
+        watcher.finishReading(marks: job.marks, through: job.through, in: core)
+        return nil
+    }
+
+    private func failReading(_ failure: StateError?) -> String? {
+        watcher.failReading()
+        guard let failure, failure.code != .compacted else { return nil }
+        return "watch \(number) of client \(connection.number) cannot be told what was, and gets the "
+            + "state instead: \(failure.message)"
+    }
+
+    // MARK: Bookmarks
+
+    /// Tells how far it is, where that is further than what was told last and there is room.
+    ///
+    /// - Returns: Whether it is to be asked again before anything else becomes durable.
+    func tellProgress(_ core: KeyspaceCore) -> Bool {
+        guard let revision = watcher.toldThrough(in: core) else { return false }
+        let isOnTheWay = watcher.phase != .synced
+        guard revision > watcher.toldRevision else { return isOnTheWay }
+        guard hasRoom else { return true }
+        // A round of nothing is the bookmark of latest values.
+        let isLatest = format.options.contains(.latest)
+        format.writeMark(
+            isLatest ? "state.synced" : "state.progress",
+            revision,
+            to: &connection.output
+        )
+        watcher.noteProgress(revision)
+        dispatcher.flushes.add(connection)
+        return isOnTheWay
     }
 }
 

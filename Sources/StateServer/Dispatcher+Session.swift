@@ -99,11 +99,6 @@ extension Dispatcher {
         rename(connection, [], core)
     }
 
-    func endWatches(_ connection: Connection, _ core: KeyspaceCore) {
-        for watcher in connection.watchers.values { core.hub.remove(watcher.watcher) }
-        connection.watchers = [:]
-    }
-
     /// A new name is a new cause for the commits that follow.
     private func rename(_ connection: Connection, _ name: [UInt8], _ core: KeyspaceCore) {
         connection.name = name

@@ -201,60 +201,7 @@ extension Dispatcher {
         connection.output.writeBulk(core.causeBytes(of: record))
     }
 
-    // MARK: Watches
-
-    func stateWatch(
-        _ patterns: Arguments,
-        _ wanted: Command.WatchOptions,
-        _ connection: Connection,
-        _ core: KeyspaceCore
-    ) throws(StateError) {
-        guard connection.version == .resp3 else {
-            throw StateError(.err, "STATE.WATCH needs HELLO 3; use STATE.CHANGES")
-        }
-        guard connection.watchers.count < options.watchCount else {
-            throw StateError(.limit, "more than \(options.watchCount) watches of one client")
-        }
-        let set = try patternSet(patterns)
-        connection.lastWatch += 1
-        let watcher = ConnectionWatcher(
-            set,
-            number: connection.lastWatch,
-            connection: connection,
-            flushes: flushes,
-            options: wanted,
-            from: core.durableRevision,
-            outputByteLimit: options.outputByteCount
-        )
-        connection.watchers[watcher.number] = watcher
-        core.hub.add(watcher.watcher)
-        if wanted.contains(.snapshot) { registry.addAdvancing(connection) }
-        connection.output.writeMap(3, .resp3)
-        connection.output.writeField("watch", Int64(watcher.number))
-        connection.output.writeField("revision", core.durableRevision)
-        connection.output.writeBulk("epoch")
-        connection.output.writeBulk(core.epoch.description)
-    }
-
-    func stateUnwatch(
-        _ number: Int64,
-        _ connection: Connection,
-        _ core: KeyspaceCore
-    )
-        throws(StateError)
-    {
-        guard let watcher = connection.watchers.removeValue(forKey: Int(number)) else {
-            throw StateError(.err, "no watch \(number) on this connection")
-        }
-        core.hub.remove(watcher.watcher)
-        // What it missed it would have been told of later, and no gap is silent.
-        if watcher.watcher.phase == .blocked {
-            watcher.receive(.gap(core.durableRevision), in: core)
-        }
-        connection.output.writeOK()
-    }
-
-    private func patternSet(_ patterns: Arguments) throws(StateError) -> PatternSet {
+    func patternSet(_ patterns: Arguments) throws(StateError) -> PatternSet {
         guard patterns.count <= options.watchCount else {
             throw StateError(.limit, "more than \(options.watchCount) patterns")
         }

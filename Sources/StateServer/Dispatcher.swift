@@ -204,8 +204,8 @@ final class Dispatcher {
             try stateDelete(patterns, isDryRun: isDryRun, connection, core)
         case .stateList(let pattern, let after, let limit, let form):
             try stateList(pattern, after, limit, form, connection, core)
-        case .stateWatch(let patterns, let options):
-            try stateWatch(patterns, options, connection, core)
+        case .stateWatch(let patterns, let options, let resume):
+            try stateWatch(patterns, options, resume, connection, core)
         case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
         case .stateHistory(let key, let limit): try stateHistory(key, limit, connection, core)
         case .stateStatus: stateStatus(connection, core)

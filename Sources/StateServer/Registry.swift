@@ -35,6 +35,9 @@ final class Registry {
         self.storageReport = storageReport
     }
 
+    /// Watches of all connections.
+    var watchCount = 0
+
     var connections: some Collection<Connection> { all.values }
     var count: Int { all.count }
     var commandCount: Int { all.values.reduce(endedCommandCount) { $0 + $1.commandCount } }
@@ -107,11 +110,16 @@ final class Registry {
 
     /// Notes that a watcher of the connection is not synced.
     func addAdvancing(_ connection: Connection) {
-        if !advancing.contains(where: { $0 === connection }) { advancing.append(connection) }
+        guard !connection.isListedAsAdvancing else { return }
+        connection.isListedAsAdvancing = true
+        advancing.append(connection)
     }
 
     /// Keeps the connections of which `body` says that a watcher of theirs is not synced yet.
     func updateAdvancing(_ body: (Connection) -> Bool) {
-        advancing.removeAll { $0.isClosed || !body($0) }
+        advancing.removeAll { connection in
+            connection.isListedAsAdvancing = !connection.isClosed && body(connection)
+            return !connection.isListedAsAdvancing
+        }
     }
 }

@@ -255,47 +255,7 @@ extension Server {
             return
         }
         updateInterest(connection)
-        if !connection.watchers.isEmpty { noteBlockedWatchers(connection) }
-    }
-
-    private func noteBlockedWatchers(_ connection: Connection) {
-        if connection.watchers.values.contains(where: { $0.watcher.phase != .synced }) {
-            registry.addAdvancing(connection)
-        }
-    }
-
-    /// Bytes of one piece of a snapshot, and how much output may wait before the next is made.
-    private static let pieceByteCount = 256 << 10
-
-    /// Whether a watcher that is not synced has room for its next piece.
-    var canAdvance: Bool {
-        var isFound = false
-        guard registry.hasAdvancing else { return false }
-        registry.updateAdvancing { connection in
-            guard connection.watchers.values.contains(where: { $0.watcher.phase != .synced }) else {
-                return false
-            }
-            if connection.output.count < Server.pieceByteCount { isFound = true }
-            return true
-        }
-        return isFound
-    }
-
-    /// Brings watchers that are not synced a piece further, where their clients have read what went before.
-    func advanceWatchers() {
-        guard registry.hasAdvancing else { return }
-        keyspace.withCore { core in
-            registry.updateAdvancing { connection in
-                var isUnsynced = false
-                for watcher in connection.watchers.values where watcher.watcher.phase != .synced {
-                    guard connection.output.count < Server.pieceByteCount else { return true }
-                    if watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount) {
-                        isUnsynced = true
-                    }
-                }
-                return isUnsynced
-            }
-        }
+        if !connection.watchers.isEmpty { noteAdvancing(connection) }
     }
 
     // MARK: Going

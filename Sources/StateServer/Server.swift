@@ -14,6 +14,8 @@ package final class Server {
     let dispatcher: Dispatcher
     var poller = Poller()
 
+    /// Only under the keyspace's lock.
+    private let core: KeyspaceCore
     /// Written by the commit thread when there is something to settle.
     private let wakeup: Int32
     /// Reads the history; begun when it is first asked for.
@@ -25,6 +27,8 @@ package final class Server {
     var scratch = ByteBuffer()
     /// Bytes that are no whole command yet, or queued for EXEC, of all connections.
     var inputByteCount = 0
+    /// When the next bookmarks are due, in monotonic milliseconds; nil where nothing has moved since the last.
+    var progressAt: Int64?
     private var needsSettling = false
     /// The last replies that were released were those of one client.
     private var hasAnsweredLoneWriter = false
@@ -54,6 +58,7 @@ package final class Server {
     ) {
         self.keyspace = keyspace
         self.options = options
+        core = keyspace.withCore { $0 }
         registry = Registry(
             startedAt: Clock.wallMilliseconds(),
             isPersistent: keyspace.isPersistent,
@@ -103,7 +108,7 @@ package final class Server {
             if hasMoreToDo {
                 turn(milliseconds: 0)
             } else if !expectsSoon || !turnSoon() {
-                turn(milliseconds: -1)
+                turn(milliseconds: sleepMilliseconds)
             }
         }
         for listener in listeners { poller.remove(listener) }
@@ -161,6 +166,7 @@ package final class Server {
         ready.removeAll(keepingCapacity: true)
         if keyspace.publish() { settle() }
         advanceWatchers()
+        tellProgress()
         flushes.drain(flush)
     }
 
@@ -198,6 +204,8 @@ package final class Server {
         needsSettling = false
         hasAnsweredLoneWriter = registry.hasLoneHolder
         keyspace.settle { outcome in
+            // Order matters: a connection hears of its change in a round of latest values before its reply, too.
+            advanceWatchers(core)
             registry.updateHolding { connection in
                 switch outcome {
                 case .durable(let revision):
@@ -224,7 +232,9 @@ package final class Server {
     /// Logs what is out of the ordinary.
     private func note(_ outcome: LocalKeyspace.Outcome) {
         switch outcome {
-        case .durable(let revision): registry.settleEarly(through: revision)
+        case .durable(let revision):
+            registry.settleEarly(through: revision)
+            if registry.watchCount > 0 { scheduleProgress() }
         case .failed(let revision, let error):
             let count = registry.failEarly(from: revision)
             if count > 0 {

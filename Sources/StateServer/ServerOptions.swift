@@ -27,6 +27,8 @@ public struct ServerOptions: Sendable {
     public var replyByteCount = 256 << 20
     /// Watches of one client.
     public var watchCount = 1_000
+    /// How often a watch is told how far it is, where nothing else is told, in milliseconds.
+    public var progressMilliseconds: Int64 = 10_000
     /// Positions of SCAN that are remembered.
     public var scanCount = 4_096
     /// The largest value, and the other limits of the keyspace that it serves.

@@ -371,21 +371,50 @@ private func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
 
 private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
     let words: [(StaticString, Command.WatchOptions)] = [
-        ("SNAPSHOT", .snapshot), ("PREVIOUS", .previous), ("BY", .by),
+        ("SNAPSHOT", .snapshot), ("LATEST", .latest), ("PREVIOUS", .previous), ("BY", .by),
     ]
     var options: Command.WatchOptions = []
+    var resume: Command.Resume?
     var end = arguments.count
     // Options stand last; whatever stands before them is a pattern.
-    while end > 0, let option = words.first(where: { arguments.isWord(end - 1, $0.0) })?.1 {
-        options.insert(option)
-        end -= 1
+    while end > 0 {
+        if let option = words.first(where: { arguments.isWord(end - 1, $0.0) })?.1 {
+            options.insert(option)
+            end -= 1
+        } else if end > 1, resume == nil, arguments.isWord(end - 2, "FROM") {
+            resume = Command.Resume(revision: try revision(arguments[end - 1]))
+            end -= 2
+        } else if end > 3, resume == nil, arguments.isWord(end - 4, "FROM"),
+            arguments.isWord(end - 2, "EPOCH")
+        {
+            resume = Command.Resume(
+                revision: try revision(arguments[end - 3]),
+                epoch: arguments[end - 1]
+            )
+            end -= 4
+        } else {
+            break
+        }
     }
     guard end > 0 else { throw syntaxError("STATE.WATCH takes a pattern") }
-    // What another version of the daemon reads as an option is not taken for a key here, silently.
-    for index in 0..<end where arguments.isWord(index, "FROM") || arguments.isWord(index, "LATEST")
-    {
-        let word = arguments[index].text
-        throw syntaxError("STATE.WATCH has no option '\(word)'; the key is written '\\\(word)'")
+    guard resume == nil || !options.contains(.snapshot) else {
+        throw syntaxError("STATE.WATCH takes SNAPSHOT or FROM, not both")
     }
-    return .stateWatch(arguments.prefix(end), options)
+    guard !options.isSuperset(of: [.latest, .previous]) else {
+        throw syntaxError(
+            "STATE.WATCH takes LATEST or PREVIOUS, not both: what the latest value replaced may not have "
+                + "been told"
+        )
+    }
+    for index in 0..<end {
+        // What was meant as an option is not taken for a key, silently.
+        for word: StaticString in ["FROM", "EPOCH", "LATEST"] where arguments.isWord(index, word) {
+            let word = arguments[index].text
+            throw syntaxError(
+                "'\(word)' of STATE.WATCH is no option here: options are SNAPSHOT or FROM r [EPOCH e], "
+                    + "LATEST, PREVIOUS and BY, behind the patterns; the key is written '\\\(word)'"
+            )
+        }
+    }
+    return .stateWatch(arguments.prefix(end), options, resume)
 }

@@ -48,7 +48,7 @@ package enum Command {
     case stateApply([ApplyStep])
     case stateDelete(Arguments, isDryRun: Bool)
     case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm)
-    case stateWatch(Arguments, WatchOptions)
+    case stateWatch(Arguments, WatchOptions, Resume?)
     case stateUnwatch(Int64)
     case stateHistory(Bytes, limit: Int)
     case stateStatus
@@ -96,8 +96,16 @@ package enum Command {
         package static let previous = WatchOptions(rawValue: 2)
         /// Who made each change.
         package static let by = WatchOptions(rawValue: 4)
+        /// The latest value of each key, in rounds, in place of each commit.
+        package static let latest = WatchOptions(rawValue: 8)
 
         package init(rawValue: Int) { self.rawValue = rawValue }
+    }
+
+    /// FROM, and the EPOCH that its revision is of.
+    package struct Resume {
+        package var revision: Int64
+        package var epoch: Bytes?
     }
 
     package enum ApplyStep {

@@ -30,7 +30,7 @@ import Testing
         let keyspace = try LocalKeyspace(backing: backing)
         defer { keyspace.close() }
         let watchers = (0..<3).map { _ in
-            Recorder(PatternSet([.everything]), snapshot: false, from: 0)
+            keyspace.withCore { Recorder(PatternSet([.everything]), .now, in: $0) }
         }
         keyspace.withCore { core in for watcher in watchers { core.hub.add(watcher.watcher) } }
         let answers = Observed<[Int64]>([])

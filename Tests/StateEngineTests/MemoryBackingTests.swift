@@ -6,7 +6,7 @@ import Testing
     @Test func `a commit is told and answered before the call returns`() throws {
         let keyspace = try LocalKeyspace(backing: MemoryBacking())
         defer { keyspace.close() }
-        let watcher = Recorder(PatternSet([.everything]), snapshot: false, from: 0)
+        let watcher = keyspace.withCore { Recorder(PatternSet([.everything]), .now, in: $0) }
         keyspace.withCore { $0.hub.add(watcher.watcher) }
         let answer = Observed<Result<Int64, StateError>?>(nil)
         keyspace.submit([.set("k", [])]) { given in answer.update { $0 = given } }
@@ -32,7 +32,7 @@ import Testing
     @Test func `several transactions settled at once follow each other`() throws {
         let keyspace = try LocalKeyspace(backing: MemoryBacking())
         defer { keyspace.close() }
-        let watcher = Recorder(PatternSet([.everything]), snapshot: false, from: 0)
+        let watcher = keyspace.withCore { Recorder(PatternSet([.everything]), .now, in: $0) }
         keyspace.withCore { core in
             core.hub.add(watcher.watcher)
             let cause = core.retainCause(Cause(uid: 1, gid: 1, pid: 1, command: "test"))

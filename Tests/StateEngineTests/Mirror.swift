@@ -18,9 +18,11 @@ final class Mirror {
         patterns = PatternSet(try texts.map { try Pattern($0) })
         revision = walk.model.durableRevision
         isLive = !snapshot
-        let recorder = Recorder(patterns, snapshot: snapshot, from: revision)
-        self.recorder = recorder
-        walk.stage.withCore { $0.hub.add(recorder.watcher) }
+        recorder = walk.stage.withCore { [patterns] core in
+            let recorder = Recorder(patterns, snapshot ? .snapshot : .now, in: core)
+            core.hub.add(recorder.watcher)
+            return recorder
+        }
         if !snapshot { values = expected(at: revision) }
     }
 
@@ -50,6 +52,7 @@ final class Mirror {
                 isLive = true
                 self.revision = revision
                 try #require(values == expected(at: revision), place)
+            case .latest: Issue.record("latest values of a watcher of every commit")
             case .commit(let revision, let changes):
                 try #require(isLive, place)
                 try follow(revision, changes, place)

@@ -13,6 +13,7 @@ final class Recorder: WatchReceiver {
         case piece([Change])
         case synced(Int64)
         case gap(Int64)
+        case latest([Change], isPiece: Bool)
     }
 
     let watcher: Watcher
@@ -23,8 +24,8 @@ final class Recorder: WatchReceiver {
     /// Called with each notice, under the keyspace's lock.
     var onTold: (Told) -> Void = { _ in }
 
-    init(_ patterns: PatternSet, snapshot: Bool, from revision: Int64) {
-        watcher = Watcher(patterns, snapshot: snapshot, from: revision)
+    init(_ patterns: PatternSet, _ start: Watcher.Start, in core: KeyspaceCore) {
+        watcher = Watcher(patterns, start, in: core)
         watcher.receiver = self
     }
 
@@ -40,6 +41,16 @@ final class Recorder: WatchReceiver {
             case .piece(let records): .piece(records.map(Recorder.copy))
             case .synced(let revision): .synced(revision)
             case .gap(let revision): .gap(revision)
+            case .latest(let latest):
+                .latest(
+                    latest.values.map {
+                        Change(
+                            key: String(decoding: $0.key, as: UTF8.self),
+                            value: $0.value.map { String(decoding: $0, as: UTF8.self) }
+                        )
+                    },
+                    isPiece: latest.isPiece
+                )
             }
         told.append(notice)
         onTold(notice)
@@ -63,13 +74,12 @@ final class Recorder: WatchReceiver {
 extension Stage {
     /// Watches from now on.
     func watch(_ patterns: String..., snapshot: Bool = false) throws -> Recorder {
-        let recorder = Recorder(
-            PatternSet(try patterns.map { try Pattern($0) }),
-            snapshot: snapshot,
-            from: withCore { $0.durableRevision }
-        )
-        withCore { $0.hub.add(recorder.watcher) }
-        return recorder
+        let set = PatternSet(try patterns.map { try Pattern($0) })
+        return withCore { core in
+            let recorder = Recorder(set, snapshot ? .snapshot : .now, in: core)
+            core.hub.add(recorder.watcher)
+            return recorder
+        }
     }
 
     /// Brings a watcher one step nearer to the present.

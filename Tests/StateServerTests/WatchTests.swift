@@ -164,15 +164,34 @@ struct WatchTests {
         )
     }
 
-    @Test(arguments: ["FROM 1", "FROM 1 EPOCH 0", "LATEST", "SNAPSHOT LATEST", "latest PREVIOUS"])
-    func `an option that is not there is refused and not taken for keys`(option: String) throws {
-        let word =
-            option.contains("FROM") ? "FROM" : option.contains("latest") ? "latest" : "LATEST"
-        #expect(
-            try peer.ask("STATE.WATCH / \(option)").errorText
-                == "ERR syntax error: STATE.WATCH has no option '\(word)'; the key is written '\\\(word)'"
-        )
+    @Test(arguments: [
+        ("FROM 1 SNAPSHOT", "STATE.WATCH takes SNAPSHOT or FROM, not both"),
+        ("snapshot BY from 1 EPOCH 0", "STATE.WATCH takes SNAPSHOT or FROM, not both"),
+        ("EPOCH 1", "'EPOCH'"), ("EPOCH 1 FROM 1", "'EPOCH'"), ("FROM 1 k", "'FROM'"),
+        ("FROM", "'FROM'"), ("from SNAPSHOT", "'from'"), ("FROM 1 FROM 2", "'FROM'"),
+    ])
+    func `an option that is not understood is refused and not taken for keys`(
+        option: String,
+        words: String
+    ) throws {
+        let error = try #require(try peer.ask("STATE.WATCH / \(option)").errorText)
+        #expect(error.hasPrefix("ERR syntax error: \(words)"), "\(error)")
         #expect(server.keyspace.withCore { $0.hub.count } == 0)
+    }
+
+    @Test(arguments: ["FROM", "EPOCH", "LATEST", "SNAPSHOT"])
+    func `a key that reads as an option is written with a backslash`(key: String) throws {
+        _ = try peer.ask("STATE.WATCH \\\(key) BY")
+        try write("SET \(key) 1")
+        #expect(try peer.next().elements?[3].shown == #"[["\#(key)", "1"]]"#)
+    }
+
+    @Test(arguments: ["-1", "x", "9223372036854775808"])
+    func `FROM takes a revision`(revision: String) throws {
+        #expect(
+            try peer.ask("STATE.WATCH / FROM \(revision)").errorText
+                == "ERR revision '\(revision)' is not a number from 0 on"
+        )
     }
 
     @Test func `watches and patterns of a client are bounded`() throws {

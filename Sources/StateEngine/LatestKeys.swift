@@ -1,0 +1,155 @@
+/// What a watch with LATEST owes its client: of each key the latest value, in rounds.
+///
+/// Outside a round a key that changed costs a mark. A round takes the marks at a durable revision and hands their values out as
+/// they are at it, in the order of the marks' revisions; what changes meanwhile is marked for the next. A value that is
+/// superseded before it was handed out is saved first: the versions themselves stay with the keyspace.
+package struct LatestKeys {
+    /// How far behind the client is.
+    package struct Waiting: Hashable, Sendable {
+        /// Keys that changed and are in no round yet.
+        package var markCount = 0
+        /// Values of the round that are not handed out.
+        package var valueCount = 0
+        /// What marks, round and saved values take.
+        package var byteCount = 0
+    }
+
+    /// A key that changed.
+    package struct Mark {
+        package var revision: Int64
+        /// ``Cause/description`` of that change; empty where the watch does not tell it.
+        package var cause: [UInt8]
+
+        package init(revision: Int64, cause: [UInt8]) {
+            self.revision = revision
+            self.cause = cause
+        }
+    }
+
+    private struct Round {
+        var revision: Int64
+        /// Whether its values are pieces of a state: those of keys that have changed since their piece was told.
+        var isPiece: Bool
+        var keys: [(key: [UInt8], mark: Mark)]
+        var next = 0
+        /// Of the keys that are not handed out, what is superseded meanwhile.
+        var unsent: [[UInt8]: Value]
+    }
+
+    private enum Value {
+        /// As the keyspace has it.
+        case current
+        /// As it was when the round began.
+        case saved([UInt8]?)
+    }
+
+    private var marks: [[UInt8]: Mark] = [:]
+    private var round: Round?
+    private let tellsCause: Bool
+    private(set) var byteCount = 0
+
+    /// What a key costs beside its bytes, in the marks as in a round.
+    private static let overheadByteCount = 96
+
+    init(tellsCause: Bool) { self.tellsCause = tellsCause }
+
+    var isIdle: Bool { marks.isEmpty && round == nil }
+    var hasRound: Bool { round != nil }
+
+    var waiting: Waiting {
+        Waiting(
+            markCount: marks.count,
+            valueCount: round.map { $0.keys.count - $0.next } ?? 0,
+            byteCount: byteCount
+        )
+    }
+
+    /// Notes a change that is being told to watchers, so that what it supersedes is still there.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the key, and of the value that it supersedes where the round waits for that.
+    mutating func mark(_ record: Record, in core: KeyspaceCore) {
+        let key = Array(record.key)
+        if case .current? = round?.unsent[key] {
+            let value = record.older?.value.map { Array($0) }
+            round?.unsent[key] = .saved(value)
+            byteCount += value?.count ?? 0
+        }
+        mark(
+            key,
+            Mark(
+                revision: record.revision,
+                cause: tellsCause ? core.causeBytes(of: record) : []
+            )
+        )
+    }
+
+    /// Notes that a key changed, unless a later change of it is noted.
+    mutating func mark(_ key: [UInt8], _ mark: Mark) {
+        guard let known = marks.updateValue(mark, forKey: key) else {
+            byteCount += key.count + LatestKeys.overheadByteCount
+            return
+        }
+        if known.revision > mark.revision { marks[key] = known }
+    }
+
+    /// Begins a round of all marks, as the keyspace is now.
+    ///
+    /// - Complexity: O(*n* log *n*) in the marks.
+    mutating func beginRound(at revision: Int64, isPiece: Bool) {
+        precondition(round == nil, "a round begins while another is under way")
+        let keys = marks.sorted { $0.value.revision < $1.value.revision }
+        round = Round(
+            revision: revision,
+            isPiece: isPiece,
+            keys: keys.map { (key: $0.key, mark: $0.value) },
+            unsent: marks.mapValues { _ in .current }
+        )
+        marks = [:]
+    }
+
+    /// The next values of the round, of about `byteLimit` bytes.
+    mutating func takeValues(byteLimit: Int, in core: KeyspaceCore) -> Watcher.LatestValues {
+        var values = Watcher.LatestValues(isPiece: round?.isPiece ?? false, values: [])
+        var taken = 0
+        while taken < byteLimit, let (key, mark) = takeKey() {
+            let value: [UInt8]?
+            switch round?.unsent.removeValue(forKey: key) {
+            case .saved(let saved)?:
+                value = saved
+                byteCount -= saved?.count ?? 0
+            case .current?, nil:
+                value = key.withUnsafeBytes { key in
+                    core.readDurable(key)?.value.map { Array($0) }
+                }
+            }
+            byteCount -= key.count + LatestKeys.overheadByteCount
+            taken += key.count + (value?.count ?? 0) + 32
+            values.values.append(
+                Watcher.LatestValue(
+                    key: key,
+                    value: value,
+                    revision: mark.revision,
+                    cause: mark.cause
+                )
+            )
+        }
+        return values
+    }
+
+    private mutating func takeKey() -> (key: [UInt8], mark: Mark)? {
+        guard let next = round?.next, let count = round?.keys.count, next < count else { return nil }
+        round?.next = next + 1
+        return round?.keys[next]
+    }
+
+    /// Ends the round where all of its values are handed out.
+    ///
+    /// - Returns: The revision that they are of; nil where there are more.
+    mutating func endRound() -> Int64? {
+        guard let round, round.next == round.keys.count else { return nil }
+        self.round = nil
+        return round.revision
+    }
+
+    mutating func removeAll() { self = LatestKeys(tellsCause: tellsCause) }
+}

@@ -1,0 +1,210 @@
+import StateEngine
+import StateWire
+
+/// Reads the next commits of one watch from the history and writes their pushes: as many as make about 256 KiB, or as there are
+/// in 50 ms, and at least one.
+///
+/// A commit that is larger goes on over several looks at the store: what is committed does not change, and that it is not
+/// compacted is checked in each. It is pushed whole.
+///
+/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
+/// `@unchecked Sendable`.
+final class CatchUpJob: HistoryJob, @unchecked Sendable {
+    // The loop thread's.
+    private let watcher: ConnectionWatcher
+    private let connection: Connection
+
+    // What is wanted.
+    private let format: WatchFormat
+    private let patterns: PatternSet
+    private let position: Int64
+    private let through: Int64
+
+    // What came of it.
+    /// The pushes of the commits up to `reached`.
+    private(set) var output = ByteBuffer()
+    private(set) var reached: Int64 = 0
+    /// The last commit that is pushed; nil for none.
+    private(set) var toldRevision: Int64?
+    /// The commits are not there any more.
+    private(set) var isCompacted = false
+
+    // What is read and not written yet.
+    private var place: HistoryPlace
+    private var wholeThrough: Int64
+    private var isRead = false
+    private var rows = ByteBuffer()
+    private var commits: [Commit] = []
+    private var replaced: [Replaced] = []
+    private var openCount = 0
+    private var openCause: [UInt8] = []
+    private var written = Written()
+
+    /// How much of it is written.
+    private struct Written {
+        var byteCount = 0
+        var replacedCount = 0
+        var commitCount = 0
+        /// The head of the next commit is.
+        var hasHead = false
+    }
+
+    private struct Commit {
+        var revision: Int64
+        var count: Int
+        var rowsEnd: Int
+        var replacedEnd: Int
+        var cause: [UInt8]
+    }
+
+    /// What a change replaced, to be looked up once the changes are read.
+    private struct Replaced {
+        var rowEnd: Int
+        var place: HistoryPlace
+    }
+
+    /// About as many bytes are pushed at once.
+    private static let byteCount = 256 << 10
+    /// To look up what a change replaced counts as so many bytes: about 500 are looked up at once.
+    private static let lookUpByteCount = 512
+
+    init(
+        for watcher: ConnectionWatcher,
+        of connection: Connection,
+        after position: Int64,
+        through revision: Int64
+    ) {
+        self.watcher = watcher
+        self.connection = connection
+        self.position = position
+        format = watcher.format
+        patterns = watcher.watcher.patterns
+        through = revision
+        place = .end(of: position)
+        wholeThrough = position
+    }
+
+    // MARK: On the history thread
+
+    func readSlice(of history: any HistoryReading) throws -> Bool {
+        let time = HistoryBudget(byteCount: .max)
+        return try history.snapshot { compacted in
+            guard compacted <= position else {
+                isCompacted = true
+                return true
+            }
+            if !isRead { isRead = try read(history) }
+            return isRead ? try write(history, time) : false
+        }
+    }
+
+    /// Reads on from `place`.
+    ///
+    /// - Returns: Whether there are whole commits, or nothing more.
+    private func read(_ history: any HistoryReading) throws -> Bool {
+        var budget = HistoryBudget(byteCount: CatchUpJob.byteCount)
+        let isAtEnd = try history.forEachChange(after: place, through: through) { change in
+            if change.revision != place.revision { endCommit() }
+            place = HistoryPlace(revision: change.revision, ordinal: change.ordinal)
+            return budget.take(byteCount: take(change))
+        }
+        if isAtEnd {
+            endCommit()
+            reached = through
+            return true
+        }
+        guard wholeThrough > position else { return false }
+        // What was read of the commit behind them is read again.
+        rows.truncate(to: commits.last?.rowsEnd ?? 0)
+        replaced.removeSubrange((commits.last?.replacedEnd ?? 0)...)
+        reached = wholeThrough
+        return true
+    }
+
+    private func endCommit() {
+        wholeThrough = place.revision
+        guard openCount > 0 else { return }
+        commits.append(
+            Commit(
+                revision: place.revision,
+                count: openCount,
+                rowsEnd: rows.count,
+                replacedEnd: replaced.count,
+                cause: openCause
+            )
+        )
+        openCount = 0
+    }
+
+    /// Writes a change's row where the patterns mean its key.
+    ///
+    /// - Returns: As how many bytes it counts.
+    private func take(_ change: borrowing StoredChange) -> Int {
+        guard patterns.matches(change.key) else { return 0 }
+        let before = rows.count
+        if openCount == 0, format.options.contains(.by) { openCause = Array(change.cause) }
+        openCount += 1
+        format.writeChange(change.key, change.value, to: &rows)
+        guard format.options.contains(.previous) else { return rows.count - before }
+        replaced.append(
+            Replaced(
+                rowEnd: rows.count,
+                place: HistoryPlace(
+                    revision: change.previousRevision,
+                    ordinal: change.previousOrdinal
+                )
+            )
+        )
+        return rows.count - before + CatchUpJob.lookUpByteCount
+    }
+
+    /// Writes the pushes of the commits that were read.
+    ///
+    /// - Returns: Whether all of them are written.
+    private func write(_ history: any HistoryReading, _ time: HistoryBudget) throws -> Bool {
+        while written.commitCount < commits.count {
+            let commit = commits[written.commitCount]
+            if !written.hasHead {
+                format.writeHead(commit.revision, count: commit.count, to: &output)
+                written.hasHead = true
+            }
+            while written.replacedCount < commit.replacedEnd {
+                try write(replaced[written.replacedCount], history)
+                written.replacedCount += 1
+                if time.isUsedUp { return false }
+            }
+            writeRows(to: commit.rowsEnd)
+            if format.options.contains(.by) { output.writeBulk(commit.cause) }
+            toldRevision = commit.revision
+            written.commitCount += 1
+            written.hasHead = false
+        }
+        rows = ByteBuffer()
+        return true
+    }
+
+    private func write(_ row: Replaced, _ history: any HistoryReading) throws {
+        writeRows(to: row.rowEnd)
+        var isFound = false
+        if row.place.revision > 0 {
+            // One that was compacted is a delete: a value that is replaced later stays.
+            isFound = try history.withChange(at: row.place) { change in
+                format.writeValue(change.value, to: &output)
+            }
+        }
+        if !isFound { format.writeValue(nil, to: &output) }
+    }
+
+    private func writeRows(to end: Int) {
+        output.append(rows.bytes.slice(written.byteCount, end))
+        written.byteCount = end
+    }
+
+    // MARK: On the loop thread
+
+    func finish(_ failure: StateError?, in server: Server) {
+        server.finishReading(watcher, of: connection) { watcher, core in
+            watcher.finish(self, failure, in: core)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import StateEngine
+import StateWire
+
+/// STATE.WATCH and STATE.UNWATCH.
+extension Dispatcher {
+    func stateWatch(
+        _ patterns: Arguments,
+        _ wanted: Command.WatchOptions,
+        _ resume: Command.Resume?,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        guard connection.version == .resp3 else {
+            throw StateError(.err, "STATE.WATCH needs HELLO 3; use STATE.CHANGES")
+        }
+        guard connection.watchers.count < options.watchCount else {
+            throw StateError(.limit, "more than \(options.watchCount) watches of one client")
+        }
+        let set = try patternSet(patterns)
+        connection.lastWatch += 1
+        let watcher = ConnectionWatcher(
+            set,
+            WatchFormat(number: connection.lastWatch, options: wanted),
+            start(wanted, resume),
+            connection: connection,
+            dispatcher: self,
+            in: core
+        )
+        connection.watchers[watcher.number] = watcher
+        registry.watchCount += 1
+        core.hub.add(watcher.watcher)
+        if watcher.watcher.canAdvance { registry.addAdvancing(connection) }
+        connection.output.writeMap(3, .resp3)
+        connection.output.writeField("watch", Int64(watcher.number))
+        connection.output.writeField("revision", core.durableRevision)
+        connection.output.writeBulk("epoch")
+        connection.output.writeBulk(core.epoch.description)
+    }
+
+    private func start(_ wanted: Command.WatchOptions, _ resume: Command.Resume?) -> Watcher.Start {
+        guard let resume else { return wanted.contains(.snapshot) ? .snapshot : .now }
+        guard let text = resume.epoch else { return .after(resume.revision, nil) }
+        // What is no epoch at all is none of this store either.
+        return Epoch(text.text).map { .after(resume.revision, $0) } ?? .gap
+    }
+
+    func stateUnwatch(
+        _ number: Int64,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        guard let watcher = connection.watchers.removeValue(forKey: Int(number)) else {
+            throw StateError(.err, "no watch \(number) on this connection")
+        }
+        registry.watchCount -= 1
+        core.hub.remove(watcher.watcher)
+        // What it missed it would have been told of later, and no gap is silent.
+        switch watcher.watcher.phase {
+        case .blocked, .catchingUp: watcher.receive(.gap(core.durableRevision), in: core)
+        case .synced, .snapshot: break
+        }
+        connection.output.writeOK()
+    }
+
+    func endWatches(_ connection: Connection, _ core: KeyspaceCore) {
+        for watcher in connection.watchers.values { core.hub.remove(watcher.watcher) }
+        registry.watchCount -= connection.watchers.count
+        connection.watchers = [:]
+    }
+}

@@ -1,0 +1,127 @@
+import StateEngine
+import StateWire
+
+/// Watches that are not synced, and bookmarks.
+///
+/// Every watch is synced, catching up or blocked (``Watcher/Phase``); the connections with one that is not synced stand in the
+/// registry's list as long as there is something to do for it but to wait for the history.
+extension Server {
+    /// Bytes of one piece of a snapshot, and how much output may wait before more is made.
+    private static let pieceByteCount = 256 << 10
+
+    /// Whether a watch that is not synced may be brought nearer to the present now.
+    var canAdvance: Bool {
+        guard registry.hasAdvancing else { return false }
+        var isFound = false
+        registry.updateAdvancing { connection in
+            guard connection.watchers.values.contains(where: connection.canAdvance) else {
+                return false
+            }
+            if connection.output.count < Server.pieceByteCount { isFound = true }
+            return true
+        }
+        return isFound
+    }
+
+    /// Brings watches that are not synced a step nearer, where their clients have read what went before.
+    func advanceWatchers() {
+        guard registry.hasAdvancing else { return }
+        keyspace.withCore { advanceWatchers($0) }
+    }
+
+    /// The same under the keyspace's lock.
+    func advanceWatchers(_ core: KeyspaceCore) {
+        guard registry.hasAdvancing else { return }
+        registry.updateAdvancing { connection in
+            advance(connection, core)
+            return connection.watchers.values.contains(where: connection.canAdvance)
+        }
+    }
+
+    private func advance(_ connection: Connection, _ core: KeyspaceCore) {
+        var reader: ConnectionWatcher?
+        for watcher in connection.watchers.values where connection.canAdvance(watcher) {
+            guard connection.output.count < Server.pieceByteCount else { return }
+            if watcher.readsHistory {
+                let isNext = reader.map { connection.turn(of: watcher) < connection.turn(of: $0) }
+                if isNext ?? true { reader = watcher }
+            } else {
+                _ = watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
+            }
+        }
+        guard let reader, connection.output.count < Server.pieceByteCount else { return }
+        _ = reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
+    }
+
+    /// Notes a connection with a watch that is not synced.
+    func noteAdvancing(_ connection: Connection) {
+        if connection.watchers.values.contains(where: connection.canAdvance) {
+            registry.addAdvancing(connection)
+        }
+    }
+
+    /// Takes over that the history was read for a watch, which may have ended meanwhile.
+    ///
+    /// - Parameter body: Takes the result over, and returns what to log.
+    func finishReading(
+        _ watcher: ConnectionWatcher,
+        of connection: Connection,
+        _ body: (ConnectionWatcher, KeyspaceCore) -> String?
+    ) {
+        if connection.reader === watcher { connection.reader = nil }
+        guard !connection.isClosed else { return }
+        registry.addAdvancing(connection)
+        guard connection.watchers[watcher.number] === watcher else { return }
+        if let line = keyspace.withCore({ body(watcher, $0) }) { options.log(.error, line) }
+        scheduleProgress()
+    }
+
+    // MARK: Bookmarks
+
+    /// Something was told or became durable: a bookmark is due some time later, if none is already.
+    func scheduleProgress() {
+        guard progressAt == nil else { return }
+        progressAt = Clock.monotonicMilliseconds() + options.progressMilliseconds
+    }
+
+    /// How long the loop may sleep; -1 for ever.
+    var sleepMilliseconds: Int32 {
+        guard let progressAt else { return -1 }
+        return Int32(clamping: max(0, progressAt - Clock.monotonicMilliseconds()))
+    }
+
+    /// Tells the watches that nothing was told of how far they are, once it is due.
+    func tellProgress() {
+        guard let due = progressAt, Clock.monotonicMilliseconds() >= due else { return }
+        progressAt = nil
+        keyspace.withCore { core in
+            for connection in registry.connections {
+                for watcher in connection.watchers.values where watcher.tellProgress(core) {
+                    scheduleProgress()
+                }
+            }
+        }
+    }
+}
+
+extension ConnectionWatcher {
+    /// Whether it takes a turn at the history when it is advanced.
+    fileprivate var readsHistory: Bool {
+        switch watcher.phase {
+        case .catchingUp, .blocked: true
+        case .synced, .snapshot: false
+        }
+    }
+}
+
+extension Connection {
+    /// Whether something can be done for a watch as soon as there is room.
+    fileprivate func canAdvance(_ watcher: ConnectionWatcher) -> Bool {
+        watcher.watcher.canAdvance && (reader == nil || !watcher.readsHistory)
+    }
+
+    /// Where a watch stands in the round that begins behind the one that read last.
+    fileprivate func turn(of watcher: ConnectionWatcher) -> Int {
+        watcher.number > lastReader ? watcher.number - lastReader : watcher.number + Int.max / 2
+    }
+}

@@ -1,0 +1,90 @@
+import StateEngine
+import StateWire
+
+/// How the pushes of one watch are written: by the loop as commits come, and on the history thread as they are read.
+struct WatchFormat: Sendable {
+    let number: Int
+    let options: Command.WatchOptions
+
+    /// The head of a commit, or with revision 0 of a piece of state, of so many rows.
+    func writeHead(_ revision: Int64, count: Int, to output: inout ByteBuffer) {
+        let tellsCause = revision > 0 && options.contains(.by)
+        output.writePush(tellsCause ? 5 : 4)
+        output.writeBulk("state.change")
+        output.writeInteger(Int64(number))
+        output.writeInteger(revision)
+        output.writeArray(count)
+    }
+
+    /// A change of a commit; where the watch wants to know, what it replaced follows.
+    func writeChange(_ key: Bytes, _ value: Bytes?, to output: inout ByteBuffer) {
+        output.writeArray(options.contains(.previous) ? 3 : 2)
+        output.writeBulk(key)
+        writeValue(value, to: &output)
+    }
+
+    func writeValue(_ value: Bytes?, to output: inout ByteBuffer) {
+        if let value { output.writeBulk(value) } else { output.writeNull(.resp3) }
+    }
+
+    /// A row of a piece of state.
+    func writePiece(_ record: Record, _ core: KeyspaceCore, to output: inout ByteBuffer) {
+        let tellsCause = options.contains(.by)
+        output.writeArray(tellsCause ? 4 : 3)
+        output.writeBulk(record.key)
+        writeValue(record.value, to: &output)
+        output.writeInteger(record.revision)
+        if tellsCause { output.writeBulk(core.causeBytes(of: record)) }
+    }
+
+    /// A commit as it is told.
+    func writeCommit(
+        _ revision: Int64,
+        _ changes: [Record],
+        _ core: KeyspaceCore,
+        to output: inout ByteBuffer
+    ) {
+        writeHead(revision, count: changes.count, to: &output)
+        for change in changes {
+            writeChange(change.key, change.value, to: &output)
+            if options.contains(.previous) { writeValue(change.older?.value, to: &output) }
+        }
+        if options.contains(.by) { output.writeBulk(core.causeBytes(of: changes[0])) }
+    }
+
+    /// Values of a round, those of one revision together.
+    func writeLatest(_ latest: Watcher.LatestValues, to output: inout ByteBuffer) {
+        let values = latest.values
+        var start = 0
+        while start < values.count {
+            let revision = values[start].revision
+            let end =
+                latest.isPiece
+                ? values.count
+                : values[start...].firstIndex { $0.revision != revision } ?? values.count
+            writeHead(latest.isPiece ? 0 : revision, count: end - start, to: &output)
+            for value in values[start..<end] {
+                write(value, isPiece: latest.isPiece, to: &output)
+            }
+            if !latest.isPiece, options.contains(.by) { output.writeBulk(values[start].cause) }
+            start = end
+        }
+    }
+
+    private func write(_ value: Watcher.LatestValue, isPiece: Bool, to output: inout ByteBuffer) {
+        let tellsCause = isPiece && options.contains(.by)
+        output.writeArray(tellsCause ? 4 : isPiece ? 3 : 2)
+        output.writeBulk(value.key)
+        if let bytes = value.value { output.writeBulk(bytes) } else { output.writeNull(.resp3) }
+        if isPiece { output.writeInteger(value.revision) }
+        if tellsCause { output.writeBulk(value.cause) }
+    }
+
+    /// `state.synced`, `state.gap` or `state.progress`.
+    func writeMark(_ kind: StaticString, _ revision: Int64, to output: inout ByteBuffer) {
+        output.writePush(3)
+        output.writeBulk(kind)
+        output.writeInteger(Int64(number))
+        output.writeInteger(revision)
+    }
+}
