@@ -135,6 +135,18 @@ let package = Package(
             path: "Tests/StateLinearizability",
             swiftSettings: strict
         ),
+        .target(
+            name: "StateGuarantees",
+            dependencies: ["StateClient", "StateEngine", "StateWire", "StateTestSupport"],
+            path: "Tests/StateGuarantees",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "watchcrash",
+            dependencies: ["StateGuarantees", "StateTestSupport"],
+            path: "Tests/WatchCrash",
+            swiftSettings: strict
+        ),
         .executableTarget(
             name: "StateTestProgram",
             dependencies: ["StateClient", "StateSQLite", "StateContainers"],
@@ -227,6 +239,11 @@ let package = Package(
             dependencies: [
                 "StateEngine", "StateWire", "StateLinearizability", "StateTestSupport",
             ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "StateGuaranteesTests",
+            dependencies: ["StateGuarantees"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -16,6 +16,22 @@ struct CrashTests {
         #expect(result.text.contains("3 rounds, "), "\(result)")
     }
 
+    /// `STATED_WATCH_SECONDS=600 STATED_WATCH_KILLS=10` are the numbers of `scripts/crash watch` without an argument.
+    @Test func `every guarantee of a watch holds for 20 watchers over two crashes`() throws {
+        let programs = builtProgram("stated").split(separator: "/").dropLast()
+        let kills = Extent.named("STATED_WATCH_KILLS", short: 2)
+        let result = try RunningCommand(
+            "\(packageRoot)/scripts/crash",
+            [
+                "watch", "--seconds", "\(Extent.named("STATED_WATCH_SECONDS", short: 10))",
+                "--kills", "\(kills)", "--seed", "\(Seed.base)",
+            ].map { Array($0.utf8) },
+            environment: ["programs": "/" + programs.joined(separator: "/")]
+        ).finish(within: .seconds(3_600))
+        #expect(result.exitCode == 0, "\(result)")
+        #expect(result.text.contains("\(kills) kills: every guarantee held"), "\(result)")
+    }
+
     /// Damage done by hand between the writers and the check.
     enum Damage: String, CaseIterable {
         case shortened = "no value is torn"

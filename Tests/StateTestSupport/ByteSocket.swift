@@ -113,6 +113,15 @@ package final class ByteSocket {
         return all
     }
 
+    /// Waits for bytes or the end of the stream, for so long at most.
+    ///
+    /// - Returns: Whether there is something to receive.
+    package func isReadable(within milliseconds: Int32) -> Bool {
+        if !arrivedBefore.isEmpty { return true }
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&waiting, 1, milliseconds) > 0
+    }
+
     private func wait(_ events: Int32, for what: String) throws {
         var waiting = pollfd(fd: descriptor, events: Int16(events), revents: 0)
         let deadline = Deadline(after: .seconds(20))

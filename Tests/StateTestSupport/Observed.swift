@@ -44,11 +44,24 @@ package final class Observed<Value>: @unchecked Sendable {
         take(seconds: seconds) { condition($0) ? true : nil } ?? false
     }
 
+    /// Waits until `condition` holds, for so many milliseconds at most.
+    ///
+    /// - Returns: Whether it held.
+    package func wait(milliseconds: Int, until condition: (Value) -> Bool) -> Bool {
+        take(milliseconds: milliseconds) { condition($0) ? true : nil } ?? false
+    }
+
     /// Waits until `body` gives something, for so many seconds at most.
     package func take<R>(seconds: Int = 20, _ body: (inout Value) -> R?) -> R? {
+        take(milliseconds: seconds * 1_000, body)
+    }
+
+    private func take<R>(milliseconds: Int, _ body: (inout Value) -> R?) -> R? {
         var deadline = timespec()
         clock_gettime(CLOCK_REALTIME, &deadline)
-        deadline.tv_sec += seconds
+        deadline.tv_nsec += milliseconds % 1_000 * 1_000_000
+        deadline.tv_sec += milliseconds / 1_000 + deadline.tv_nsec / 1_000_000_000
+        deadline.tv_nsec %= 1_000_000_000
         pthread_mutex_lock(mutex)
         defer {
             pthread_cond_broadcast(changed)
