@@ -83,14 +83,6 @@ struct StatectlWatchTests {
         #expect(part.exitCode == 1)
     }
 
-    @Test func `a daemon that goes away ends a watch with 3`() throws {
-        let watch = try watching()
-        daemon.kill()
-        let result = try watch.finish()
-        #expect(result.exitCode == 3)
-        #expect(result.errorText.contains(daemon.socketPath))
-    }
-
     @Test func `a watch that nobody reads ends by itself`() throws {
         let command = "'\(builtProgram("statectl"))' --socket '\(daemon.socketPath)'"
         let shell = "\(command) watch w/ --snapshot | head -1; echo ${PIPESTATUS[0]}"

@@ -4,7 +4,7 @@ package import StateEngine
 ///
 /// The verdicts count: each ``release(_:)`` and ``fail(_:)`` is for one commit, the one that waits or the next. A commit that waits
 /// for a minute fails, so that a test that forgot it ends.
-package final class HeldBacking: Backing {
+package final class HeldBacking: NoteBacking {
     /// A change with bytes of its own.
     package typealias Change = BuiltBatch.Change
 
@@ -16,6 +16,7 @@ package final class HeldBacking: Backing {
 
     private struct State {
         var kept: [Change]
+        var notes: [String: String] = [:]
         /// The commit that waits.
         var waiting: [Change]?
         /// What becomes of the next commits.
@@ -92,6 +93,11 @@ package final class HeldBacking: Backing {
     /// What was committed, in order.
     package var kept: [Change] { state.current.kept }
 
+    /// The notes that were committed.
+    package var notes: [String: String] { state.current.notes }
+
+    package func takeNotes() -> [String: String] { notes }
+
     /// How many commits were asked for.
     package var attemptCount: Int { state.current.attemptCount }
 
@@ -111,6 +117,7 @@ package final class HeldBacking: Backing {
     package func commit(_ batch: borrowing CommitBatch) throws {
         var changes: [Change] = []
         batch.forEachChange { changes.append(Change($0)) }
+        let notes = batch.notes
         state.update { state in
             state.attemptCount += 1
             state.waiting = changes
@@ -120,7 +127,10 @@ package final class HeldBacking: Backing {
             let verdict =
                 state.verdicts.isEmpty
                 ? Verdict(error: nil, isKept: true) : state.verdicts.removeFirst()
-            if verdict.isKept { state.kept += changes }
+            if verdict.isKept {
+                state.kept += changes
+                for note in notes { state.notes[note.name] = note.text }
+            }
             state.waiting = nil
             return verdict
         }
