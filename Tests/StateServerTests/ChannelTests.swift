@@ -113,7 +113,7 @@ struct ChannelTests {
         #expect(
             try old.next(6).map(\.shown) == [
                 #"["message", "news", "1"]"#, #"["pmessage", "news", "news", "1"]"#,
-                #"["pmessage", "n*", "news", "1"]"#, #"["pmessage", "[mn]ews", "news", "1"]"#,
+                #"["pmessage", "[mn]ews", "news", "1"]"#, #"["pmessage", "n*", "news", "1"]"#,
                 #"["pmessage", "n*", "newsletter", ""]"#, #"["pmessage", "n*", "new", "3"]"#,
             ]
         )
