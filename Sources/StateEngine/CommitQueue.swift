@@ -23,6 +23,8 @@ final class CommitQueue: Sendable {
         case reopened([AdoptedChange])
         /// It could not be opened; it is tried again.
         case unopened(StateError)
+        /// A piece of the history was compacted, or could not be; and what is told to who asked for it.
+        case compacted(CompactionStep?, [CompactionAnswer])
     }
 
     /// Who uses the backing.
@@ -55,6 +57,8 @@ final class CommitQueue: Sendable {
         var maintains = false
         /// Whether there is something to tell that nobody is about.
         var tells = false
+        /// Asked for and not begun.
+        var compactions: [CompactionRequest] = []
         var isStopping = false
         var notify: @Sendable () -> Void = {}
 
@@ -62,7 +66,7 @@ final class CommitQueue: Sendable {
 
         /// Whether there is something for the commit thread to do.
         var hasWork: Bool {
-            let isReady = queued != nil || looksOutside
+            let isReady = queued != nil || looksOutside || !compactions.isEmpty
             return reopens || maintains || tells || isStopping || isReady && !isHalted
         }
 
@@ -78,10 +82,13 @@ final class CommitQueue: Sendable {
 
     let backing: any Backing
     let editable: (any EditableBacking)?
+    let compacting: (any CompactingBacking)?
     let state: StateLock<State>
     let parking = Semaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
     let hasQueued = Atomic(false)
+    /// Whether `state.compactions` holds something.
+    let asksForCompaction = Atomic(false)
     /// Whether the commit thread waits for something to commit.
     let waits = Atomic(false)
     private let thread: WorkerThread
@@ -94,6 +101,7 @@ final class CommitQueue: Sendable {
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
         editable = backing as? any EditableBacking
+        compacting = backing as? any CompactingBacking
         state = StateLock(State(storedRevision: revision))
         thread = WorkerThread(name: "commit")
     }
@@ -165,6 +173,7 @@ final class CommitQueue: Sendable {
         state.withLock { state in
             let queued = state.queued
             state.queued = nil
+            hasQueued.store(false, ordering: .relaxed)
             return queued
         }
     }
@@ -200,7 +209,7 @@ final class CommitQueue: Sendable {
         thread.join()
     }
 
-    private func wakeThread(_ change: (inout State) -> Void) {
+    func wakeThread(_ change: (inout State) -> Void) {
         let wakes = state.withLock { state in
             change(&state)
             return state.wakes()
@@ -246,7 +255,7 @@ final class CommitQueue: Sendable {
                 state.isHalted = true
                 state.reopens = error.isOutcomeUnknown
             case .edited: state.isHalted = true
-            case .reopened, .unopened: break
+            case .reopened, .unopened, .compacted: break
             }
             if state.committer == .writer { state.committer = .nobody }
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())

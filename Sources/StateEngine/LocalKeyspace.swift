@@ -18,7 +18,7 @@ public final class LocalKeyspace: Keyspace {
 
     @usableFromInline let core: StateLock<KeyspaceCore>
     let queue: CommitQueue
-    private let backing: any Backing
+    let backing: any Backing
     /// Whether commits go to storage before they are told.
     package let isPersistent: Bool
 
@@ -153,12 +153,17 @@ public final class LocalKeyspace: Keyspace {
         case .edited(let batch, let changes):
             return settleEdits(changes, interrupting: batch, in: core)
         case .reopened(let changes):
-            let count = core.adopt(changes)
+            // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
+            let count = changes.isEmpty ? 0 : core.adopt(changes)
             core.allowWrites()
             return .reopened(adopted: count)
         case .unopened(let error):
             core.refuseWrites(after: error)
             return .unopened(error)
+        case .compacted(let step, let answers):
+            if let step { core.takeOver(step) }
+            for answer in answers { core.deliveries.append(.compaction(answer)) }
+            return .durable(through: core.durableRevision)
         }
     }
 

@@ -15,14 +15,21 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Where the store is, and how large the log may get.
     let location: StoreLocation
     let logLimits: LogLimits
+    /// How much of the past is kept.
+    package let history: HistoryLimits
 
     /// Whose turn it is to commit; nil before the load, after the close, and where the store could not be opened again.
     var open: OpenStore?
     /// Held from load to close, also while the store is opened anew.
     var lock: OwnerLock?
 
-    /// The rows that were told when the store was last open.
-    var toldRowCount: Int64 = 0
+    /// The rows that were told when the store was last open, or as many as a failed compaction may have left.
+    var toldRowCounts: [Int64] = []
+    /// Up to here everything is compacted that was asked for.
+    var wantedRevision: Int64 = 0
+    /// Where there was nothing more to compact.
+    var finishedCompaction: FinishedCompaction?
+    let gauges = HistoryGauges()
 
     /// Called on the commit thread when a checkpoint fails where the one before did not, and with nil when one succeeds again;
     /// set before the load.
@@ -33,8 +40,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// The store in a data directory, which is made where it is absent: `stated.db` and `lock`, mode 0600.
     ///
     /// Nothing is opened until ``load(_:)``.
-    public convenience init(directory: String) {
-        self.init(location: StoreLocation(directory: directory))
+    ///
+    /// - Parameter history: How much of the past is kept.
+    public convenience init(directory: String, history: HistoryLimits = HistoryLimits()) {
+        self.init(location: StoreLocation(directory: directory), history: history)
     }
 
     /// The store in a database file of its own, in a directory that is there; `<path>.lock` is its owner's lock.
@@ -42,13 +51,26 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Nothing is opened until ``load(_:)``.
     public convenience init(path: String) { self.init(location: StoreLocation(path: path)) }
 
-    package convenience init(directory: String, logLimits: LogLimits) {
-        self.init(location: StoreLocation(directory: directory), logLimits: logLimits)
+    package convenience init(
+        directory: String,
+        logLimits: LogLimits,
+        history: HistoryLimits = HistoryLimits()
+    ) {
+        self.init(
+            location: StoreLocation(directory: directory),
+            logLimits: logLimits,
+            history: history
+        )
     }
 
-    init(location: StoreLocation, logLimits: LogLimits = LogLimits()) {
+    init(
+        location: StoreLocation,
+        logLimits: LogLimits = LogLimits(),
+        history: HistoryLimits = HistoryLimits()
+    ) {
         self.location = location
         self.logLimits = logLimits
+        self.history = history
     }
 
     /// Appends all changes of the batch in one transaction, with one sync.
@@ -76,6 +98,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             throw StateError(.readOnly, "\(location.database) is not open: nothing was committed")
         }
         try open.commit(rowCount: changeCount, source)
+        gauges.note(open)
     }
 
     /// Moves the log into the database once it is long enough, and remembers what came of it.
@@ -99,7 +122,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     public var needsMaintenance: Bool {
         guard let open else { return false }
         let status = open.log.status
-        return open.log.isCheckpointDue || storageStatus.withLock { $0 != status }
+        return open.log.isCheckpointDue || compactionNeed.isWorthwhile
+            || storageStatus.withLock { $0 != status }
     }
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.
