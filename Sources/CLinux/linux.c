@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
@@ -131,6 +132,18 @@ int64_t clinux_birth_time(int descriptor) {
     if (statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &status) != 0) return -1;
     if (!(status.stx_mask & STATX_BTIME)) return 0;
     return status.stx_btime.tv_sec * 1000000000 + status.stx_btime.tv_nsec;
+}
+
+ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size) {
+    return fgetxattr(descriptor, name, value, size);
+}
+
+int clinux_set_attribute(int descriptor, const char *name, const void *value, size_t size) {
+    return fsetxattr(descriptor, name, value, size, 0);
+}
+
+int clinux_remove_attribute(int descriptor, const char *name) {
+    return fremovexattr(descriptor, name);
 }
 
 void clinux_unlock(int descriptor) {

@@ -9,6 +9,7 @@ extension CommitQueue {
         // was 220 µs where this thread interrupted it, 130 µs where it does not, and a sixth more requests were served.
         clinux_schedule_as_batch()
         var pace = Pace()
+        var raising = CeilingPatience()
         var compaction = Compaction()
         while let work = take(pace, &compaction) {
             switch work {
@@ -16,6 +17,7 @@ extension CommitQueue {
             case .maintain: backing.maintain()
             case .tell: state.withLock { $0.notify }()
             case .look: adoptEdits()
+            case .raise: raiseCeilingNow(&raising)
             case .compact: compactWhileIdle(&compaction)
             case .batch(let batch, let isForThread):
                 let start = clinux_monotonic_nanoseconds()
@@ -31,7 +33,7 @@ extension CommitQueue {
                     compactBetweenCommits(&compaction, after: end - start)
                     if isForThread, pace.expectedCount == 1 { awaitNext() }
                 case .failed(_, let error): if !error.isOutcomeUnknown { backing.maintain() }
-                case .edited, .reopened, .unopened, .compacted: break
+                case .edited, .reopened, .unopened, .raised, .compacted: break
                 }
             }
         }
@@ -94,6 +96,7 @@ extension CommitQueue {
         case maintain
         case tell
         case look
+        case raise
         case compact
         /// Whether somebody goes on without the answer, so that the next may come from there at once.
         case batch(CommitBatch, isForThread: Bool)
@@ -152,14 +155,19 @@ extension CommitQueue {
             state.tells = false
             return .work(.tell)
         }
+        if state.isRaiseDue {
+            state.raisesAt = nil
+            return .work(.raise)
+        }
         // At the end nobody may be left to resume: what is queued is undone with the rest.
-        if state.isHalted { return state.isStopping ? .end : .wait(nanoseconds: nil) }
+        if state.isHalted { return state.isStopping ? .end : state.idleness }
         if state.looksOutside, !state.isStopping {
             state.looksOutside = false
             return .work(.look)
         }
         guard let queued = state.queued else {
-            return state.isStopping ? .end : idleness
+            if state.isStopping { return .end }
+            return state.raisesAt == nil ? idleness : state.idleness
         }
         let rest = pace.until - clinux_monotonic_nanoseconds()
         if queued.transactionCount < pace.expectedCount, rest > 0, !state.isStopping {

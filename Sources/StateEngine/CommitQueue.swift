@@ -23,6 +23,8 @@ final class CommitQueue: Sendable {
         case reopened([AdoptedChange])
         /// It could not be opened; it is tried again.
         case unopened(StateError)
+        /// Revisions up to this one may be told.
+        case raised(Int64)
         /// A piece of the history was compacted, or could not be; and what is told to who asked for it.
         case compacted(CompactionStep?, [CompactionAnswer])
     }
@@ -55,6 +57,8 @@ final class CommitQueue: Sendable {
         var reopens = false
         /// Whether the backing has something to do that takes its time.
         var maintains = false
+        /// When the ceiling of the revisions is to be raised, on the monotonic clock; nil where it need not be.
+        var raisesAt: Int64?
         /// Whether there is something to tell that nobody is about.
         var tells = false
         /// Asked for and not begun.
@@ -67,7 +71,8 @@ final class CommitQueue: Sendable {
         /// Whether there is something for the commit thread to do.
         var hasWork: Bool {
             let isReady = queued != nil || looksOutside || !compactions.isEmpty
-            return reopens || maintains || tells || isStopping || isReady && !isHalted
+            let isAskedFor = reopens || maintains || tells || raisesAt != nil
+            return isAskedFor || isStopping || isReady && !isHalted
         }
 
         /// Whether the commit thread is to be signalled; it was parked, then.
@@ -82,6 +87,7 @@ final class CommitQueue: Sendable {
 
     let backing: any Backing
     let editable: (any EditableBacking)?
+    let bounded: (any BoundedBacking)?
     let compacting: (any CompactingBacking)?
     let state: StateLock<State>
     let parking = Semaphore()
@@ -101,6 +107,7 @@ final class CommitQueue: Sendable {
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
         editable = backing as? any EditableBacking
+        bounded = backing as? any BoundedBacking
         compacting = backing as? any CompactingBacking
         state = StateLock(State(storedRevision: revision))
         thread = WorkerThread(name: "commit")
@@ -184,6 +191,9 @@ final class CommitQueue: Sendable {
     /// Others may have changed the store: the commit thread looks.
     func lookOutside() { wakeThread { $0.looksOutside = true } }
 
+    /// The block of revisions is half used: the commit thread begins the next.
+    func raiseCeiling() { wakeThread { $0.raisesAt = 0 } }
+
     /// Has the commit thread notify once more.
     ///
     /// - Returns: Whether it will; it does not at the end.
@@ -255,7 +265,7 @@ final class CommitQueue: Sendable {
                 state.isHalted = true
                 state.reopens = error.isOutcomeUnknown
             case .edited: state.isHalted = true
-            case .reopened, .unopened, .compacted: break
+            case .reopened, .unopened, .raised, .compacted: break
             }
             if state.committer == .writer { state.committer = .nobody }
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())

@@ -14,7 +14,7 @@ extension KeyspaceCore {
     /// Sets `key` to `value`, followed by `suffix` where there is one.
     ///
     /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, ``StateError/Code/readOnly``
-    ///   while the store is reopened, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
+    ///   while the store is reopened or revisions are at their ceiling, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
     /// - Complexity: O(*n*) in the bytes of key and value.
     package func set(
         _ key: Bytes,
@@ -175,6 +175,7 @@ extension KeyspaceCore {
 
     private func checkRoom(_ byteCount: Int) throws(StateError) {
         if let refusal { throw refusal }
+        if openRevision > revisionCeiling { throw ceilingReached() }
         if openByteCount + byteCount > limits.transactionByteCount {
             throw StateError(
                 .tooBig,

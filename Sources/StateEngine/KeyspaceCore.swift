@@ -30,6 +30,10 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var compactedRevision: Int64 = 0
     /// The newest provisional revision that was looked at since the caller set this to 0.
     @exclusivity(unchecked) package var observedRevision: Int64 = 0
+    /// Where changes have no storage: no revision above it may be taken, and from where on it is to be raised.
+    @exclusivity(unchecked) var revisionCeiling = Int64.max
+    @exclusivity(unchecked) var raisingRevision = Int64.max
+    @exclusivity(unchecked) var ceiling: RevisionCeiling?
 
     // The open transaction; a revision of 0 where none is.
     @exclusivity(unchecked) package internal(set) var openRevision: Int64 = 0

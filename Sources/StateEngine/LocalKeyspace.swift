@@ -46,6 +46,7 @@ public final class LocalKeyspace: Keyspace {
         loaded.editable = editable
         self.backing = backing
         isPersistent = backing.isPersistent
+        if let ceiling = (backing as? any BoundedBacking)?.ceiling { loaded.bound(by: ceiling) }
         core = StateLock(loaded)
         queue = CommitQueue(backing: backing, revision: loaded.durableRevision)
         // On purpose a cycle until `close`: the commit thread reads what this object owns.
@@ -98,6 +99,7 @@ public final class LocalKeyspace: Keyspace {
     package func publish(lendsThread: Bool = false) -> Bool {
         withCore { core in
             guard !core.filling.isEmpty else { return false }
+            if core.takesRaise() { queue.raiseCeiling() }
             if isPersistent {
                 queue.submit(core.filling, lendsThread: lendsThread)
                 return false
@@ -152,6 +154,9 @@ public final class LocalKeyspace: Keyspace {
             return .failed(from: first, error)
         case .edited(let batch, let changes):
             return settleEdits(changes, interrupting: batch, in: core)
+        case .raised(let ceiling):
+            core.allowRevisions(through: ceiling)
+            return .durable(through: core.durableRevision)
         case .reopened(let changes):
             // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
             let count = changes.isEmpty ? 0 : core.adopt(changes)

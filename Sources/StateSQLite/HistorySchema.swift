@@ -68,8 +68,12 @@ enum HistorySchema {
 
     /// Makes an empty store, which is there whole or not at all.
     ///
-    /// It is made beside its place and then moved there, so that a crash leaves no half of one.
-    static func create(at location: StoreLocation) throws(StateError) {
+    /// It is made beside its place and then moved there, so that a crash leaves no half of one. The file itself has the
+    /// generation, not only the log: so that the file alone, of a copy, is known to be one.
+    static func create(
+        at location: StoreLocation,
+        generation: UInt64? = nil
+    ) throws(StateError) {
         let draft = location.database + ".new"
         for suffix in ["", "-journal", "-wal", "-shm"] { unlink(draft + suffix) }
         let descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -78,7 +82,7 @@ enum HistorySchema {
         }
         close(descriptor)
         do {
-            try fill(draft)
+            try fill(draft, generation)
         } catch {
             unlink(draft)
             throw StateError.cannotOpen(draft, error)
@@ -88,7 +92,7 @@ enum HistorySchema {
         }
     }
 
-    private static func fill(_ path: String) throws(SQLiteFailure) {
+    private static func fill(_ path: String, _ generation: UInt64?) throws(SQLiteFailure) {
         let connection = try SQLiteConnection(path: path, under: nil)
         try connection.execute("PRAGMA page_size=\(pageByteCount)")
         try connection.execute("PRAGMA auto_vacuum=NONE")
@@ -107,6 +111,7 @@ enum HistorySchema {
         try metadata.set(.compacted, "0")
         try metadata.set(.leastRevision, "0")
         if let identity = FileIdentity(path: path) { try metadata.set(identity) }
+        if let generation { try metadata.set(.generation, "\(generation)") }
         try connection.execute("COMMIT")
         // Last, so that the file holds all of the above and no log is needed to read it.
         _ = try connection.text("PRAGMA journal_mode=WAL")

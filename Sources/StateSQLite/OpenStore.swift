@@ -5,6 +5,7 @@ import StateEngine
 final class OpenStore {
     let location: StoreLocation
     let log: WriteAheadLog
+    let mark: StoreMark
 
     let connection: SQLiteConnection
     let sweep: HistorySweep
@@ -29,6 +30,7 @@ final class OpenStore {
         location: StoreLocation,
         connection: SQLiteConnection,
         log: WriteAheadLog,
+        mark: StoreMark,
         marks: HistoryMarks,
         rowCount: Int64,
         revision: Int64,
@@ -37,6 +39,7 @@ final class OpenStore {
         self.location = location
         self.connection = connection
         self.log = log
+        self.mark = mark
         self.marks = marks
         sweep = try HistorySweep(connection)
         self.rowCount = rowCount
@@ -85,6 +88,7 @@ final class OpenStore {
         doubtfulRowCount = nil
         rowCount += Int64(appendedCount)
         revision = last
+        mark.toldRevision = last
     }
 
     /// COMMIT: the one statement whose failure can leave unknown what is on disk.
@@ -149,14 +153,23 @@ final class OpenStore {
         }
     }
 
+    /// How many rows there are, and another generation: a copy that was made while the store was open is older than it.
+    private func recordStop() throws {
+        let metadata = StoreMetadata(connection)
+        let generation = try mark.begin(after: metadata.generation())
+        try connection.execute("BEGIN IMMEDIATE")
+        try metadata.set(.rowCount, "\(rowCount)")
+        try metadata.set(.generation, "\(generation)")
+        try connection.execute("COMMIT")
+        try mark.settle(generation)
+    }
+
     /// Ends cleanly, as far as the disk allows; what it did not allow is in the status.
     func finish() -> StorageStatus {
         guard fault == nil else { return log.status }
-        var unrecorded: SQLiteFailure?
+        var unrecorded: (any Error)?
         do {
-            try connection.execute("BEGIN IMMEDIATE")
-            try StoreMetadata(connection).set(.rowCount, "\(rowCount)")
-            try connection.execute("COMMIT")
+            try recordStop()
         } catch {
             rollBack()
             unrecorded = error

@@ -29,6 +29,7 @@ extension SQLiteBacking {
         do {
             let (store, loaded) = try checkedStore(lock, receive)
             open = store
+            mark = store.mark
             finishedCompaction = nil
             gauges.note(store)
             gauges.note(freeByteCount: try store.freeByteCount())
@@ -100,13 +101,19 @@ extension SQLiteBacking {
         let rows = try check(connection, lock, receive)
         // Order matters: everything was checked, from here on the store may be written.
         try useWriteAheadLog(connection)
-        let loaded = try identify(connection, lastRevision: rows.revision)
+        // Where the store is opened again, it is known to be the one that was here.
+        let known = mark
+        let mark = try known ?? StoreMark(path: location.mark)
+        let isFirst = known == nil
+        let loaded = try identify(connection, lastRevision: rows.revision, isFirst ? mark : nil)
+        if isFirst { try beginGeneration(connection, mark, at: loaded.revision) }
         let log = try WriteAheadLog(location, limits: logLimits, connection: connection)
         try log.preallocate()
         let store = try OpenStore(
             location: location,
             connection: connection,
             log: log,
+            mark: mark,
             marks: rows.marks,
             rowCount: rows.rowCount,
             revision: loaded.revision,
@@ -121,7 +128,10 @@ extension SQLiteBacking {
         guard FileIdentity(path: location.log) == nil else {
             throw StateError.damaged(location.database, "it is missing, and its log is there")
         }
-        try HistorySchema.create(at: location)
+        let mark = try StoreMark(path: location.mark)
+        // Where there is a mark of another store already, the new one is none that was here.
+        let generation = mark.isAbsent ? try mark.begin(after: nil) : nil
+        try HistorySchema.create(at: location, generation: generation)
     }
 
     private func connect(_ lock: OwnerLock) throws -> SQLiteConnection {
@@ -185,11 +195,12 @@ extension SQLiteBacking {
         }
     }
 
-    /// The identity of the store and its last revision: where the file is a copy, another epoch, and revisions 2^32
-    /// above, which the original will not reach while a client remembers them.
+    /// The identity of the store and its last revision: where the file is a copy, or an older one that was put in its
+    /// place, another epoch, and revisions 2^32 above, which the original will not reach while a client remembers them.
     private func identify(
         _ connection: SQLiteConnection,
-        lastRevision: Int64
+        lastRevision: Int64,
+        _ mark: StoreMark?
     ) throws -> LoadedStore {
         let metadata = StoreMetadata(connection)
         let epoch = try metadata.epoch()
@@ -199,12 +210,15 @@ extension SQLiteBacking {
             throw StateError(.storage, "\(location.database): \(lastSystemError())")
         }
         let known = (try metadata.required(.inode), try metadata.required(.birthTime))
-        if known == (identity.inode, identity.birthTime) {
+        let generation = try metadata.generation()
+        let isMarked = mark?.isOf(generation: generation, revision: revision) ?? true
+        if known == (identity.inode, identity.birthTime), isMarked {
             return LoadedStore(epoch: epoch, revision: revision, compacted: compacted)
         }
+        let newest = max(revision, mark?.toldRevision ?? 0)
         let copy = LoadedStore(
             epoch: .random(),
-            revision: revision + (1 << 32),
+            revision: newest + (1 << 32),
             compacted: compacted
         )
         try connection.execute("BEGIN IMMEDIATE")
@@ -213,5 +227,27 @@ extension SQLiteBacking {
         try metadata.set(identity)
         try connection.execute("COMMIT")
         return copy
+    }
+
+    /// From here on a copy that was made before is another store.
+    private func beginGeneration(
+        _ connection: SQLiteConnection,
+        _ mark: StoreMark,
+        at revision: Int64
+    ) throws {
+        let metadata = StoreMetadata(connection)
+        let generation = try mark.begin(after: metadata.generation())
+        mark.toldRevision = revision
+        do {
+            try connection.execute("BEGIN IMMEDIATE")
+            try metadata.set(.generation, "\(generation)")
+            try connection.execute("COMMIT")
+        } catch {
+            // A disk without room, or somebody who holds the write lock: the mark knows both generations, and the values
+            // can be read.
+            if connection.isInTransaction { try connection.execute("ROLLBACK") }
+            return
+        }
+        try mark.settle(generation)
     }
 }

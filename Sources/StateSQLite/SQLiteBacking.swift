@@ -22,6 +22,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     var open: OpenStore?
     /// Held from load to close, also while the store is opened anew.
     var lock: OwnerLock?
+    /// The same; what is beside the database.
+    var mark: StoreMark?
 
     /// The rows that were told when the store was last open, or as many as a failed compaction may have left.
     var toldRowCounts: [Int64] = []
@@ -37,11 +39,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     let storageStatus = StateLock(StorageStatus())
 
-    /// The store in a data directory, which is made where it is absent: `stated.db` and `lock`, mode 0600.
+    /// The store in a data directory, which is made where it is absent: `stated.db`, its mark and `lock`, mode 0600; `history`
+    /// says how much of the past it keeps.
     ///
     /// Nothing is opened until ``load(_:)``.
-    ///
-    /// - Parameter history: How much of the past is kept.
     public convenience init(directory: String, history: HistoryLimits = HistoryLimits()) {
         self.init(location: StoreLocation(directory: directory), history: history)
     }
@@ -129,6 +130,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Records the number of rows, empties the log, closes the database and releases the lock.
     public func close() {
         lock = nil
+        mark = nil
         guard let closing = open else { return }
         open = nil
         let status = closing.finish()

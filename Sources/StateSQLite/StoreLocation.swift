@@ -39,6 +39,8 @@ struct StoreLocation: Sendable {
 
     /// The write-ahead log.
     var log: String { database + "-wal" }
+    /// What was last true of the database.
+    var mark: String { database + "-mark" }
     /// The index of the log, which processes share.
     var logIndex: String { database + "-shm" }
 

@@ -16,6 +16,8 @@ struct StoreMetadata {
         case leastRevision = "least revision"
         case inode
         case birthTime = "birth time"
+        /// Another one after each start and each clean stop, as in the ``StoreMark``; absent in a store of before.
+        case generation
         /// The rows of `history` at a clean stop; absent while there is an owner that wrote.
         case rowCount = "rows at a clean stop"
     }
@@ -47,6 +49,13 @@ struct StoreMetadata {
         guard let text = try value(of: name) else { return nil }
         guard let number = Int64(text) else { throw missing(name) }
         return number
+    }
+
+    /// The generation; nil where the store has none yet.
+    func generation() throws -> UInt64? {
+        guard let text = try value(of: .generation) else { return nil }
+        guard let generation = UInt64(text) else { throw missing(.generation) }
+        return generation
     }
 
     /// What `name` always has.

@@ -13,13 +13,14 @@ struct ChosenBacking {
     /// Makes the data directory where it is missing; opens nothing yet.
     init(_ options: Options, log: Log) throws(StateError) {
         guard !options.isMemory else {
-            backing = MemoryBacking()
+            let memory = MemoryBacking(directory: try DataDirectory.prepare(options))
+            backing = memory
             name = "memory"
-            report = { [] }
+            report = ChosenBacking.ceilingReport(memory, log)
             return
         }
         let directory = try DataDirectory.prepare(options)
-        let sqlite = SQLiteBacking(directory: directory)
+        let sqlite = SQLiteBacking(directory: directory, history: options.history)
         sqlite.onCheckpoint = { failure in
             if let failure {
                 log.write(.warning, "the log cannot be moved into the database: \(failure)")
@@ -41,6 +42,28 @@ struct ChosenBacking {
                 ("history_backlog", "\(history.backlogRowCount)"),
                 ("compaction", history.failure ?? "ok"),
                 ("checkpoint", status.checkpointFailure ?? "ok"),
+            ]
+        }
+    }
+
+    private static func ceilingReport(
+        _ memory: MemoryBacking,
+        _ log: Log
+    ) -> () -> [(String, String)] {
+        memory.onCeiling = { failure in
+            if let failure {
+                log.write(.warning, failure)
+            } else {
+                log.write(.notice, "the ceiling of revisions is raised again")
+            }
+        }
+        return {
+            guard let ceiling = memory.ceiling else { return [] }
+            let status = ceiling.status
+            return [
+                ("ceiling_file", ceiling.path),
+                ("revision_ceiling", "\(status.ceiling)"),
+                ("ceiling", status.failure?.message ?? "ok"),
             ]
         }
     }

@@ -35,7 +35,7 @@ struct Daemon {
         let chosen = try ChosenBacking(options, log: log)
         let start = ContinuousClock.now
         let keyspace = try LoadingNotice.during(notifier) { () throws(StateError) in
-            try LocalKeyspace(backing: chosen.backing)
+            try LocalKeyspace(backing: chosen.backing, limits: options.limits)
         }
         defer { keyspace.close() }
         let loadTime = start.duration(to: .now)
@@ -69,10 +69,12 @@ struct Daemon {
     }
 
     private func serverOptions() -> ServerOptions {
-        var server = ServerOptions(version: Version.current) { [log] level, message in
-            log.write(level, message)
+        var server = ServerOptions(limits: options.limits, version: Version.current) {
+            [log] level, message in log.write(level, message)
         }
-        server.clientCount = DescriptorLimit.raise(forClients: server.clientCount, log: log)
+        server.watchCount = options.watchCount
+        server.outputByteCount = options.outputByteCount
+        server.clientCount = DescriptorLimit.raise(forClients: options.clientCount, log: log)
         return server
     }
 

@@ -34,11 +34,10 @@ enum Request: Equatable {
             case "--socket-mode":
                 let text = try Request.value(of: name, attached, &rest)
                 options.socketMode = try Request.mode(text)
+            case let quantity where Options.quantities.contains(quantity):
+                try options.set(name, to: try Request.value(of: name, attached, &rest))
             default: throw Request.error("unknown argument '\(argument)'")
             }
-        }
-        if options.isMemory, options.dataDirectory != nil {
-            throw Request.error("--memory and --data exclude each other")
         }
         self = try Request.request(mode, options, target)
     }
@@ -93,7 +92,7 @@ enum Request: Equatable {
         return mode
     }
 
-    private static func error(_ sentence: String) -> StateError {
+    static func error(_ sentence: String) -> StateError {
         StateError(.err, sentence + "; see stated --help")
     }
 }
@@ -104,8 +103,18 @@ struct Options: Equatable {
     var socket: String?
     /// Where the values live; nil for the user's own place.
     var dataDirectory: String?
-    /// Whether the values live in memory only.
+    /// Whether the values live in memory only; the directory holds the ceiling of their revisions, then.
     var isMemory = false
+    /// How much of the past is kept.
+    var history = HistoryLimits()
+    /// The largest value, and the other limits of the keyspace.
+    var limits = Limits()
+    /// Clients at once.
+    var clientCount = 10_000
+    /// Watches of one client.
+    var watchCount = 1_000
+    /// Output that waits for one client, in bytes.
+    var outputByteCount = 8 << 20
     /// The permission bits of a socket file that is made here.
     var socketMode: UInt32 = 0o600
 }

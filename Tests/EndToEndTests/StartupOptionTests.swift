@@ -23,11 +23,19 @@ struct StartupOptionTests {
         (["--socket="], "--socket needs a value"),
         (["--data"], "--data needs a value"),
         (["--memory=yes"], "--memory takes no value"),
-        (["--memory", "--data", "/tmp/d"], "--memory and --data exclude each other"),
         (["--socket-mode", "rw"], "not 'rw'"),
         (["--socket-mode", "0888"], "not '0888'"),
         (["--socket-mode", "01777"], "not '01777'"),
         (["--socket-mode", "0066"], "not '0066'"),
+        (["--history-changes", "-1"], "--history-changes takes a number such as 1000, not '-1'"),
+        (["--history-age", "7"], "--history-age takes a time such as 500ms, 30s"),
+        (["--history-age=7y"], "not '7y'"),
+        (["--history-bytes", "1GB"], "--history-bytes takes bytes such as 65536, 64KiB"),
+        (["--history-bytes", "9999999TiB"], "at most 9223372036854775807, not '9999999TiB'"),
+        (["--clients", "0"], "--clients takes at least 1, not '0'"),
+        (["--watches", "many"], "--watches takes a number such as 1000, not 'many'"),
+        (["--output-bytes", "1KiB"], "--output-bytes takes at least 65536, not '1KiB'"),
+        (["--value-bytes", "64MiB"], "--value-bytes takes at most 67107840, not '64MiB'"),
     ])
     func `an argument that makes no sense is named`(arguments: [String], reason: String) throws {
         let program = try Program([builtProgram("stated")] + arguments)
@@ -41,18 +49,21 @@ struct StartupOptionTests {
     private let manual = """
         stated keeps values that outlive the programs that set them, and serves them on a Unix socket.
 
-        Usage: stated [--socket PATH] [--data DIRECTORY | --memory] [--socket-mode MODE]
+        Usage: stated [--socket PATH] [--data DIRECTORY] [--memory] [--socket-mode MODE] [LIMIT …]
                stated --check [--data DIRECTORY]
                stated --salvage [--data DIRECTORY] --to NEWDIRECTORY
 
           stated
               Serve this user's values on this user's socket, until Ctrl-C or SIGTERM.
 
-          stated --socket /tmp/try.sock --memory
-              Try it out: nothing is written to disk, and all is gone when it stops.
+          stated --socket /tmp/try.sock --memory --data /tmp/try
+              Try it out: the values are in memory only, and all are gone when it stops.
 
           stated --socket /srv/app/state.sock --socket-mode 0660 --data /srv/app/state
               One instance for one application; its group may connect too.
+
+          stated --history-age 30d --history-bytes 4GiB --history-changes 10000000
+              Keep more of the past than usual, for watches that resume late and for looking back.
 
           stated --check
               Check this user's values: structure, checksums, order, and the chain of each key's
@@ -75,7 +86,8 @@ struct StartupOptionTests {
                               for root /run/stated/stated.sock. 107 bytes at most.
           --data DIRECTORY    Keep the values here. Without it: $STATE_DIRECTORY, else
                               $XDG_STATE_HOME/stated (~/.local/state); for root /var/lib/stated.
-          --memory            Keep the values in memory only.
+          --memory            Keep the values in memory only. The directory then holds a lock and 4 KiB
+                              that say up to where revisions were told, so that none repeats.
           --socket-mode MODE  Permission bits of the socket, in octal; 0600 without it.
           --check             Print what is wrong with the store, 100 lines at most, and a summary;
                               5 where anything is. It takes no ownership.
@@ -89,6 +101,16 @@ struct StartupOptionTests {
                               never one with a store in it: the damaged one stays as it is, for
                               another try and as evidence.
           --help, --version   Print this, or the version.
+
+        Limits:
+          --history-changes N   Changes of the past to keep; 1000000 without it.
+          --history-age T       How old they may get: 500ms, 30s, 5m, 12h, 7d, 2w, 1h30m; 7d without it.
+          --history-bytes B     How many bytes they may take: 65536, 64KiB, 8MiB, 1GiB, 2TiB; 1GiB without
+                                it. Of the three, the first to be reached counts; 0 keeps live values only.
+          --clients N           Clients at once; 10000 without it, and as many as there are descriptors.
+          --watches N           Watches of one client; 1000 without it.
+          --output-bytes B      What may wait for one client, 64KiB at least; 8MiB without it.
+          --value-bytes B       The largest value; 8MiB without it.
 
         Exit codes: 0 stopped by a signal, 2 the configuration makes no sense, 3 another process
         owns the socket or the data, 5 the storage cannot be used, or is not whole.

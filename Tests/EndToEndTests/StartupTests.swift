@@ -17,8 +17,10 @@ struct StartupTests {
         _ arguments: String...,
         environment: [String: String] = [:]
     ) throws -> Program {
+        // Each has a directory of its own: one has one owner.
+        let data = scratch.path(of: "data.\(UInt32.random(in: 0...UInt32.max))")
         let program = try Program(
-            [builtProgram("stated"), "--memory"] + arguments,
+            [builtProgram("stated"), "--memory", "--data", data] + arguments,
             environment: environment
         )
         try program.waitForErrors(containing: " serves ")
@@ -147,7 +149,10 @@ struct StartupTests {
     @Test func `the journal gets the level as a number`() throws {
         let pipe = try Pipe()
         let daemon = try Program(
-            [builtProgram("stated"), "--memory", "--socket", socket],
+            [
+                builtProgram("stated"), "--memory", "--socket", socket, "--data",
+                scratch.path(of: "data"),
+            ],
             environment: ["JOURNAL_STREAM": pipe.identity],
             errorPipe: pipe
         )

@@ -16,7 +16,7 @@ struct SystemdServiceTests {
     private func activated(_ arguments: String...) throws -> Program {
         let program = try Program(
             ["systemd-socket-activate", "-l", socket, builtProgram("stated"), "--memory"]
-                + arguments
+                + ["--data", scratch.path(of: "data")] + arguments
         )
         try program.waitForErrors(containing: "Listening on")
         return program
@@ -58,7 +58,10 @@ struct SystemdServiceTests {
     @Test func `sockets for another process are not taken`() throws {
         let environment = ["LISTEN_FDS": "1", "LISTEN_PID": "1"]
         let program = try Program(
-            [builtProgram("stated"), "--memory", "--socket", socket],
+            [
+                builtProgram("stated"), "--memory", "--socket", socket, "--data",
+                scratch.path(of: "data"),
+            ],
             environment: environment
         )
         try program.waitForErrors(containing: " serves \(socket): ")
@@ -109,7 +112,10 @@ struct SystemdServiceTests {
 
     @Test func `a manager that does not listen does not keep it from serving`() throws {
         let daemon = try Program(
-            [builtProgram("stated"), "--memory", "--socket", socket],
+            [
+                builtProgram("stated"), "--memory", "--socket", socket, "--data",
+                scratch.path(of: "data"),
+            ],
             environment: ["NOTIFY_SOCKET": scratch.path(of: "nobody")]
         )
         try daemon.waitForErrors(containing: " serves ")

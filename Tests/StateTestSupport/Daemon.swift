@@ -21,7 +21,7 @@ package final class Daemon {
     /// Starts a daemon, with arguments beside `--socket` and `--data`, and waits until it takes connections.
     ///
     /// - Parameters:
-    ///   - arguments: What it is started with beside these; with `--memory` there is no `--data`.
+    ///   - arguments: What it is started with beside these.
     ///   - directory: Where its socket, its data and its log are to be; nil: one of its own.
     ///   - environment: What is set beside the environment of the test.
     ///   - timeout: How long it may take.
@@ -66,8 +66,7 @@ package final class Daemon {
             close(null)
             close(log)
         }
-        let place = arguments.contains("--memory") ? [] : ["--data", dataPath]
-        let arguments = ["--socket", socketPath] + place + arguments
+        let arguments = ["--socket", socketPath, "--data", dataPath] + arguments
         pid = try spawn(
             builtProgram("stated"),
             arguments.map { Array($0.utf8) },

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A directory of a test's own, which goes with everything in it when the last reference does.
@@ -56,6 +57,14 @@ package struct SystemFailure: Error, CustomStringConvertible {
 
     /// Says it in words.
     package init(_ description: String) { self.description = description }
+}
+
+/// Whether a file has an extended attribute of this name.
+package func hasAttribute(_ name: String, _ path: String) -> Bool {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    return clinux_get_attribute(descriptor, name, nil, 0) > 0
 }
 
 /// The bytes of a file.

@@ -92,6 +92,11 @@ static inline void clinux_note_allocation(const void *memory) {
 /// Birth time of a file in nanoseconds since the epoch, 0 where the file system keeps none; -1 with errno.
 int64_t clinux_birth_time(int descriptor);
 
+/// Extended attributes of an open file: fgetxattr, fsetxattr, fremovexattr.
+ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size);
+int clinux_set_attribute(int descriptor, const char *name, const void *value, size_t size);
+int clinux_remove_attribute(int descriptor, const char *name);
+
 /// A descriptor that names a file without opening it (O_PATH). Closing one, unlike any other, leaves the
 /// POSIX locks alone that this process holds on the file.
 int clinux_open_place(const char *path);

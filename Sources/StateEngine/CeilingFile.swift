@@ -1,0 +1,134 @@
+import CLinux
+import Glibc
+
+/// The file that a ceiling of revisions is kept in: 4 KiB, preallocated, overwritten in place.
+///
+/// ```
+/// slot 0 at byte 0, slot 1 at byte 2048, each of 24 bytes, little-endian:
+///     0  "revsceil"     8  the ceiling     16  0     20  CRC-32C of bytes 0 to 19
+/// ```
+///
+/// They are written in turn, so that one that a crash tore leaves the other. What is damaged of a file that is read was torn,
+/// or it was whole once and is the newer of the two: as nobody can tell, the ceiling is then taken for one block above the
+/// slot that is left, which is as far as the other can have been.
+package struct CeilingFile: Sendable {
+    static let byteCount = 4_096
+    static let slotByteCount = 24
+    static let slotOffsets = [0, 2_048]
+    private static let magic = Array("revsceil".utf8)
+
+    let path: String
+
+    /// What a file says.
+    package struct Contents: Equatable, Sendable {
+        /// No revision above it was told.
+        package var ceiling: Int64
+        /// The slot to write next; nil where one is damaged.
+        package var nextSlot: Int?
+    }
+
+    /// The file at `path`, which need not be there.
+    package init(path: String) { self.path = path }
+
+    /// Reads the file; nil where there is none.
+    ///
+    /// - Throws: ``StateError/Code/corrupt``, where neither slot is whole; ``StateError/Code/storage``, where it cannot be read.
+    package func read() throws(StateError) -> Contents? {
+        guard let descriptor = try open() else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: CeilingFile.byteCount)
+        guard pread(descriptor, &bytes, bytes.count, 0) >= 0 else { throw failed("read") }
+        let slots = CeilingFile.slotOffsets.map { offset in
+            CeilingFile.ceiling(in: bytes[offset..<offset + CeilingFile.slotByteCount])
+        }
+        switch (slots[0], slots[1]) {
+        case (let first?, let second?):
+            return Contents(ceiling: max(first, second), nextSlot: first > second ? 1 : 0)
+        case (let left?, nil), (nil, let left?):
+            return Contents(ceiling: left + RevisionCeiling.largestBlock, nextSlot: nil)
+        case (nil, nil):
+            throw StateError(
+                .corrupt,
+                "\(path) is damaged: it no longer says up to where revisions were told; restore it, or move it "
+                    + "away to begin at revision 0 under another epoch"
+            )
+        }
+    }
+
+    /// Overwrites one slot and syncs it.
+    func write(_ ceiling: Int64, slot: Int) throws(StateError) {
+        guard let descriptor = try open() else {
+            errno = ENOENT
+            throw failed("opened")
+        }
+        defer { close(descriptor) }
+        let bytes = CeilingFile.slot(ceiling)
+        let offset = off_t(CeilingFile.slotOffsets[slot])
+        guard pwrite(descriptor, bytes, bytes.count, offset) == bytes.count else {
+            throw failed("written")
+        }
+        guard fdatasync(descriptor) == 0 else { throw failed("synced") }
+    }
+
+    /// Makes the file, in the place of one that is there, whole or not at all.
+    func replace(_ ceiling: Int64) throws(StateError) {
+        let draft = path + ".new"
+        unlink(draft)
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        let descriptor = Glibc.open(draft, flags, 0o600)
+        guard descriptor >= 0 else { throw failed("made") }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: CeilingFile.byteCount)
+        for offset in CeilingFile.slotOffsets {
+            let slot = CeilingFile.slot(ceiling)
+            bytes.replaceSubrange(offset..<offset + slot.count, with: slot)
+        }
+        guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count,
+            fsync(descriptor) == 0, rename(draft, path) == 0, syncDirectory()
+        else {
+            let error = failed("made")
+            unlink(draft)
+            throw error
+        }
+    }
+
+    private func syncDirectory() -> Bool {
+        let slash = path.lastIndex(of: "/")
+        let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let directory = Glibc.open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { return false }
+        defer { close(directory) }
+        return fsync(directory) == 0
+    }
+
+    /// The open file; nil where there is none.
+    private func open() throws(StateError) -> Int32? {
+        let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        let descriptor = Glibc.open(path, flags)
+        if descriptor >= 0 { return descriptor }
+        if errno == ENOENT { return nil }
+        throw failed("opened")
+    }
+
+    private func failed(_ what: String) -> StateError {
+        StateError(.storage, "\(path) cannot be \(what): \(lastSystemError())")
+    }
+
+    // MARK: A slot
+
+    /// The bytes of a slot.
+    package static func slot(_ ceiling: Int64) -> [UInt8] {
+        var bytes = magic
+        bytes += (0..<8).map { UInt8(truncatingIfNeeded: ceiling >> ($0 * 8)) }
+        bytes += [0, 0, 0, 0]
+        let checksum = bytes.withUnsafeBytes { clinux_crc32c(0, $0.baseAddress, $0.count) }
+        return bytes + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> ($0 * 8)) }
+    }
+
+    /// The ceiling that a slot says; nil where it is damaged.
+    private static func ceiling(in slot: ArraySlice<UInt8>) -> Int64? {
+        let ceiling = slot.dropFirst(8).prefix(8).reversed().reduce(0) { $0 << 8 | Int64($1) }
+        let isPossible = (0...RevisionCeiling.largestRevision).contains(ceiling)
+        return isPossible && Array(slot) == CeilingFile.slot(ceiling) ? ceiling : nil
+    }
+}

@@ -1,0 +1,207 @@
+import Glibc
+import StateEngine
+import StateTestSupport
+import Testing
+
+/// Revisions that no storage keeps, and the file that says up to where they were told.
+struct RevisionCeilingTests {
+    let scratch: TemporaryDirectory
+    let path: String
+
+    init() throws {
+        scratch = try TemporaryDirectory()
+        path = scratch.path(of: "memory.revisions")
+    }
+
+    private func ceiling(block: Int64 = 1 << 24) throws -> RevisionCeiling {
+        try RevisionCeiling(path: path, block: block)
+    }
+
+    // MARK: The file
+
+    @Test func `the file is 4 KiB, and a ceiling in it is where the next life begins`() throws {
+        let first = try ceiling()
+        #expect(first.floor == 0)
+        #expect(try first.raise() == 1 << 24)
+        #expect(try readFile(path).count == 4_096)
+        #expect(try ceiling().floor == 1 << 24)
+        #expect(try first.raise() == 2 << 24)
+        #expect(try first.raise() == 3 << 24)
+        #expect(try ceiling().floor == 3 << 24)
+    }
+
+    @Test func `a ceiling is overwritten in place`() throws {
+        let ceiling = try ceiling()
+        try ceiling.raise()
+        var status = stat()
+        stat(path, &status)
+        let inode = status.st_ino
+        for _ in 0..<5 { try ceiling.raise() }
+        stat(path, &status)
+        #expect(status.st_ino == inode)
+    }
+
+    @Test(arguments: 0...24)
+    func `a write that a crash tore anywhere leaves every revision that was told below`(
+        byteCount: Int
+    ) throws {
+        let ceiling = try ceiling()
+        for _ in 0..<3 {
+            let told = try ceiling.raise()
+            let before = try readFile(path)
+            try ceiling.raise()
+            var torn = before
+            let after = try readFile(path)
+            let slot = before[..<2_048] == after[..<2_048] ? 2_048 : 0
+            torn.replaceSubrange(slot..<slot + byteCount, with: after[slot..<slot + byteCount])
+            let place = try scratch.write(torn, to: "torn")
+            #expect(try RevisionCeiling(path: place).floor >= told)
+        }
+    }
+
+    @Test(arguments: [0, 2_048], 0..<24)
+    func `a byte that the disk lost does not bring a lower revision`(
+        slot: Int,
+        byte: Int
+    ) throws {
+        let ceiling = try ceiling()
+        for _ in 0..<4 {
+            let told = try ceiling.raise()
+            var bytes = try readFile(path)
+            bytes[slot + byte] ^= 0x10
+            let place = try scratch.write(bytes, to: "damaged")
+            let found = try RevisionCeiling(path: place)
+            #expect(found.floor >= told)
+            // Both slots are whole again.
+            #expect(try found.raise() > told)
+            #expect(try RevisionCeiling(path: place).floor == found.status.ceiling)
+        }
+    }
+
+    @Test func `a file that is damaged in both slots is refused and left as it is`() throws {
+        try ceiling().raise()
+        var bytes = try readFile(path)
+        bytes[9] ^= 1
+        bytes[2_048 + 9] ^= 1
+        try scratch.write(bytes, to: "memory.revisions")
+        let error = #expect(throws: StateError.self) { try ceiling() }
+        #expect(error?.code == .corrupt)
+        #expect(error?.message.contains(path) == true)
+        #expect(try readFile(path) == bytes)
+    }
+
+    @Test func `revisions end at 2^53`() throws {
+        let bytes = CeilingFile.slot(RevisionCeiling.largestRevision - 5)
+        let rest = [UInt8](repeating: 0, count: 2_024)
+        try scratch.write(bytes + rest + bytes + rest, to: "memory.revisions")
+        let ceiling = try ceiling(block: 4)
+        try ceiling.raise()
+        #expect(throws: StateError.self) { try ceiling.raise() }
+        #expect(ceiling.status.failure?.message.contains("2^53") == true)
+    }
+
+    @Test func `a file that somebody removed or put back is written anew`() throws {
+        let ceiling = try ceiling(block: 16)
+        try ceiling.raise()
+        let old = try readFile(path)
+        try ceiling.raise()
+        unlink(path)
+        #expect(try ceiling.raise() == 48)
+        #expect(try self.ceiling().floor == 48)
+        try scratch.write(old, to: "memory.revisions")
+        #expect(try ceiling.raise() == 64)
+        #expect(try self.ceiling().floor == 64)
+    }
+
+    // MARK: The keyspace
+
+    private func begin() throws -> LocalKeyspace {
+        try LocalKeyspace(backing: MemoryBacking(directory: scratch.path))
+    }
+
+    @Test func `no revision is told above the ceiling in the file`() throws {
+        let backing = MemoryBacking(directory: scratch.path, block: 8)
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        var last: Int64 = 0
+        for number in 0..<200 {
+            let revision = try retried { try keyspace.apply([.set("k", [UInt8(number)])]) }
+            #expect(revision > last)
+            #expect(try CeilingFile(path: path).read()?.ceiling ?? 0 >= revision)
+            last = revision
+        }
+    }
+
+    @Test func `the next life of a keyspace begins above the last`() throws {
+        var last: Int64 = 0
+        var epochs: Set<Epoch> = []
+        for _ in 0..<5 {
+            let backing = MemoryBacking(directory: scratch.path, block: 64)
+            let keyspace = try LocalKeyspace(backing: backing)
+            #expect(keyspace.revision >= last)
+            epochs.insert(keyspace.epoch)
+            let first = try keyspace.apply([.set("k", [1])])
+            #expect(first > last)
+            last = first
+            keyspace.close()
+        }
+        #expect(epochs.count == 5)
+    }
+
+    @Test func `a directory has one owner at a time`() throws {
+        let keyspace = try begin()
+        defer { keyspace.close() }
+        let error = #expect(throws: StateError.self) { try begin() }
+        #expect(error?.code == .locked)
+        #expect(error?.message.contains("process \(getpid())") == true)
+    }
+
+    @Test
+    func
+        `where the ceiling cannot be raised, writes end with the block and come back by themselves`()
+        throws
+    {
+        let backing = MemoryBacking(directory: scratch.path, block: 64)
+        let failures = Observed<[String?]>([])
+        backing.onCeiling = { failure in failures.update { $0.append(failure) } }
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        // A directory can neither be opened for writing nor be replaced by a file.
+        unlink(path)
+        try #require(mkdir(path, 0o700) == 0)
+        for _ in 0..<64 { try keyspace.apply([.set("k", [1])]) }
+        #expect(failures.wait { $0.count == 1 })
+        let error = #expect(throws: StateError.self) { try keyspace.apply([.set("k", [2])]) }
+        #expect(error?.code == .readOnly)
+        #expect(error?.message.contains("\(path) cannot be opened: Is a directory") == true)
+        #expect(throws: StateError.self) { try keyspace.apply([.delete("k")]) }
+        #expect(keyspace.revision == 64)
+        #expect(keyspace.entry(for: "k")?.value == [1])
+        #expect(keyspace.withCore { $0.checkInvariants(retainedCauseCount: 0) } == [])
+
+        try #require(rmdir(path) == 0)
+        #expect(failures.wait { $0.count == 2 })
+        #expect(failures.current.last == .some(nil))
+        #expect(try retried { try keyspace.apply([.set("k", [3])]) } == 65)
+        #expect(try CeilingFile(path: path).read()?.ceiling == 128)
+    }
+
+    @Test func `a keyspace whose ceiling cannot be written does not begin`() throws {
+        try #require(mkdir(path + ".new", 0o700) == 0)
+        let error = #expect(throws: StateError.self) { try begin() }
+        #expect(error?.message.contains(path) == true)
+    }
+
+    /// Tries until the commit thread has raised the ceiling.
+    private func retried(_ body: () throws -> Int64) throws -> Int64 {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while true {
+            do {
+                return try body()
+            } catch let error as StateError {
+                guard error.code == .readOnly, .now < deadline else { throw error }
+                sched_yield()
+            }
+        }
+    }
+}
