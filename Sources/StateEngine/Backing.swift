@@ -110,7 +110,7 @@ public struct LoadedStore: Hashable, Sendable {
     public var epoch: Epoch
     /// The newest revision that the store may have told; 0 for an empty one.
     public var revision: Int64
-    /// From here on the history has every commit; 0 where nothing was compacted.
+    /// From this revision on the history is whole; 0 where all of it is.
     public var compacted: Int64
 
     /// Makes an answer.

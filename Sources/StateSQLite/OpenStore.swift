@@ -7,34 +7,42 @@ final class OpenStore {
     let log: WriteAheadLog
     let mark: StoreMark
 
-    private let connection: SQLiteConnection
+    let connection: SQLiteConnection
+    let sweep: HistorySweep
     private let writer: HistoryWriter
     private let noteWriter: NoteWriter
-    private let begin: SQLiteStatement
+    let begin: SQLiteStatement
     private let end: SQLiteStatement
 
     /// Rows of the history.
-    private(set) var rowCount: Int64
+    var rowCount: Int64
+    /// How many there are if a piece of compaction that failed is there all the same.
+    var doubtfulRowCount: Int64?
+    /// Where the history may be cut.
+    var marks: HistoryMarks
     /// The last revision that was committed.
     private var revision: Int64
     /// Whether `meta` still says how many rows there are.
-    private var hasRowCount: Bool
+    var hasRowCount: Bool
     /// Why nothing may be written any more.
-    private var fault: StateError?
+    private(set) var fault: StateError?
 
     init(
         location: StoreLocation,
         connection: SQLiteConnection,
         log: WriteAheadLog,
         mark: StoreMark,
+        marks: HistoryMarks,
         rowCount: Int64,
         revision: Int64,
         hasRowCount: Bool
-    ) throws(SQLiteFailure) {
+    ) throws {
         self.location = location
         self.connection = connection
         self.log = log
         self.mark = mark
+        self.marks = marks
+        sweep = try HistorySweep(connection)
         self.rowCount = rowCount
         self.revision = revision
         self.hasRowCount = hasRowCount
@@ -53,6 +61,7 @@ final class OpenStore {
         try log.requireRoom()
         var last = revision
         var isFirst = true
+        let before = marks
         writer.begin(rowCount: appendedCount)
         do {
             try begin.run()
@@ -64,6 +73,7 @@ final class OpenStore {
                 )
                 last = change.revision
                 isFirst = false
+                marks.take(change)
                 try writer.append(change)
             }
             if let note = notes.last {
@@ -71,18 +81,25 @@ final class OpenStore {
                 last = max(last, note.revision)
             }
         } catch {
+            marks = before
             try abandon(error)
         }
         precondition(writer.isComplete, "a commit has fewer changes than it was said to have")
-        try finishCommit()
+        do {
+            try finishCommit()
+        } catch {
+            marks = before
+            throw error
+        }
         hasRowCount = false
+        doubtfulRowCount = nil
         rowCount += Int64(appendedCount)
         revision = last
         mark.toldRevision = last
     }
 
     /// COMMIT: the one statement whose failure can leave unknown what is on disk.
-    private func finishCommit() throws {
+    func finishCommit() throws {
         do {
             try end.run()
         } catch {
@@ -98,7 +115,7 @@ final class OpenStore {
 
     /// The log may hold the transaction whole although its sync failed, and a start would then find it: nothing more may be
     /// written before that has been looked at.
-    private func unknown(_ failure: SQLiteFailure) -> StateError {
+    func unknown(_ failure: SQLiteFailure) -> StateError {
         let unknown = StateError(
             .readOnly,
             "\(StateError.unknownOutcome): \(location.database): \(failure)"
@@ -108,7 +125,7 @@ final class OpenStore {
     }
 
     /// Ends a transaction before its COMMIT: nothing of it was committed.
-    private func abandon(_ error: any Error) throws {
+    func abandon(_ error: any Error) throws {
         rollBack()
         guard let failure = error as? SQLiteFailure else { throw error }
         switch failure.primaryCode {

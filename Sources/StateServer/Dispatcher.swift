@@ -24,6 +24,8 @@ final class Dispatcher {
     var submit: (any HistoryJob) -> Void = { _ in }
     /// The STATE.CHANGES that wait.
     let waitingForChanges = BlockedList()
+    /// Has the commit thread compact; set by the server.
+    var compact: (CompactionWait, KeyspaceCore) throws(StateError) -> Void = { _, _ in }
 
     init(options: ServerOptions, registry: Registry, flushes: FlushList) {
         self.options = options
@@ -239,6 +241,8 @@ final class Dispatcher {
             try stateRevert(pattern, to: revision, connection, core)
         case .stateChanges(let patterns, let options):
             try stateChanges(patterns, options, connection, core)
+        case .stateCompact(let revision, let shrinks):
+            try stateCompact(to: revision, shrinks: shrinks, connection, core)
         case .stateStatus: stateStatus(connection, core)
         case .stateHandler(let name, let step):
             try stateHandler(name, step, connection, core)

@@ -53,6 +53,7 @@ extension Command {
         case .stateHistory: self = try readHistory(rest)
         case .stateRevert: self = try readRevert(rest)
         case .stateChanges: self = try readChanges(rest)
+        case .stateCompact: self = try readCompact(rest)
         case .stateStatus: self = .stateStatus
         case .stateHandler: self = try readHandler(rest)
         case .stateHandlers: self = .stateHandlers
@@ -375,6 +376,28 @@ private func readList(_ arguments: Arguments) throws(StateError) -> Command {
         form: form ?? .entries,
         at: moment
     )
+}
+
+private func readCompact(_ arguments: Arguments) throws(StateError) -> Command {
+    var rest = arguments
+    var revision: Int64?
+    var shrinks = false
+    while rest.count > 0 {
+        if rest.isWord(0, "SHRINK"), !shrinks {
+            shrinks = true
+            rest = rest.dropFirst(1)
+        } else if rest.isWord(0, "TO"), rest.count > 1, revision == nil {
+            let number = try integer(rest[1])
+            guard number >= 0 else {
+                throw StateError(.err, "TO takes a revision of at least 0, not \(number)")
+            }
+            revision = number
+            rest = rest.dropFirst(2)
+        } else {
+            throw syntaxError("STATE.COMPACT takes TO revision and SHRINK")
+        }
+    }
+    return .stateCompact(revision: revision, shrinks: shrinks)
 }
 
 private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {

@@ -63,6 +63,8 @@ package enum Command {
     case stateHistory(Bytes, limit: Int, before: Int64?)
     case stateRevert(pattern: Bytes, to: Int64)
     case stateChanges(Arguments, ChangesOptions)
+    /// To `revision`, or to where the retention says.
+    case stateCompact(revision: Int64?, shrinks: Bool)
     case stateStatus
     case stateHandler(name: Bytes, HandlerStep)
     case stateHandlers

@@ -19,6 +19,7 @@ package struct Verb: Sendable {
         case stateHistory = "state.history"
         case stateRevert = "state.revert"
         case stateChanges = "state.changes"
+        case stateCompact = "state.compact"
         case stateStatus = "state.status"
         case stateHandler = "state.handler"
         case stateHandlers = "state.handlers"
@@ -120,6 +121,7 @@ package struct Verb: Sendable {
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
         Verb(.stateRevert, 4, writes: true, "Brings what a pattern means back to what it was, in one commit."),
         Verb(.stateChanges, -4, "Tells the commits since a revision, or waits for the next."),
+        Verb(.stateCompact, -1, "Takes superseded changes out of the history."),
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),
         Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
         Verb(.stateHandlers, 1, "Lists the named handlers and how far each has come."),

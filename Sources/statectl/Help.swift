@@ -30,6 +30,7 @@ enum Help {
         case .blame: "statectl blame KEY [--limit N] [--json]"
         case .diff: "statectl diff REV1 [REV2] [PATTERN] [--json]"
         case .revert: "statectl revert PATTERN --to REV [--dry-run] [--all] [--json]"
+        case .compact: "statectl compact [--to REV] [--shrink] [--json]"
         case .status: "statectl status [--json]"
         case .check: "statectl check [--data DIRECTORY]"
         }
@@ -50,6 +51,7 @@ enum Help {
         case .blame: blame
         case .diff: diff
         case .revert: revert
+        case .compact: compact
         case .status: status
         case .check: check
         }
@@ -74,6 +76,7 @@ enum Help {
           diff REV1 [REV2]     print what has changed from one revision to another
           revert PATTERN --to REV
                                bring keys back to what they were
+          compact              take old changes out of the history
           status               print what the daemon says of itself
           check                check the store on disk, without changing it
 
@@ -259,6 +262,24 @@ enum Help {
           statectl revert audio/volume --to 120
           statectl revert audio/ --to 120 --dry-run
           statectl revert --all --to 120
+    private static let compact = """
+        Takes changes that others superseded out of the history, so that the store becomes smaller; what is live
+        stays. Without --to it does at once what the daemon does by itself when it is idle: it goes as far as the
+        retention says (see 'stated --help'). Prints from which revision on the history is whole, and ends when it
+        is done; commits go on meanwhile.
+
+          --to REV  keep the history from revision REV on only: earlier revisions are gone for good, for watches
+                    that would resume, 'get --at' and 'revert' too. Where they are gone already nothing is done.
+          --shrink  afterwards give the free room back to the file system. Else later changes use it. It rewrites
+                    the database: writes wait for the end, some seconds for each GB, and it needs twice the room
+                    of the live values meanwhile.
+
+        Exits 5 where there is no room to shrink, 2 for a revision that is not reached yet.
+
+        examples:
+          statectl compact
+          statectl compact --to 120000 --shrink
+          statectl status
 
         """
 

@@ -13,6 +13,7 @@ enum Verb: String, CaseIterable {
     case blame
     case diff
     case revert
+    case compact
     case status
     case check
 
@@ -44,6 +45,7 @@ enum Verb: String, CaseIterable {
         case .check: [Option("--data", "DIRECTORY")]
         case .history, .blame: [Option("--limit", "N")]
         case .revert: [Option("--to", "REV"), Option("--dry-run"), Option("--all")]
+        case .compact: [Option("--to", "REV"), Option("--shrink")]
         case .diff, .export, .status: []
         }
     }
@@ -58,7 +60,7 @@ enum Verb: String, CaseIterable {
         case .delete: 0...Int.max
         case .list, .export: 0...1
         case .watch: 1...Int.max
-        case .status, .check, .handlers: 0...0
+        case .compact, .status, .check, .handlers: 0...0
         }
     }
 }

@@ -52,6 +52,7 @@ struct Statectl {
         case .blame: try blame(invocation, &output)
         case .diff: try diff(invocation, &output)
         case .revert: try revert(invocation, &output)
+        case .compact: try compact(invocation, &output)
         case .status: try status(invocation, &output)
         case .check: try check(invocation)
         }

@@ -1,0 +1,152 @@
+import CLinux
+import Synchronization
+
+/// Compaction, which the commit thread does: at once while it has nothing else to do, and else a piece after a commit once so much
+/// has gathered that the store would grow.
+extension CommitQueue {
+    /// What the commit thread knows of it.
+    struct Compaction {
+        /// Asked for and not answered.
+        fileprivate var requests: [CompactionRequest] = []
+        /// After a failure nothing is tried before.
+        fileprivate var retryAt: Int64 = 0
+        fileprivate var pause: Int64 = 0
+        /// Nothing came while the thread slept: what would not be worth it under load is done now.
+        fileprivate var hasRested = false
+
+        init() {}
+    }
+
+    /// What to do where nothing is queued.
+    func idleness(_ compaction: inout Compaction) -> Taken {
+        guard let compacting else { return .wait(nanoseconds: nil) }
+        let now = clinux_monotonic_nanoseconds()
+        guard now >= compaction.retryAt else { return .rest(nanoseconds: compaction.retryAt - now) }
+        let need = compacting.compactionNeed
+        let hasRested = compaction.hasRested
+        compaction.hasRested = true
+        let isAsked = !compaction.requests.isEmpty || asksForCompaction.load(ordering: .relaxed)
+        if isAsked || need.isWorthwhile || need.isAny && hasRested { return .work(.compact) }
+        return .rest(nanoseconds: need.isAny ? 1_000_000_000 : 60_000_000_000)
+    }
+
+    /// A piece while there is nothing to commit: it ends when something comes.
+    func compactWhileIdle(_ compaction: inout Compaction) {
+        let start = clinux_monotonic_nanoseconds()
+        compact(&compaction) {
+            let time = clinux_monotonic_nanoseconds() - start
+            return time < 500_000 || time < 5_000_000 && !hasQueued.load(ordering: .relaxed)
+        }
+    }
+
+    /// A piece after a commit that took so long, where enough has gathered.
+    ///
+    /// As long as the commit, so that compaction takes half of the time at most; four times where it lags far behind.
+    func compactBetweenCommits(_ compaction: inout Compaction, after duration: Int64) {
+        guard let compacting else { return }
+        compaction.hasRested = false
+        let isAsked = !compaction.requests.isEmpty || asksForCompaction.load(ordering: .relaxed)
+        let need = compacting.compactionNeed
+        guard isAsked || need.isDue else { return }
+        let start = clinux_monotonic_nanoseconds()
+        guard start >= compaction.retryAt else { return }
+        let share = min(max(need.isUrgent ? duration * 4 : duration, 500_000), 5_000_000)
+        compact(&compaction) { clinux_monotonic_nanoseconds() - start < share }
+    }
+
+    private func compact(_ compaction: inout Compaction, while goesOn: () -> Bool) {
+        guard let compacting else { return }
+        takeRequests(&compaction)
+        do throws(StateError) {
+            let step = try compacting.compact(while: goesOn)
+            compaction.pause = 0
+            let answers = step.isDone ? finish(&compaction, compacting, at: step.compacted) : []
+            _ = answer(.compacted(step, answers))
+        } catch {
+            fail(&compaction, error)
+        }
+        backing.maintain()
+    }
+
+    private func takeRequests(_ compaction: inout Compaction) {
+        guard asksForCompaction.exchange(false, ordering: .relaxed) else { return }
+        let requests = state.withLock { state in
+            defer { state.compactions = [] }
+            return state.compactions
+        }
+        for request in requests {
+            if let revision = request.revision { compacting?.raiseCompaction(to: revision) }
+        }
+        compaction.requests += requests
+    }
+
+    /// Answers who asked, for nothing is left to do.
+    private func finish(
+        _ compaction: inout Compaction,
+        _ compacting: any CompactingBacking,
+        at compacted: Int64
+    ) -> [CompactionAnswer] {
+        guard !compaction.requests.isEmpty else { return [] }
+        let requests = compaction.requests
+        compaction.requests = []
+        let shrinks = requests.contains(where: \.shrinks)
+        let synced = Result { () throws(StateError) in try compacting.syncCompaction() }
+        let freed = synced.flatMap { _ in
+            Result { () throws(StateError) in shrinks ? try compacting.shrink() : 0 }
+        }
+        return requests.map { request in
+            let result = (request.shrinks ? freed : synced.map { 0 }).map {
+                CompactionReply(
+                    compacted: compacted,
+                    freedByteCount: request.shrinks ? $0 : nil
+                )
+            }
+            return CompactionAnswer(result: result, completion: request.completion)
+        }
+    }
+
+    /// Who asked is told; it is tried again after 1 s, 2 s and so on up to a minute.
+    private func fail(_ compaction: inout Compaction, _ error: StateError) {
+        compaction.pause = min(max(compaction.pause * 2, 1_000_000_000), 60_000_000_000)
+        compaction.retryAt = clinux_monotonic_nanoseconds() + compaction.pause
+        let answers = compaction.requests.map {
+            CompactionAnswer(result: .failure(error), completion: $0.completion)
+        }
+        compaction.requests = []
+        if !answers.isEmpty { _ = answer(.compacted(nil, answers)) }
+        guard error.isOutcomeUnknown else { return }
+        // Nothing that was told is in doubt, but the store may not be written before it has been looked at.
+        reopen(after: state.withLock { $0.storedRevision })
+    }
+
+    /// Has the commit thread compact.
+    ///
+    /// - Returns: Whether it will; it does not at the end.
+    func requestCompaction(_ request: CompactionRequest) -> Bool {
+        let isTaken = state.withLock { state in
+            guard !state.isStopping else { return false }
+            state.compactions.append(request)
+            return true
+        }
+        asksForCompaction.store(true, ordering: .relaxed)
+        if isTaken { wakeThread { _ in } }
+        return isTaken
+    }
+
+    /// At the end nobody may be left waiting.
+    func endCompaction(_ compaction: inout Compaction) {
+        takeRequests(&compaction)
+        let refusal = StateError(.readOnly, "the keyspace is closed: nothing more was compacted")
+        let answers = compaction.requests.map {
+            CompactionAnswer(result: .failure(refusal), completion: $0.completion)
+        }
+        compaction.requests = []
+        if !answers.isEmpty { _ = answer(.compacted(nil, answers)) }
+    }
+}
+
+/// What somebody who asked for a compaction is told.
+struct CompactionAnswer: Sendable {
+    var result: Result<CompactionReply, StateError>
+    var completion: @Sendable (Result<CompactionReply, StateError>) -> Void
+}
