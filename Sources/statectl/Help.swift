@@ -262,6 +262,9 @@ enum Help {
           statectl revert audio/volume --to 120
           statectl revert audio/ --to 120 --dry-run
           statectl revert --all --to 120
+
+        """
+
     private static let compact = """
         Takes changes that others superseded out of the history, so that the store becomes smaller; what is live
         stays. Without --to it does at once what the daemon does by itself when it is idle: it goes as far as the
