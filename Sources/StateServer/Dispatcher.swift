@@ -235,6 +235,7 @@ final class Dispatcher {
         case .stateWatch(let patterns, let options, let resume):
             try stateWatch(patterns, options, resume, connection, core)
         case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
+        case .stateWatches: try stateWatches(connection, core)
         case .stateHistory(let key, let limit, let revision):
             try stateHistory(key, limit, before: revision, connection, core)
         case .stateRevert(let pattern, let revision):

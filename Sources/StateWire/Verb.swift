@@ -16,6 +16,7 @@ package struct Verb: Sendable {
         case stateList = "state.list"
         case stateWatch = "state.watch"
         case stateUnwatch = "state.unwatch"
+        case stateWatches = "state.watches"
         case stateHistory = "state.history"
         case stateRevert = "state.revert"
         case stateChanges = "state.changes"
@@ -118,6 +119,7 @@ package struct Verb: Sendable {
         Verb(.stateList, -2, "Lists what a pattern means in key order."),
         Verb(.stateWatch, -2, "Pushes every commit that touches patterns."),
         Verb(.stateUnwatch, 2, "Ends a watch."),
+        Verb(.stateWatches, 1, "Tells of each watch how far it is."),
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
         Verb(.stateRevert, 4, writes: true, "Brings what a pattern means back to what it was, in one commit."),
         Verb(.stateChanges, -4, "Tells the commits since a revision, or waits for the next."),

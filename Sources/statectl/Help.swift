@@ -32,6 +32,7 @@ enum Help {
         case .revert: "statectl revert PATTERN --to REV [--dry-run] [--all] [--json]"
         case .compact: "statectl compact [--to REV] [--shrink] [--json]"
         case .status: "statectl status [--json]"
+        case .watches: "statectl watches [--json]"
         case .check: "statectl check [--data DIRECTORY]"
         }
     }
@@ -53,6 +54,7 @@ enum Help {
         case .revert: revert
         case .compact: compact
         case .status: status
+        case .watches: watches
         case .check: check
         }
     }
@@ -78,6 +80,7 @@ enum Help {
                                bring keys back to what they were
           compact              take old changes out of the history
           status               print what the daemon says of itself
+          watches              print each watch and how far it is
           check                check the store on disk, without changing it
 
         A PATTERN is a key, a prefix that ends in / (/ alone is everything), or a glob with *, ? or [.
@@ -292,6 +295,17 @@ enum Help {
         examples:
           statectl status
           statectl status --json
+
+        """
+
+    private static let watches = """
+        Prints a line for each watch of the daemon: whose it is, its state, and how far it is. 'synced' was told all
+        that is durable; 'catching up' is being told what was, a state, or latest values; 'blocked' waits for its
+        client to read. LAG is in commits, WAITING in bytes. --json also has how many latest values wait.
+
+        examples:
+          statectl watches
+          statectl watches --json
 
         """
 

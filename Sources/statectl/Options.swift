@@ -15,6 +15,7 @@ enum Verb: String, CaseIterable {
     case revert
     case compact
     case status
+    case watches
     case check
 
     /// The options that this verb takes beside those of every verb.
@@ -46,7 +47,7 @@ enum Verb: String, CaseIterable {
         case .history, .blame: [Option("--limit", "N")]
         case .revert: [Option("--to", "REV"), Option("--dry-run"), Option("--all")]
         case .compact: [Option("--to", "REV"), Option("--shrink")]
-        case .diff, .export, .status: []
+        case .diff, .export, .status, .watches: []
         }
     }
 
@@ -60,7 +61,7 @@ enum Verb: String, CaseIterable {
         case .delete: 0...Int.max
         case .list, .export: 0...1
         case .watch: 1...Int.max
-        case .compact, .status, .check, .handlers: 0...0
+        case .compact, .status, .watches, .check, .handlers: 0...0
         }
     }
 }

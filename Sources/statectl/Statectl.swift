@@ -54,6 +54,7 @@ struct Statectl {
         case .revert: try revert(invocation, &output)
         case .compact: try compact(invocation, &output)
         case .status: try status(invocation, &output)
+        case .watches: try watches(invocation, &output)
         case .check: try check(invocation)
         }
     }
