@@ -136,7 +136,8 @@ extension Pattern {
 
     private static var optionWords: [String] {
         [
-            "AFTER", "AT", "BLOCK", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST", "LIMIT",
+            "AFTER", "AT", "BLOCK", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST",
+            "LIMIT",
             "PREVIOUS", "SNAPSHOT",
         ]
     }

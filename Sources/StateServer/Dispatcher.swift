@@ -55,7 +55,9 @@ final class Dispatcher {
         earlyRevision = 0
         do throws(StateError) {
             let verb = try findVerb(arguments, for: connection)
-            if let reason = whatToWaitFor(verb, connection, core) { return .wait(reason) }
+            if let reason = whatToWaitFor(verb, arguments, connection, core) {
+                return .wait(reason)
+            }
             connection.commandCount += 1
             if let transaction = connection.transaction, !Dispatcher.runsInside(verb) {
                 try queue(verb, arguments, raw, in: transaction)
@@ -116,6 +118,7 @@ final class Dispatcher {
 
     private func whatToWaitFor(
         _ verb: Verb,
+        _ arguments: Arguments,
         _ connection: Connection,
         _ core: KeyspaceCore
     )
@@ -127,7 +130,9 @@ final class Dispatcher {
         if isWrite, core.uncommittedByteCount >= options.limits.queueByteCount {
             return .queueIsFull
         }
-        return isAboutWatches(verb) && !connection.held.isEmpty ? .repliesAreHeld : nil
+        guard !connection.held.isEmpty else { return nil }
+        let isLast = isAboutWatches(verb) || looksBack(verb, arguments)
+        return isLast ? .repliesAreHeld : nil
     }
 
     /// Whether the verb begins or ends watches.

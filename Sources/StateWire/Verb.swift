@@ -101,7 +101,7 @@ package struct Verb: Sendable {
         Verb(.stateWatch, -2, "Pushes every commit that touches patterns."),
         Verb(.stateUnwatch, 2, "Ends a watch."),
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
-        Verb(.stateRevert, 4, writes: true, "Brings what a pattern means back to what it was, in one commit."),
+        Verb(.stateRevert, 4, writes: true, "Brings keys back to what they were."),
         Verb(.stateChanges, -4, "Tells the commits since a revision, or waits for the next."),
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),
     ]
