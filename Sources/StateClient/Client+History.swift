@@ -92,6 +92,7 @@ extension Client {
     ///   - epoch: The store that it is known of, as ``status()`` tells it; nil for whichever this is.
     ///   - limit: How many commits at most; nil for as many as fit.
     ///   - previous: Tells the value that each change replaced.
+    /// - Returns: The commits, or the state where they are not to be had.
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
     public func changes(
         since revision: Int64,

@@ -8,8 +8,11 @@ package final class CommitSubscription: WatchReceiver {
 
     /// Begins with the first commit that is not durable yet.
     ///
-    /// - Parameter receive: Takes a commit that has become durable; its records are borrowed, and each still has the version that
-    ///   it supersedes as `older`.
+    /// - Parameters:
+    ///   - patterns: Which keys.
+    ///   - core: The keyspace, whose lock is held.
+    ///   - receive: Takes a commit that has become durable; its records are borrowed, and each still has the version that it
+    ///     supersedes as `older`.
     package init(
         _ patterns: PatternSet,
         in core: KeyspaceCore,

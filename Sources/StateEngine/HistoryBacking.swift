@@ -17,6 +17,8 @@ public protocol HistoryReading: AnyObject {
     ///
     /// - Parameter body: Takes the compacted revision. From it on everything is there; of what came before, only what is still live
     ///   at it.
+    /// - Returns: What `body` returns.
+    /// - Throws: What `body` throws, and where the store cannot be read.
     func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R
 
     /// Hands out changes in order of revision and ordinal; only inside of ``snapshot(_:)``.
@@ -26,6 +28,7 @@ public protocol HistoryReading: AnyObject {
     ///   - revision: Only changes up to this revision.
     ///   - receive: Takes a change, whose bytes are borrowed, and says whether there shall be more. It may not read itself.
     /// - Returns: Whether all of them were handed out; else the last that was is where to go on.
+    /// - Throws: ``StateError`` where the store cannot be read, or a change is damaged.
     /// - Complexity: O(log² *n*) to find the place, then O(*m*) in the changes handed out.
     func forEachChange(
         after place: HistoryPlace,
@@ -36,6 +39,7 @@ public protocol HistoryReading: AnyObject {
     /// Hands out the change at a place; only inside of ``snapshot(_:)``.
     ///
     /// - Returns: False where there is none, because it was compacted.
+    /// - Throws: ``StateError`` where the store cannot be read, or the change is damaged.
     /// - Complexity: O(log *n*) to O(log² *n*).
     func withChange(
         at place: HistoryPlace,

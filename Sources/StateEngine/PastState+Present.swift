@@ -107,7 +107,9 @@ extension PastState {
         func look(_ after: Bytes?) {
             core.forEachDurable(request.patterns, after: after) { record in
                 let isChanged = tellChanged(upTo: record.key)
-                if let lastKey, lastKey.withUnsafeBytes({ $0.precedes(record.key) }) { return false }
+                if let lastKey, lastKey.withUnsafeBytes({ $0.precedes(record.key) }) {
+                    return false
+                }
                 if goesOn, !isChanged { tell(record.key, .present(record)) }
                 return goesOn
             }

@@ -197,7 +197,9 @@ package final class PastState: @unchecked Sendable {
         changed[index].version = version
         liveCount += 1
         valueByteCount += version.value.count
-        guard valueByteCount <= request.byteLimit else { throw tooBig("the values that have changed") }
+        guard valueByteCount <= request.byteLimit else {
+            throw tooBig("the values that have changed")
+        }
     }
 }
 

@@ -142,7 +142,8 @@ final class RowFinder {
         while low.number + 1 < high {
             // By turns, so that revisions that rise unevenly cost no more than twice the logarithm.
             guesses.toggle()
-            let number = guesses ? guess(place, low, best, high) : low.number + (high - low.number) / 2
+            let middle = low.number + (high - low.number) / 2
+            let number = guesses ? guess(place, low, best, high) : middle
             next.bind(1, number)
             guard let row = try row(next), row.number < high else {
                 high = number

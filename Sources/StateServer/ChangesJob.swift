@@ -157,7 +157,10 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
                 if isCompacted, reply.isEmpty {
                     try dispatcher.writeGap(request, connection, core)
                 } else {
-                    reply.write(to: &connection.output, epoch: request.tellsEpoch ? core.epoch : nil)
+                    reply.write(
+                        to: &connection.output,
+                        epoch: request.tellsEpoch ? core.epoch : nil
+                    )
                 }
             }
         }

@@ -18,7 +18,8 @@ extension Dispatcher {
         )
         let since = options.since
         let current = core.durableRevision
-        guard try isOfThisStore(options.epoch, core), since <= max(current, core.provisionalRevision),
+        guard try isOfThisStore(options.epoch, core),
+            since <= max(current, core.provisionalRevision),
             since >= current || registry.hasHistory
         else {
             return try writeGap(request, connection, core)

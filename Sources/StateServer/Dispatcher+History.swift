@@ -3,6 +3,16 @@ import StateWire
 
 /// Verbs that look back, and the one that goes back.
 extension Dispatcher {
+    /// Whether the verb tells of what is durable: what the connection wrote before it is part of that.
+    func looksBack(_ verb: Verb, _ arguments: Arguments) -> Bool {
+        switch verb.name {
+        case .stateHistory, .stateRevert, .stateChanges: true
+        case .stateGet, .stateList:
+            (2..<max(2, arguments.count)).contains { arguments.isWord($0, "AT") }
+        default: false
+        }
+    }
+
     func stateHistory(
         _ key: Bytes,
         _ limit: Int,

@@ -62,7 +62,9 @@ final class Dispatcher {
         do throws(StateError) {
             let verb = try findVerb(arguments, for: connection)
             if connection.isSubscribed { try checkMayRun(verb, arguments, connection) }
-            if let reason = whatToWaitFor(verb, connection, core) { return .wait(reason) }
+            if let reason = whatToWaitFor(verb, arguments, connection, core) {
+                return .wait(reason)
+            }
             connection.commandCount += 1
             if let transaction = connection.transaction, !Dispatcher.runsInside(verb) {
                 try queue(verb, arguments, raw, in: transaction)
@@ -129,6 +131,7 @@ final class Dispatcher {
 
     private func whatToWaitFor(
         _ verb: Verb,
+        _ arguments: Arguments,
         _ connection: Connection,
         _ core: KeyspaceCore
     )
@@ -140,7 +143,9 @@ final class Dispatcher {
         if isWrite, core.uncommittedByteCount >= options.limits.queueByteCount {
             return .queueIsFull
         }
-        return isAboutWatches(verb) && !connection.held.isEmpty ? .repliesAreHeld : nil
+        guard !connection.held.isEmpty else { return nil }
+        let isLast = isAboutWatches(verb) || looksBack(verb, arguments)
+        return isLast ? .repliesAreHeld : nil
     }
 
     /// Whether the verb begins or ends watches or subscriptions.

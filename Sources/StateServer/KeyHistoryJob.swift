@@ -21,9 +21,12 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     private var hasLookedForBefore = false
 
     /// - Parameters:
+    ///   - key: Which key.
     ///   - place: The newest change of the key; nil where none is known.
     ///   - revision: Only changes before this one; nil for all.
     ///   - limit: How many changes at most.
+    ///   - connection: Who asks.
+    ///   - byteLimit: What a reply may be at most.
     init(
         of key: [UInt8],
         from place: HistoryPlace?,

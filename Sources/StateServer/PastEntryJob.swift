@@ -12,7 +12,10 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     /// What it was; nil where it was absent.
     var version: PastVersion?
 
-    /// - Parameter place: The newest change of the key; nil where none is known.
+    /// - Parameters:
+    ///   - place: The newest change of the key; nil where none is known.
+    ///   - revision: What it was when is asked for.
+    ///   - connection: Who asks.
     init(from place: HistoryPlace?, at revision: Int64, for connection: Connection) {
         self.connection = connection
         self.revision = revision

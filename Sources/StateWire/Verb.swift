@@ -121,7 +121,7 @@ package struct Verb: Sendable {
         Verb(.stateUnwatch, 2, "Ends a watch."),
         Verb(.stateWatches, 1, "Tells of each watch how far it is."),
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
-        Verb(.stateRevert, 4, writes: true, "Brings what a pattern means back to what it was, in one commit."),
+        Verb(.stateRevert, 4, writes: true, "Brings keys back to what they were."),
         Verb(.stateChanges, -4, "Tells the commits since a revision, or waits for the next."),
         Verb(.stateCompact, -1, "Takes superseded changes out of the history."),
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),

@@ -28,7 +28,8 @@ extension Statectl {
 
     private static func revision(_ text: [UInt8]) throws(Failure) -> Int64 {
         guard isNumber(text), let number = Int64(String(decoding: text, as: UTF8.self)) else {
-            throw .usage("'\(String(decoding: text, as: UTF8.self))' is no revision, a number from 0 on")
+            let shown = String(decoding: text, as: UTF8.self)
+            throw .usage("'\(shown)' is no revision, a number from 0 on")
         }
         return number
     }

@@ -123,7 +123,7 @@ enum Help {
         examples:
           statectl get audio/volume
           statectl get audio/volume --long
-          statectl get audio/volume --at 120
+          statectl get audio/volume --at 1
           if level=$(statectl get audio/volume); then echo "$level"; fi
 
         """
@@ -176,7 +176,7 @@ enum Help {
 
         examples:
           statectl list
-          statectl list audio/ --at 120
+          statectl list audio/ --at 1
           statectl list 'audio/*' --keys
           statectl list / --count
 
@@ -247,8 +247,8 @@ enum Help {
         follows the changes between the two, not the keys that there are.
 
         examples:
-          statectl diff 120
-          statectl diff 120 130 audio/
+          statectl diff 1
+          statectl diff 1 2 audio/
 
         """
 
@@ -262,9 +262,9 @@ enum Help {
           --all      revert everything
 
         examples:
-          statectl revert audio/volume --to 120
-          statectl revert audio/ --to 120 --dry-run
-          statectl revert --all --to 120
+          statectl revert audio/volume --to 1
+          statectl revert audio/ --to 1 --dry-run
+          statectl revert --all --to 1
 
         """
 

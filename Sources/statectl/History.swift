@@ -20,14 +20,16 @@ extension Statectl {
         var users = UserNames()
         try forEachChange(invocation, &output) { (change, key, output) in
             guard !isJSON else { return output.write(blameJSON(change, key, &users)) }
-            output.write("\(change.revision)\t\(operation(change))\t\(Timestamp.local(change.time))")
+            output.write("\(change.revision)\t\(operation(change))\t")
+            output.write(Timestamp.local(change.time))
             guard let cause = Cause(change.writer) else {
                 output.write("\t")
                 output.writeEscaped(Array(change.writer.utf8))
                 output.write("\t\t\t\n")
                 return
             }
-            for field in [users.name(of: cause.uid), String(cause.pid), cause.command, cause.client] {
+            let user = users.name(of: cause.uid)
+            for field in [user, String(cause.pid), cause.command, cause.client] {
                 output.write("\t")
                 output.writeEscaped(Array(field.utf8))
             }

@@ -12,7 +12,7 @@ struct StatectlFailureTests {
         (["get"], "usage: statectl get KEY"),
         (["get", "a", "b"], "usage: statectl get KEY"),
         (["get", "k", "--jsn"], "'--json'"),
-        (["get", "k", "--at", "3"], "unknown option '--at' of 'get'"),
+        (["get", "k", "--when", "3"], "unknown option '--when' of 'get'"),
         (["set", "k", "v", "--ttl", "30s"], "unknown option '--ttl' of 'set'"),
         (["set", "k", "v", "--if-absent", "--if-present"], "one --if-"),
         (["set", "k", "v", "--if-revision", "x"], "--if-revision takes a number"),
@@ -138,7 +138,8 @@ struct StatectlFailureTests {
 
 struct StatectlHelpTests {
     static let verbs = [
-        "get", "set", "delete", "list", "watch", "import", "export", "status", "check",
+        "get", "set", "delete", "list", "watch", "import", "export", "history", "blame", "diff",
+        "revert", "status", "check",
     ]
 
     @Test(arguments: [["--help"], ["-h"], ["--help", "--json"]])

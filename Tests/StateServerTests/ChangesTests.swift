@@ -78,7 +78,9 @@ struct ChangesTests {
         }
         try watcher.send("PING")
         var told: [Reply] = []
-        while case .push(let parts) = try watcher.next() { told.append(.array([parts[2], parts[3]])) }
+        while case .push(let parts) = try watcher.next() {
+            told.append(.array([parts[2], parts[3]]))
+        }
         try #require(paged == told, "seed \(seed)")
         // In one page it is the same.
         let whole = try peer.ask("STATE.CHANGES SINCE 0 PREVIOUS \(pattern)")
@@ -179,7 +181,8 @@ struct ChangesTests {
 
     // MARK: Waiting
 
-    @Test func `BLOCK waits for the next commit that matches, and is told of nothing else`() throws {
+    @Test func `BLOCK waits for the next commit that matches, and is told of nothing else`() throws
+    {
         let (peer, writer) = try (server.connect(2), server.connect())
         _ = try writer.ask("SET a/1 1")
         try peer.send("STATE.CHANGES SINCE 1 BLOCK 0 a/", "PING")
@@ -241,7 +244,8 @@ struct ChangesTests {
         )
     }
 
-    @Test func `a commit that its writer was told of early is no revision from the future`() throws {
+    @Test func `a commit that its writer was told of early is no revision from the future`() throws
+    {
         let peer = try server.connect(3)
         store.holdCommits()
         let told = try peer.ask("STATE.SET k 1 DURABILITY memory")

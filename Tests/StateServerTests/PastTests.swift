@@ -101,10 +101,13 @@ struct PastTests {
     }
 
     @Test(arguments: [
-        "STATE.GET k AT 1", "STATE.GET none AT 1", "STATE.LIST / AT 1", "STATE.LIST none/ AT 1 KEYS",
+        "STATE.GET k AT 1", "STATE.GET none AT 1", "STATE.LIST / AT 1",
+        "STATE.LIST none/ AT 1 KEYS",
         "STATE.REVERT / TO 1",
     ])
-    func `below the compacted revision it is COMPACTED, and right from there on`(command: String)
+    func `below the compacted revision it is COMPACTED, and right from there on`(
+        command: String
+    )
         throws
     {
         let peer = try server.connect(3)
@@ -152,7 +155,8 @@ struct PastTests {
         )
     }
 
-    @Test func `a past that is more than a reply may be is TOOBIG, and to be had in parts`() throws {
+    @Test func `a past that is more than a reply may be is TOOBIG, and to be had in parts`() throws
+    {
         let server = try ServedKeyspace(try GatedStore()) { $0.replyByteCount = 4_000 }
         let peer = try server.connect(3)
         let value = String(repeating: "v", count: 1_500)
@@ -161,7 +165,9 @@ struct PastTests {
         let error = try peer.ask("STATE.LIST / AT 4").errorText ?? ""
         #expect(error.hasPrefix("TOOBIG") && error.hasSuffix("ask for parts with LIMIT and AFTER"))
         #expect(try peer.ask("STATE.LIST / AT 4 COUNT") == .integer(4))
-        #expect(try peer.ask("STATE.LIST / AFTER k1 LIMIT 2 AT 4").listing.map(\.[0]) == ["k2", "k3"])
+        #expect(
+            try peer.ask("STATE.LIST / AFTER k1 LIMIT 2 AT 4").listing.map(\.[0]) == ["k2", "k3"]
+        )
         #expect(try peer.ask("STATE.REVERT / TO 4").errorText?.hasPrefix("TOOBIG") == true)
         #expect(try peer.ask("STATE.LIST / COUNT") == .integer(0))
     }
@@ -200,12 +206,16 @@ struct PastTests {
         #expect(try writer.next(3).compactMap(\.errorText) == [])
     }
 
-    @Test func `a client that leaves while the history is read for it leaves nothing behind`() throws {
+    @Test func `a client that leaves while the history is read for it leaves nothing behind`()
+        throws
+    {
         let (writer, probe) = try (server.connect(), server.connect(3))
         for _ in 0..<3 { _ = try writer.ask("SET a 1") }
         store.holdReading()
         var leaving: [Peer] = []
-        for command in ["STATE.LIST / AT 1", "STATE.REVERT / TO 1", "STATE.CHANGES SINCE 1 BLOCK 0 /"] {
+        for command in [
+            "STATE.LIST / AT 1", "STATE.REVERT / TO 1", "STATE.CHANGES SINCE 1 BLOCK 0 /",
+        ] {
             let peer = try server.connect(3)
             try peer.send(command)
             leaving.append(peer)
@@ -253,7 +263,9 @@ struct PastTests {
         limit: Int
     ) throws {
         let peer = try server.connect(3)
-        for value in 1...20 { _ = try peer.ask(value % 3 == 0 ? "SET o \(value)" : "SET k \(value)") }
+        for value in 1...20 {
+            _ = try peer.ask(value % 3 == 0 ? "SET o \(value)" : "SET k \(value)")
+        }
         let whole = try peer.ask("STATE.HISTORY k").elements ?? []
         #expect(whole.count == 14)
         var paged: [Reply] = []

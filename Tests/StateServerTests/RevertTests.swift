@@ -114,7 +114,9 @@ struct RevertTests {
         #expect(try reverter.arrived() == [], "it stands on what is not durable")
         store.openCommits()
         #expect(try reverter.next()["count"] == .integer(5))
-        #expect(try reverter.ask("STATE.LIST /").listing == [["a", "1"], ["b", "1"], ["c", "1"]])
+        #expect(
+            try reverter.ask("STATE.LIST /").listing == [["a", "1"], ["b", "1"], ["c", "1"]]
+        )
     }
 
     @Test func `to the current revision, it takes back what is not durable yet`() throws {
@@ -194,7 +196,9 @@ struct RevertTests {
         var state: PastModel.State = [:]
         var told: Int64 = 0
         func take(_ reply: Reply) {
-            guard case .push(let parts) = reply, let revision = parts[2].integerValue else { return }
+            guard case .push(let parts) = reply, let revision = parts[2].integerValue else {
+                return
+            }
             for change in parts[3].elements ?? [] {
                 state[change.elements?[0].textValue ?? ""] = change.elements?[1].textValue
             }
@@ -230,7 +234,11 @@ struct RevertTests {
         var seen: Int64?
     }
 
-    private static func writeAtRandom(_ path: String, _ rounds: Int, _ random: inout SplitMix) throws {
+    private static func writeAtRandom(
+        _ path: String,
+        _ rounds: Int,
+        _ random: inout SplitMix
+    ) throws {
         let peer = try Peer(path)
         for round in 0..<rounds {
             let key = PastModel.keys.randomElement(using: &random) ?? "a"

@@ -184,7 +184,7 @@ struct SessionTests {
             > COMMAND INFO mset nothing STATE.GET
             > COMMAND DOCS get nothing
             [["mset", -3, [+write], 1, -1, 2, [], [], [], []], (nil), \
-            ["state.get", 2, [+readonly], 1, 1, 1, [], [], [], []]]
+            ["state.get", -2, [+readonly], 1, 1, 1, [], [], [], []]]
             {"get": {"summary": "Tells the value of a key.", "group": "generic"}}
             """
         )
