@@ -42,7 +42,7 @@ struct RunWatcher {
                 let isLost = try run(&session, last)
                 note(session)
                 board.add(session)
-                if let last, session.hasReached(last) || session.end != .left { return }
+                if last != nil, !isLost { return }
                 generation = isLost ? current + 1 : current
             }
         } catch {
@@ -83,7 +83,8 @@ struct RunWatcher {
             return request
         }
         request.isLatest = abilities.hasLatest && random.chance(35)
-        request.tellsPrevious = random.chance(30)
+        // What the latest value replaced may never have been told: the two exclude each other.
+        request.tellsPrevious = !request.isLatest && random.chance(30)
         return request
     }
 
