@@ -18,11 +18,7 @@ package final class GuaranteeRun {
     /// What was seen so far.
     package private(set) var report: RunReport
 
-    /// Starts the daemon.
-    ///
-    /// - Parameters:
-    ///   - directory: Where its data are.
-    ///   - arguments: What it is started with besides.
+    /// Starts the daemon, whose socket, data and log are in `directory`.
     package init(_ plan: RunPlan, in directory: TemporaryDirectory) throws {
         self.plan = plan
         daemon = try Daemon(directory: directory)
@@ -91,9 +87,8 @@ package final class GuaranteeRun {
         if let fault = board.stage.current.fault { throw SystemFailure(fault) }
     }
 
-    /// Adds what was written to the record, lets everybody go on, and checks the sessions that ended.
-    ///
-    /// - Parameter generation: The daemon that was started; nil where everything has been written.
+    /// Adds what was written to the record, lets everybody go on, and checks the sessions that ended; `generation` is that of
+    /// the daemon that was started, nil where everything has been written.
     private func settle(generation: Int?) throws -> [Violation] {
         // The watchers do not wait for any of this.
         if let generation { board.stage.update { $0.generation = generation } }

@@ -38,8 +38,12 @@ final class RunBoard: Sendable {
     private let written = StateLock<[Written]>([])
     private let sessions = StateLock<[WatchSession]>([])
 
+    /// Ends the run; the first sentence stays.
     func fail(_ sentence: String) {
-        stage.update { if $0.fault == nil { $0.fault = sentence } }
+        stage.update { stage in
+            if stage.fault == nil { stage.fault = sentence }
+            stage.openGeneration = 0
+        }
     }
 
     var hasFault: Bool { stage.current.fault != nil }

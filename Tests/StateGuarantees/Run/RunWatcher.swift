@@ -42,7 +42,7 @@ struct RunWatcher {
                 let isLost = try run(&session, last)
                 note(session)
                 board.add(session)
-                if let last, session.hasReached(last) || session.end != .left { return }
+                if last != nil, !isLost { return }
                 generation = isLost ? current + 1 : current
             }
         } catch {
@@ -77,13 +77,15 @@ struct RunWatcher {
     // MARK: What is asked for
 
     private mutating func anyRequest() -> WatchSession.Request {
-        var request = WatchSession.Request(patterns, anyStart())
-        if abilities.hasChanges, case .from = request.start, random.chance(30) {
+        if abilities.hasChanges, position > 0, random.chance(25) {
+            var request = WatchSession.Request(patterns, resumption())
             request.isPolled = true
             return request
         }
+        var request = WatchSession.Request(patterns, anyStart())
         request.isLatest = abilities.hasLatest && random.chance(35)
-        request.tellsPrevious = random.chance(30)
+        // What the latest value replaced may never have been told: the two exclude each other.
+        request.tellsPrevious = !request.isLatest && random.chance(30)
         return request
     }
 
@@ -95,19 +97,24 @@ struct RunWatcher {
     }
 
     private mutating func anyStart() -> WatchSession.Start {
-        let isPlain = random.chance(50)
-        guard abilities.hasFrom, position > 0 else { return isPlain ? .now : .snapshot }
-        let named = random.chance(70) ? epoch : nil
         switch Int.random(in: 0..<100, using: &random) {
-        case ..<15: return .now
-        case ..<30: return .snapshot
-        case ..<75: return .from(position, epoch: named)
-        case ..<85:
-            let recent = max(0, position - 500)
-            return .from(Int64.random(in: recent...position, using: &random), epoch: named)
-        case ..<90: return .from(Int64.random(in: 0...position, using: &random), epoch: named)
-        case ..<95: return .from(position + 1_000_000_000, epoch: named)
-        default: return .from(position, epoch: String(epoch.reversed()))
+        case ..<15: .now
+        case ..<30: .snapshot
+        default:
+            abilities.hasFrom && position > 0 ? resumption() : random.chance(50) ? .now : .snapshot
+        }
+    }
+
+    /// Mostly from the last bookmark, sometimes from where nobody can, or need.
+    private mutating func resumption() -> WatchSession.Start {
+        let named = random.chance(70) ? epoch : nil
+        let recent = max(0, position - 500)
+        return switch Int.random(in: 0..<100, using: &random) {
+        case ..<65: .from(position, epoch: named)
+        case ..<80: .from(Int64.random(in: recent...position, using: &random), epoch: named)
+        case ..<87: .from(Int64.random(in: 0...position, using: &random), epoch: named)
+        case ..<94: .from(position + 1_000_000_000, epoch: named)
+        default: .from(position, epoch: String(epoch.reversed()))
         }
     }
 }

@@ -1,6 +1,8 @@
 extension SessionCheck {
-    /// Every commit that is told was made, and has all its changes that match and no others, with their values; so has every
-    /// piece of a state. With `LATEST` a commit's changes are those that no later one has replaced.
+    /// Every commit that is told was made, and has all its changes that match and no others, with their values; so has
+    /// every piece of a state.
+    ///
+    /// With `LATEST` a commit's changes are those that no later one has replaced.
     package func atomic() -> [Violation] {
         spans.flatMap { span in
             span.commits.flatMap { atomic($0.revision, $0.changes) }
