@@ -133,6 +133,7 @@ extension Client {
     /// - Parameters:
     ///   - revision: History is wanted from here on only; nil: from where the daemon's retention says.
     ///   - shrinks: Whether free pages are given back to the file system: writes wait meanwhile.
+    /// - Returns: From where the history is whole, and what was given back.
     /// - Throws: ``StateError/Code/err`` for a revision above the current one; ``StateError/Code/noSpace`` where shrinking has
     ///   no room for its copy, after the history was compacted.
     public func compact(to revision: Int64?, shrinks: Bool) throws(StateError) -> Compaction {
@@ -141,7 +142,9 @@ extension Client {
         if shrinks { words.append(Array("SHRINK".utf8)) }
         let reply = try call(words, .needsRESP3)
         var numbers: [String: Int64] = [:]
-        for pair in reply.pairs ?? [] { numbers[pair.key.textValue ?? ""] = pair.value.integerValue }
+        for pair in reply.pairs ?? [] {
+            numbers[pair.key.textValue ?? ""] = pair.value.integerValue
+        }
         guard let compacted = numbers["compacted"] else { throw Self.unexpected("STATE.COMPACT") }
         return Compaction(compacted: compacted, freedByteCount: numbers["freed"])
     }

@@ -8,50 +8,65 @@ extension CommitQueue {
     struct Compaction {
         /// Asked for and not answered.
         fileprivate var requests: [CompactionRequest] = []
-        /// After a failure nothing is tried before.
+        /// What there was to do when the thread last had the backing.
+        fileprivate var need = CompactionNeed()
+        /// When it looks again though nothing was committed: changes grow old.
+        fileprivate var lookAt: Int64 = 0
+        /// After a failure nothing is tried before, unless somebody asks for it.
         fileprivate var retryAt: Int64 = 0
         fileprivate var pause: Int64 = 0
-        /// Nothing came while the thread slept: what would not be worth it under load is done now.
-        fileprivate var hasRested = false
 
         init() {}
     }
 
-    /// What to do where nothing is queued.
-    func idleness(_ compaction: inout Compaction) -> Taken {
-        guard let compacting else { return .wait(nanoseconds: nil) }
+    /// What to do where nothing is queued; the backing may be in use by a writer.
+    func idleness(_ compaction: Compaction) -> Taken {
+        guard compacting != nil else { return .wait(nanoseconds: nil) }
         let now = clinux_monotonic_nanoseconds()
-        guard now >= compaction.retryAt else { return .rest(nanoseconds: compaction.retryAt - now) }
-        let need = compacting.compactionNeed
-        let hasRested = compaction.hasRested
-        compaction.hasRested = true
-        let isAsked = !compaction.requests.isEmpty || asksForCompaction.load(ordering: .relaxed)
-        if isAsked || need.isWorthwhile || need.isAny && hasRested { return .work(.compact) }
-        return .rest(nanoseconds: need.isAny ? 1_000_000_000 : 60_000_000_000)
+        if isAsked(compaction) { return .work(.compact) }
+        let time = compaction.need.isWorthwhile ? compaction.retryAt : compaction.lookAt
+        return now >= time ? .work(.compact) : .rest(nanoseconds: time - now)
+    }
+
+    private func isAsked(_ compaction: Compaction) -> Bool {
+        !compaction.requests.isEmpty || asksForCompaction.load(ordering: .relaxed)
+    }
+
+    /// Finds out what there is to do, while the backing is this thread's.
+    ///
+    /// What is too little for a piece of its own is done where nothing has come for a second.
+    func lookForCompaction(_ compaction: inout Compaction) {
+        guard let compacting else { return }
+        compaction.need = compacting.compactionNeed
+        let pause: Int64 = compaction.need.isAny ? 1_000_000_000 : 60_000_000_000
+        compaction.lookAt = max(clinux_monotonic_nanoseconds() + pause, compaction.retryAt)
     }
 
     /// A piece while there is nothing to commit: it ends when something comes.
     func compactWhileIdle(_ compaction: inout Compaction) {
+        lookForCompaction(&compaction)
+        guard compaction.need.isAny || isAsked(compaction) else { return }
         let start = clinux_monotonic_nanoseconds()
         compact(&compaction) {
             let time = clinux_monotonic_nanoseconds() - start
             return time < 500_000 || time < 5_000_000 && !hasQueued.load(ordering: .relaxed)
         }
+        lookForCompaction(&compaction)
     }
 
     /// A piece after a commit that took so long, where enough has gathered.
     ///
     /// As long as the commit, so that compaction takes half of the time at most; four times where it lags far behind.
     func compactBetweenCommits(_ compaction: inout Compaction, after duration: Int64) {
-        guard let compacting else { return }
-        compaction.hasRested = false
-        let isAsked = !compaction.requests.isEmpty || asksForCompaction.load(ordering: .relaxed)
-        let need = compacting.compactionNeed
-        guard isAsked || need.isDue else { return }
+        lookForCompaction(&compaction)
         let start = clinux_monotonic_nanoseconds()
-        guard start >= compaction.retryAt else { return }
-        let share = min(max(need.isUrgent ? duration * 4 : duration, 500_000), 5_000_000)
-        compact(&compaction) { clinux_monotonic_nanoseconds() - start < share }
+        guard isAsked(compaction) || compaction.need.isDue && start >= compaction.retryAt else {
+            return
+        }
+        let share = compaction.need.isUrgent ? duration * 4 : duration
+        let limit = min(max(share, 500_000), 5_000_000)
+        compact(&compaction) { clinux_monotonic_nanoseconds() - start < limit }
+        lookForCompaction(&compaction)
     }
 
     private func compact(_ compaction: inout Compaction, while goesOn: () -> Bool) {

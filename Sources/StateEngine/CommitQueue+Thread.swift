@@ -11,10 +11,12 @@ extension CommitQueue {
         var pace = Pace()
         var raising = CeilingPatience()
         var compaction = Compaction()
-        while let work = take(pace, &compaction) {
+        while let work = take(pace, compaction) {
             switch work {
             case .reopen(let revision): reopen(after: revision)
-            case .maintain: backing.maintain()
+            case .maintain:
+                backing.maintain()
+                lookForCompaction(&compaction)
             case .tell: state.withLock { $0.notify }()
             case .look: adoptEdits()
             case .raise: raiseCeilingNow(&raising)
@@ -112,9 +114,9 @@ extension CommitQueue {
     }
 
     /// The next thing to do; nil at the end.
-    private func take(_ pace: Pace, _ compaction: inout Compaction) -> Work? {
+    private func take(_ pace: Pace, _ compaction: Compaction) -> Work? {
         while true {
-            let idleness = idleness(&compaction)
+            let idleness = idleness(compaction)
             switch state.withLock({ take(pace, idleness, &$0) }) {
             case .work(let work): return work
             case .end: return nil
@@ -133,7 +135,9 @@ extension CommitQueue {
     private func take(_ pace: Pace, _ idleness: Taken, _ state: inout State) -> Taken {
         state.isParked = true
         state.wakingCount = 1
-        if state.committer == .writer { return .wait(nanoseconds: nil) }
+        if state.committer == .writer {
+            return compacting == nil ? .wait(nanoseconds: nil) : .rest(nanoseconds: 1_000_000_000)
+        }
         let taken = takeNext(pace, idleness, &state)
         switch taken {
         case .work: (state.committer, state.isParked) = (.thread, false)
@@ -168,6 +172,7 @@ extension CommitQueue {
         }
         guard let queued = state.queued else {
             if state.isStopping { return .end }
+            if !state.compactions.isEmpty { return .work(.compact) }
             return state.raisesAt == nil ? idleness : state.idleness
         }
         let rest = pace.until - clinux_monotonic_nanoseconds()

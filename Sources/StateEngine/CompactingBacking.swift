@@ -13,6 +13,7 @@ package protocol CompactingBacking: HistoryBacking {
     /// Does a piece of it, in one transaction.
     ///
     /// - Parameter goesOn: Asked often; where it says false, the piece ends within a fraction of a millisecond.
+    /// - Returns: What was done, and whether anything is left.
     /// - Throws: ``StateError``; the history is as it was. Where the message begins with `outcome unknown` the store has to be
     ///   opened anew.
     func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep

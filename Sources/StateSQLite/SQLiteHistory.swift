@@ -8,7 +8,8 @@ extension SQLiteBacking: HistoryBacking {
 
 /// Reads the history through a connection of its own.
 ///
-/// Rows are numbered in order of revision and ordinal, no number is given twice, and only compaction takes rows away, so that a place is found by a search over the
+/// Rows are numbered in order of revision and ordinal, no number is given twice, and only compaction takes rows away, so
+/// that a place is found by a search over the
 /// numbers; where compaction has taken rows away, the next one stands for those that are gone.
 final class SQLiteHistory: HistoryReading {
     private let connection: SQLiteConnection

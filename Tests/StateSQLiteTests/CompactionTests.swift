@@ -46,7 +46,9 @@ struct CompactionTests {
         #expect(try store.check().summary.entryCount == model.state.count)
     }
 
-    @Test func `no number and no revision is given twice after all is deleted and compacted`() throws {
+    @Test func `no number and no revision is given twice after all is deleted and compacted`()
+        throws
+    {
         var numbers: [String] = []
         var last: Int64 = 0
         for _ in 0..<5 {
@@ -89,7 +91,9 @@ struct CompactionTests {
         writer.start {
             var random = StateTestSupport.SplitMix(seed: Seed.base)
             while !isOver.current {
-                guard let key = try? Key("k\(Int.random(in: 0..<40, using: &random))") else { return }
+                guard let key = try? Key("k\(Int.random(in: 0..<40, using: &random))") else {
+                    return
+                }
                 _ = try? keyspace.apply([random.chance(50) ? .delete(key) : .set(key, [1])])
             }
         }
@@ -103,7 +107,9 @@ struct CompactionTests {
         keyspace.close()
         let again = try LocalKeyspace(backing: store.backing())
         defer { again.close() }
-        #expect(again.entries(.everything, after: nil, limit: .max).map(\.key.description) == entries)
+        #expect(
+            again.entries(.everything, after: nil, limit: .max).map(\.key.description) == entries
+        )
     }
 
     @Test func `a store is checked beside its owner while that compacts`() throws {
@@ -129,7 +135,9 @@ struct CompactionTests {
         #expect(try store.check().findings == [])
     }
 
-    @Test func `a revision above the current one is refused, one below the compacted one is done`() throws {
+    @Test func `a revision above the current one is refused, one below the compacted one is done`()
+        throws
+    {
         let keyspace = try LocalKeyspace(backing: store.backing())
         defer { keyspace.close() }
         for number in 0..<10 { try keyspace.apply([.set("k", [UInt8(number)])]) }
@@ -143,7 +151,9 @@ struct CompactionTests {
         #expect(throws: StateError.self) { try memory.compact() }
     }
 
-    @Test func `shrinking gives the room back, and numbers, checks and the view stay as they are`() throws {
+    @Test func `shrinking gives the room back, and numbers, checks and the view stay as they are`()
+        throws
+    {
         let model = try openModel(seed: 5, keyCount: 50)
         for _ in 0..<2_000 { try model.commit() }
         let before = try readFile(store.database).count

@@ -10,8 +10,9 @@ struct RetentionTests {
 
     init() throws { store = try TemporaryStore() }
 
-    private func open(_ adjust: (inout HistoryLimits) -> Void) throws -> (LocalKeyspace, SQLiteBacking)
-    {
+    private func open(
+        _ adjust: (inout HistoryLimits) -> Void
+    ) throws -> (LocalKeyspace, SQLiteBacking) {
         var limits = HistoryLimits()
         adjust(&limits)
         let backing = SQLiteBacking(
@@ -112,7 +113,8 @@ struct RetentionTests {
         // 240 bytes a row, of which twice the retention may be there.
         let bound = Int64(retention) * 2 * 240 + 2 << 20
         #expect(largest < min(bound, 100 << 20))
-        #expect(keyspace.withCore { $0.compactedRevision } > keyspace.revision - Int64(retention) * 2)
+        let compacted = keyspace.withCore { $0.compactedRevision }
+        #expect(compacted > keyspace.revision - Int64(retention) * 2)
         #expect(backing.historyStatus.rowCount < Int64(retention) * 2 + 1_000)
     }
 }

@@ -89,8 +89,11 @@ final class HistorySweep {
 
     /// Reads on in the range that is to be swept next.
     ///
-    /// - Parameter revision: What it goes up to at most.
+    /// - Parameters:
+    ///   - revision: What it goes up to at most.
+    ///   - goesOn: Asked every 256 rows.
     /// - Returns: Whether it is read and can be deleted; nil where there is nothing left up to `revision`.
+    /// - Throws: What SQLite answered; it can be called again.
     /// - Complexity: O(*n*) in the rows, 0.2 µs each.
     func readRange(
         through revision: Int64,
@@ -168,8 +171,11 @@ final class HistorySweep {
     /// Deletes on in the range that was read, in the transaction that is open; then comes ``didCommit()`` or
     /// ``didFail()``.
     ///
-    /// - Parameter step: Takes the deletes that go.
+    /// - Parameters:
+    ///   - step: Takes the deletes that go.
+    ///   - goesOn: Asked for each run of rows.
     /// - Returns: The number of rows that go.
+    /// - Throws: What SQLite answered.
     func deleteRange(
         _ step: inout CompactionStep,
         while goesOn: () -> Bool

@@ -52,6 +52,7 @@ struct SweepPlan {
     /// Adds the next row.
     ///
     /// - Parameters:
+    ///   - row: Number and place, above all before.
     ///   - previous: What it supersedes; revision 0 for nothing.
     ///   - deletedKey: The key, where the row is a delete.
     mutating func append(_ row: Row, previous: HistoryPlace, deletedKey: Bytes?) {
