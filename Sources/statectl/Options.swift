@@ -10,6 +10,7 @@ enum Verb: String, CaseIterable {
     case `import`
     case export
     case status
+    case watches
     case check
 
     /// The options that this verb takes beside those of every verb.
@@ -37,7 +38,7 @@ enum Verb: String, CaseIterable {
         case .handlers: [Option("--forget", "N")]
         case .import: [Option("--prefix", "P/"), Option("--dots")]
         case .check: [Option("--data", "DIRECTORY")]
-        case .export, .status: []
+        case .export, .status, .watches: []
         }
     }
 
@@ -49,7 +50,7 @@ enum Verb: String, CaseIterable {
         case .delete: 0...Int.max
         case .list, .export: 0...1
         case .watch: 1...Int.max
-        case .status, .check, .handlers: 0...0
+        case .status, .watches, .check, .handlers: 0...0
         }
     }
 }
