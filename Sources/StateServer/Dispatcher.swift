@@ -151,10 +151,10 @@ final class Dispatcher {
     /// Whether the verb begins or ends watches or subscriptions.
     ///
     /// Pushes of a new watch must not pass the reply that tells its number, and what the connection wrote before is told
-    /// to a watch that ends.
+    /// to a watch that ends. So with handlers, which begin and are done at what is durable.
     private func isAboutWatches(_ verb: Verb) -> Bool {
         switch verb.name {
-        case .stateWatch, .stateUnwatch, .hello, .reset: true
+        case .stateWatch, .stateUnwatch, .hello, .reset, .stateHandler: true
         case .subscribe, .unsubscribe, .psubscribe, .punsubscribe: true
         default: false
         }

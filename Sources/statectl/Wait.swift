@@ -7,7 +7,8 @@ extension Statectl {
         let key = invocation.operands[0]
         let wanted = try Wanted(invocation)
         let pattern = try attempt { () throws(StateError) in
-            Pattern(try Key(bytes: key))
+            // Literal: a key may have what makes a pattern.
+            try Pattern(literal: try Key(bytes: key).bytes)
         }
         var watch = try ResumedWatch(
             invocation,

@@ -206,9 +206,10 @@ struct NamedHandlerTests {
         )
         #expect(other.exitCode == 4)
         #expect(other.errorText.contains("--reset"))
+        _ = try set("other/a")
         let reset = try Statectl.run(
             ["--socket", daemon.socketPath] + base
-                + ["--reset", "--timeout", "1ms", "--", "true"]
+                + ["--reset", "--snapshot", "--count", "1", "--", "true"]
         )
         #expect(reset.exitCode == 0, "\(reset)")
         #expect(try listed()?.patterns == [Array("other/".utf8)])

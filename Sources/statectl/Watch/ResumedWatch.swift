@@ -52,7 +52,8 @@ struct ResumedWatch {
 
     /// Connects and begins.
     ///
-    /// - Throws: ``Failure/refused(_:)``, also where there is no daemon: only a connection that was there is made again.
+    /// - Throws: ``Failure/refused(_:)``, also where there is no daemon: only a connection that was there is made again;
+    ///   ``Failure/negative`` where the deadline passed first.
     init(
         _ invocation: Invocation,
         _ patterns: [Pattern],
@@ -73,7 +74,9 @@ struct ResumedWatch {
             client = try Self.connect(socket, deadline)
             try begin()
         } catch {
-            throw .refused(error)
+            guard Self.isLoss(error), deadline?.hasPassed ?? false else { throw .refused(error) }
+            Output.report(error.message)
+            throw .negative
         }
     }
 
