@@ -214,7 +214,9 @@ let package = Package(
         ),
         .testTarget(
             name: "StateServerTests",
-            dependencies: ["StateServer", "StateEngine", "StateWire", "StateTestSupport"],
+            dependencies: [
+                "StateServer", "StateSQLite", "StateEngine", "StateWire", "StateTestSupport",
+            ],
             swiftSettings: strict
         ),
         .testTarget(

@@ -113,7 +113,8 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     /// Where the newest change of `key` that is on stable storage stands in the history; nil where none is known.
     package func durablePlace(of key: Bytes) -> HistoryPlace? {
-        let version = table.head(key)?.version(at: durableRevision) ?? table.deleted.record(for: key)
+        let version =
+            table.head(key)?.version(at: durableRevision) ?? table.deleted.record(for: key)
         return version.map { HistoryPlace(revision: $0.revision, ordinal: $0.ordinal) }
     }
 

@@ -137,7 +137,9 @@ package struct LatestKeys {
     }
 
     private mutating func takeKey() -> (key: [UInt8], mark: Mark)? {
-        guard let next = round?.next, let count = round?.keys.count, next < count else { return nil }
+        guard let next = round?.next, let count = round?.keys.count, next < count else {
+            return nil
+        }
         round?.next = next + 1
         return round?.keys[next]
     }

@@ -1,44 +1,3 @@
-/// Who takes what a watcher is told.
-package protocol WatchReceiver: AnyObject {
-    /// Whether a notice may be delivered now; where not, the watcher is blocked and `receive` not called.
-    var hasRoom: Bool { get }
-
-    /// Takes a notice; the records in it are borrowed.
-    func receive(_ notice: Watcher.Notice, in core: KeyspaceCore)
-
-    /// Has the commits after `position` up to `revision` read from the history and told; ``Watcher/finishReading(through:in:)``
-    /// is called when they have been, or a part of them.
-    ///
-    /// Only asked for where the keyspace keeps a history.
-    func read(after position: Int64, through revision: Int64, in core: KeyspaceCore)
-
-    /// The same for a watcher of latest values: ``Watcher/finishReading(marks:through:in:)`` is called with the keys that changed.
-    func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore)
-
-    /// There is something to do for a watcher that was at rest.
-    func noteWork()
-
-    /// Keeps a commit that is to be told right behind those that are being read.
-    ///
-    /// - Returns: Whether there was room for it; where not, it is forgotten with those kept before it.
-    func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool
-}
-
-extension WatchReceiver {
-    /// For who begins synced and always has room: it never asks for what was.
-    package func read(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
-        preconditionFailure("a watcher that does not read the history has fallen behind")
-    }
-
-    package func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
-        preconditionFailure("a watcher that does not read the history has fallen behind")
-    }
-
-    package func noteWork() {}
-
-    package func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool { false }
-}
-
 /// A watch: told of each commit that touches its patterns, or brought to the present from the history or by a snapshot.
 ///
 /// ```
@@ -51,46 +10,6 @@ extension WatchReceiver {
 ///
 /// Every call comes under the keyspace's lock, in the order of revisions.
 package final class Watcher {
-    /// What a watcher is told.
-    package enum Notice {
-        /// The changes of one commit that match; each record still has what it supersedes as `older`.
-        case commit(revision: Int64, changes: [Record])
-        /// Pieces of the state on the way to `synced`; a deleted record says that a key of an earlier piece is gone.
-        case piece([Record])
-        /// All pieces so far make up exactly the state at this revision.
-        case synced(Int64)
-        /// What the watcher holds is void: pieces follow.
-        case gap(Int64)
-        /// Values of a round of latest values; `synced` closes it.
-        case latest(LatestValues)
-    }
-
-    /// Values of a round, in the order of their revisions.
-    package struct LatestValues {
-        /// Whether they are pieces of the state.
-        package var isPiece: Bool
-        package var values: [LatestValue]
-    }
-
-    /// The value of a key when the round began.
-    package struct LatestValue {
-        package var key: [UInt8]
-        /// Nil where it was absent.
-        package var value: [UInt8]?
-        /// Its last change until then.
-        package var revision: Int64
-        /// ``Cause/description`` of that; empty where nobody asked for it.
-        package var cause: [UInt8]
-    }
-
-    /// How a watcher is told of commits.
-    package enum Manner {
-        /// Of each one.
-        case everyCommit
-        /// Of the latest value of each key, in rounds.
-        case latest(tellsCause: Bool)
-    }
-
     /// Where a watcher stands: always in exactly one of these.
     package enum Phase: Equatable {
         /// Told of each commit.
@@ -103,24 +22,13 @@ package final class Watcher {
         case blocked
     }
 
-    /// Where a watcher begins.
-    package enum Start {
-        /// With the commits to come.
-        case now
-        /// With the state, in pieces.
-        case snapshot
-        /// With the commits after a revision of a store; nil: of this one.
-        case after(Int64, Epoch?)
-        /// With a gap and the state: what was asked for is of no store that is known.
-        case gap
-    }
-
     package let patterns: PatternSet
     /// Set once, before the watcher is added to a hub.
     package weak var receiver: (any WatchReceiver)?
     package private(set) var phase: Phase
-    /// Every commit up to here was told or does not match; while it is synced, it is behind the present without having missed
-    /// anything. Nil where only a new beginning helps.
+    /// Every commit up to here was told or does not match; nil where only a new beginning helps.
+    ///
+    /// While it is synced, this is behind the present without anything being missed.
     private var position: Int64?
     /// The read of the history that is under way.
     private var reading: Reading?
@@ -147,7 +55,12 @@ package final class Watcher {
 
     /// Makes a watcher, to be added to the keyspace's hub at once.
     ///
-    /// - Parameter latestByteLimit: How much may be owed of latest values.
+    /// - Parameters:
+    ///   - patterns: What it is told of.
+    ///   - start: Where it begins.
+    ///   - manner: How it is told.
+    ///   - latestByteLimit: How much may be owed of latest values.
+    ///   - core: The keyspace, whose lock is held.
     package init(
         _ patterns: PatternSet,
         _ start: Start,
@@ -336,7 +249,10 @@ package final class Watcher {
 
     /// Takes over that the commits up to `revision` have been read and told.
     ///
-    /// - Parameter told: The last of them that there was anything to tell of; nil for none.
+    /// - Parameters:
+    ///   - revision: Not above what was asked for.
+    ///   - told: The last of them that there was anything to tell of; nil for none.
+    ///   - core: The keyspace, whose lock is held.
     /// - Returns: Whether what was kept meanwhile is to be told now; where not, it is void.
     package func finishReading(
         through revision: Int64,
@@ -406,6 +322,9 @@ package final class Watcher {
         case .snapshot: nil
         }
     }
+
+    /// Whether there is something durable that it was not told of.
+    package var isBehind: Bool { phase != .synced || owesLatest }
 
     /// What waits of latest values; nil for a watcher that is told of each commit.
     package var waiting: LatestKeys.Waiting? { latest?.waiting }

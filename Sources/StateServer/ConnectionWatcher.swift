@@ -121,11 +121,33 @@ final class ConnectionWatcher: WatchReceiver {
     private func failReading(_ failure: StateError?) -> String? {
         watcher.failReading()
         guard let failure, failure.code != .compacted else { return nil }
-        return "watch \(number) of client \(connection.number) cannot be told what was, and gets the "
+        return
+            "watch \(number) of client \(connection.number) cannot be told what was, and gets the "
             + "state instead: \(failure.message)"
     }
 
-    // MARK: Bookmarks
+    // MARK: How far it is
+
+    /// A watch is always in exactly one of these.
+    enum Group: String, CaseIterable {
+        /// Everything that is durable was told.
+        case synced
+        /// It is being told what was, a state, or a round of latest values.
+        case catchingUp = "catching up"
+        /// It waits for its client to read.
+        case blocked
+    }
+
+    var group: Group {
+        if watcher.phase == .blocked { return .blocked }
+        guard watcher.isBehind else { return .synced }
+        return connection.output.count < Server.pieceByteCount ? .catchingUp : .blocked
+    }
+
+    /// Bytes that wait for its client: what is to be sent on its connection, whichever watch it is of, and what it keeps itself.
+    var waitingByteCount: Int {
+        connection.waitingByteCount + kept.count + (watcher.waiting?.byteCount ?? 0)
+    }
 
     /// Tells how far it is, where that is further than what was told last and there is room.
     ///

@@ -54,7 +54,7 @@ extension Dispatcher {
     }
 
     func stateStatus(_ connection: Connection, _ core: KeyspaceCore) {
-        let fields: [(StaticString, Int64)] = [
+        var fields: [(StaticString, Int64)] = [
             ("pid", Int64(getpid())),
             ("uptime", (now - registry.startedAt) / 1_000),
             ("revision", core.durableRevision),
@@ -64,6 +64,7 @@ extension Dispatcher {
             ("uncommitted", Int64(core.uncommittedByteCount)),
             ("undone_after_reply", Int64(registry.undoneAfterReplyCount)),
         ]
+        fields += watchCounts()
         let storage = registry.storageReport()
         connection.output.writeMap(4 + fields.count + storage.count, connection.version)
         connection.output.writeField("version", options.version)

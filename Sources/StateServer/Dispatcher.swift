@@ -207,6 +207,7 @@ final class Dispatcher {
         case .stateWatch(let patterns, let options, let resume):
             try stateWatch(patterns, options, resume, connection, core)
         case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
+        case .stateWatches: try stateWatches(connection, core)
         case .stateHistory(let key, let limit): try stateHistory(key, limit, connection, core)
         case .stateStatus: stateStatus(connection, core)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,

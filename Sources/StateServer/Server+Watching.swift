@@ -7,7 +7,7 @@ import StateWire
 /// registry's list as long as there is something to do for it but to wait for the history.
 extension Server {
     /// Bytes of one piece of a snapshot, and how much output may wait before more is made.
-    private static let pieceByteCount = 256 << 10
+    static let pieceByteCount = 256 << 10
 
     /// Whether a watch that is not synced may be brought nearer to the present now.
     var canAdvance: Bool {
@@ -62,7 +62,10 @@ extension Server {
 
     /// Takes over that the history was read for a watch, which may have ended meanwhile.
     ///
-    /// - Parameter body: Takes the result over, and returns what to log.
+    /// - Parameters:
+    ///   - watcher: The watch.
+    ///   - connection: Whose it is.
+    ///   - body: Takes the result over, and returns what to log.
     func finishReading(
         _ watcher: ConnectionWatcher,
         of connection: Connection,

@@ -48,6 +48,7 @@ extension Command {
         case .stateList: self = try readList(rest)
         case .stateWatch: self = try readWatch(rest)
         case .stateUnwatch: self = .stateUnwatch(try integer(rest[0]))
+        case .stateWatches: self = .stateWatches
         case .stateHistory: self = try readHistory(rest)
         case .stateStatus: self = .stateStatus
         case .hello, .auth, .echo, .quit, .reset, .select, .client, .info, .command, .config, .time:
@@ -370,33 +371,8 @@ private func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
 }
 
 private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
-    let words: [(StaticString, Command.WatchOptions)] = [
-        ("SNAPSHOT", .snapshot), ("LATEST", .latest), ("PREVIOUS", .previous), ("BY", .by),
-    ]
-    var options: Command.WatchOptions = []
-    var resume: Command.Resume?
-    var end = arguments.count
-    // Options stand last; whatever stands before them is a pattern.
-    while end > 0 {
-        if let option = words.first(where: { arguments.isWord(end - 1, $0.0) })?.1 {
-            options.insert(option)
-            end -= 1
-        } else if end > 1, resume == nil, arguments.isWord(end - 2, "FROM") {
-            resume = Command.Resume(revision: try revision(arguments[end - 1]))
-            end -= 2
-        } else if end > 3, resume == nil, arguments.isWord(end - 4, "FROM"),
-            arguments.isWord(end - 2, "EPOCH")
-        {
-            resume = Command.Resume(
-                revision: try revision(arguments[end - 3]),
-                epoch: arguments[end - 1]
-            )
-            end -= 4
-        } else {
-            break
-        }
-    }
-    guard end > 0 else { throw syntaxError("STATE.WATCH takes a pattern") }
+    let (count, options, resume) = try readWatchOptions(arguments)
+    guard count > 0 else { throw syntaxError("STATE.WATCH takes a pattern") }
     guard resume == nil || !options.contains(.snapshot) else {
         throw syntaxError("STATE.WATCH takes SNAPSHOT or FROM, not both")
     }
@@ -406,7 +382,7 @@ private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
                 + "been told"
         )
     }
-    for index in 0..<end {
+    for index in 0..<count {
         // What was meant as an option is not taken for a key, silently.
         for word: StaticString in ["FROM", "EPOCH", "LATEST"] where arguments.isWord(index, word) {
             let word = arguments[index].text
@@ -416,5 +392,32 @@ private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
             )
         }
     }
-    return .stateWatch(arguments.prefix(end), options, resume)
+    return .stateWatch(arguments.prefix(count), options, resume)
+}
+
+/// The options, which stand last; whatever stands before them is a pattern.
+private func readWatchOptions(
+    _ arguments: Arguments
+) throws(StateError) -> (patternCount: Int, Command.WatchOptions, Command.Resume?) {
+    var options: Command.WatchOptions = []
+    var resume: Command.Resume?
+    var end = arguments.count
+    while end > 0 {
+        if let option = Command.WatchOptions(arguments, end - 1) {
+            options.insert(option)
+            end -= 1
+        } else if end > 1, resume == nil, arguments.isWord(end - 2, "FROM") {
+            resume = Command.Resume(revision: try revision(arguments[end - 1]))
+            end -= 2
+        } else if end > 3, resume == nil, arguments.isWord(end - 4, "FROM"),
+            arguments.isWord(end - 2, "EPOCH")
+        {
+            let revision = try revision(arguments[end - 3])
+            resume = Command.Resume(revision: revision, epoch: arguments[end - 1])
+            end -= 4
+        } else {
+            break
+        }
+    }
+    return (end, options, resume)
 }

@@ -50,6 +50,7 @@ package enum Command {
     case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm)
     case stateWatch(Arguments, WatchOptions, Resume?)
     case stateUnwatch(Int64)
+    case stateWatches
     case stateHistory(Bytes, limit: Int)
     case stateStatus
 
@@ -100,6 +101,22 @@ package enum Command {
         package static let latest = WatchOptions(rawValue: 8)
 
         package init(rawValue: Int) { self.rawValue = rawValue }
+
+        private static let named: [(StaticString, WatchOptions)] = [
+            ("SNAPSHOT", .snapshot), ("LATEST", .latest), ("PREVIOUS", .previous), ("BY", .by),
+        ]
+
+        /// The options as they are written.
+        package var words: [StaticString] {
+            WatchOptions.named.filter { contains($0.1) }.map(\.0)
+        }
+
+        /// The option that an argument is, in whatever case.
+        init?(_ arguments: Arguments, _ index: Int) {
+            let found = WatchOptions.named.first { arguments.isWord(index, $0.0) }
+            guard let found else { return nil }
+            self = found.1
+        }
     }
 
     /// FROM, and the EPOCH that its revision is of.

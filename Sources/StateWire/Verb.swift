@@ -15,6 +15,7 @@ package struct Verb: Sendable {
         case stateList = "state.list"
         case stateWatch = "state.watch"
         case stateUnwatch = "state.unwatch"
+        case stateWatches = "state.watches"
         case stateHistory = "state.history"
         case stateStatus = "state.status"
     }
@@ -98,6 +99,7 @@ package struct Verb: Sendable {
         Verb(.stateList, -2, "Lists what a pattern means in key order."),
         Verb(.stateWatch, -2, "Pushes every commit that touches patterns."),
         Verb(.stateUnwatch, 2, "Ends a watch."),
+        Verb(.stateWatches, 1, "Tells of each watch how far it is."),
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),
     ]

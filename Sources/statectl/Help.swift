@@ -25,6 +25,7 @@ enum Help {
         case .import: "statectl import FILE|- [--prefix P/] [--dots]"
         case .export: "statectl export [PATTERN]"
         case .status: "statectl status [--json]"
+        case .watches: "statectl watches [--json]"
         case .check: "statectl check [--data DIRECTORY]"
         }
     }
@@ -39,6 +40,7 @@ enum Help {
         case .import: `import`
         case .export: export
         case .status: status
+        case .watches: watches
         case .check: check
         }
     }
@@ -56,6 +58,7 @@ enum Help {
           import FILE|-        set what the lines of a file say
           export [PATTERN]     print JSON lines that import reads back
           status               print what the daemon says of itself
+          watches              print each watch and how far it is
           check                check the store on disk, without changing it
 
         A PATTERN is a key, a prefix that ends in / (/ alone is everything), or a glob with *, ? or [.
@@ -207,6 +210,17 @@ enum Help {
         examples:
           statectl status
           statectl status --json
+
+        """
+
+    private static let watches = """
+        Prints a line for each watch of the daemon: whose it is, its state, and how far it is. 'synced' was told all
+        that is durable; 'catching up' is being told what was, a state, or latest values; 'blocked' waits for its
+        client to read. LAG is in commits, WAITING in bytes. --json also has how many latest values wait.
+
+        examples:
+          statectl watches
+          statectl watches --json
 
         """
 

@@ -8,6 +8,7 @@ enum Verb: String, CaseIterable {
     case `import`
     case export
     case status
+    case watches
     case check
 
     /// The options that this verb takes beside those of every verb.
@@ -28,7 +29,7 @@ enum Verb: String, CaseIterable {
             ]
         case .import: [Option("--prefix", "P/"), Option("--dots")]
         case .check: [Option("--data", "DIRECTORY")]
-        case .export, .status: []
+        case .export, .status, .watches: []
         }
     }
 
@@ -40,7 +41,7 @@ enum Verb: String, CaseIterable {
         case .delete: 0...Int.max
         case .list, .export: 0...1
         case .watch: 1...Int.max
-        case .status, .check: 0...0
+        case .status, .watches, .check: 0...0
         }
     }
 }

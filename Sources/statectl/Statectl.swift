@@ -47,6 +47,7 @@ struct Statectl {
         case .import: try importEntries(invocation, &output)
         case .export: try export(invocation, &output)
         case .status: try status(invocation, &output)
+        case .watches: try watches(invocation, &output)
         case .check: try check(invocation)
         }
     }

@@ -62,6 +62,12 @@ struct WatchAudit {
                     return "the pieces are not the state at \(revision)"
                 }
                 told = revision
+            case ("state.progress", .some(let last)):
+                // A bookmark says that all up to it was told.
+                guard revision > last else { return "a bookmark at \(revision) after \(last)" }
+                guard commits.first(where: { $0.revision > last })?.revision ?? .max > revision
+                else { return "a bookmark at \(revision), but there is more after \(last)" }
+                told = revision
             case ("state.gap", _):
                 pieces = [:]
                 told = nil

@@ -26,8 +26,23 @@ package final class Daemon {
     ///   - environment: What is set beside the environment of the test.
     ///   - timeout: How long it may take.
     /// - Throws: ``SystemFailure`` with what it wrote, where it ends or does not serve in time.
-    package init(
+    package convenience init(
         _ arguments: String...,
+        directory: TemporaryDirectory? = nil,
+        environment: [String: String] = [:],
+        within timeout: Duration = .seconds(20)
+    ) throws {
+        try self.init(
+            arguments,
+            directory: directory,
+            environment: environment,
+            within: timeout
+        )
+    }
+
+    /// The same with the arguments as a list.
+    package init(
+        _ arguments: [String],
         directory: TemporaryDirectory? = nil,
         environment: [String: String] = [:],
         within timeout: Duration = .seconds(20)

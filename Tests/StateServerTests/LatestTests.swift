@@ -1,0 +1,111 @@
+import StateEngine
+import StateServer
+import StateTestSupport
+import StateWire
+import Testing
+
+/// STATE.WATCH … LATEST.
+struct LatestTests {
+    private let stored: StoredServer
+    private let writer: Peer
+
+    init() throws {
+        stored = try StoredServer { $0.outputByteCount = 1 << 20 }
+        writer = try stored.connect(2)
+    }
+
+    @Test func `a round is closed by synced`() throws {
+        let peer = try stored.connect()
+        _ = try peer.ask("STATE.WATCH a/ LATEST BY")
+        _ = try writer.ask("MSET a/1 x a/2 y b z")
+        let round = try peer.next(2)
+        #expect(round[0].elements?[3].shown == #"[["a/1", "x"], ["a/2", "y"]]"#)
+        #expect(round[0].elements?[4].textValue.flatMap { Cause($0) } != nil)
+        #expect(round[1].shown == #"push["state.synced", 1, 1]"#)
+        _ = try writer.ask("DEL a/1")
+        #expect(try peer.next().elements?[3].shown == #"[["a/1", (nil)]]"#)
+        #expect(try peer.next().shown == #"push["state.synced", 1, 2]"#)
+    }
+
+    @Test func `a connection's own change is pushed to it before its reply`() throws {
+        try stored.connect().expect(
+            """
+            > STATE.WATCH / LATEST
+            {"watch": 1, "revision": 0, "epoch": …}
+            > SET a 1
+            push["state.change", 1, 1, [["a", "1"]]]
+            push["state.synced", 1, 1]
+            +OK
+            """
+        )
+    }
+
+    @Test func `LATEST and PREVIOUS exclude each other`() throws {
+        let error = try stored.connect().ask("STATE.WATCH / PREVIOUS LATEST").errorText
+        #expect(error?.hasPrefix("ERR syntax error: STATE.WATCH takes LATEST or PREVIOUS") == true)
+    }
+
+    @Test func `FROM with LATEST tells of each key that changed since what it is now`() throws {
+        for command in ["SET a 1", "SET b 1", "SET c 1", "SET a 2", "DEL b", "SET d 1", "DEL d"] {
+            _ = try writer.ask(command)
+        }
+        try stored.connect().expect(
+            """
+            > STATE.WATCH / FROM 3 LATEST
+            {"watch": 1, "revision": 7, "epoch": …}
+            push["state.change", 1, 4, [["a", "2"]]]
+            push["state.change", 1, 5, [["b", (nil)]]]
+            push["state.change", 1, 7, [["d", (nil)]]]
+            push["state.synced", 1, 7]
+            """
+        )
+    }
+
+    @Test func `of 1,000 keys at most 1,000 values wait, and the last of each arrives`() throws {
+        let peer = try stored.connect()
+        let client = try peer.identify()
+        _ = try peer.ask("STATE.WATCH / LATEST")
+        let value = String(repeating: "v", count: 500)
+        var most: Int64 = 0
+        for step in 0..<Extent.rounds(200) {
+            try writer.send(
+                (0..<500).map { Peer.words("SET k/\((step * 500 + $0) % 1_000) \(step):\(value)") }
+            )
+            _ = try writer.next(500)
+            guard step % 20 == 19, let report = try stored.report(client) else { continue }
+            let values = report["values"]?.integerValue ?? 0
+            let marks = report["marks"]?.integerValue ?? 0
+            #expect(values <= 1_000 && marks <= 1_000)
+            most = max(most, marks)
+            // What is written, a round of saved values, and the marks.
+            #expect(report["waiting"]?.integerValue ?? 0 < 2 << 20)
+        }
+        #expect(most == 1_000)
+        let last = stored.server.keyspace.revision
+        var replies: [Reply] = []
+        while replies.last?.pushKind != "state.synced" || replies.last?.pushRevision != last {
+            replies.append(try peer.next())
+        }
+        let audit = try LatestAudit(try stored.committed(), "/")
+        #expect(audit.fault(in: replies) == nil)
+        #expect(try stored.report(client)?["state"]?.textValue == "synced")
+    }
+
+    @Test func `more keys than may be marked are a gap and the state`() throws {
+        let peer = try stored.connect()
+        _ = try peer.ask("STATE.WATCH / LATEST")
+        let value = String(repeating: "v", count: 4_000)
+        for first in stride(from: 0, to: 20_000, by: 500) {
+            try writer.send((first..<first + 500).map { Peer.words("SET \($0) \(value)") })
+            _ = try writer.next(500)
+        }
+        let last = stored.server.keyspace.revision
+        var replies: [Reply] = []
+        while replies.last?.pushKind != "state.synced" || replies.last?.pushRevision != last {
+            replies.append(try peer.next())
+        }
+        #expect(replies.contains { $0.pushKind == "state.gap" })
+        let audit = try LatestAudit(try stored.committed(), "/")
+        #expect(audit.fault(in: replies) == nil)
+    }
+}
