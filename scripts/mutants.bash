@@ -37,6 +37,43 @@ mutants=(
     "Sources/StateEngine/KeyspaceCore.swift Sources/StateEngine/KeyspaceCore+Settling.swift"
     's/return head.isDeleted ? nil : head$/return head.isDeleted ? nil : head.older ?? head/; /if let older {/,/}/{s/record.older = nil//; s/free(older)/_ = older/}'
     "STATED_LINEAR_HISTORIES=20" "[Ll]inear"
+
+    # One for each guarantee of a watch.
+    "watch-skips"
+    "reliable: the commit for which a watcher had no room is left out"
+    "Sources/StateEngine/Watcher.swift"
+    's/block(at: revision - 1)/block(at: revision)/'
+    "STATED_WATCH_SECONDS=40" "every guarantee of a watch"
+
+    "watch-other-epoch"
+    "resumable: the revision of another store is taken for one of this"
+    "Sources/StateEngine/Watcher.swift"
+    's/epoch == nil || epoch == core.epoch/core.durableRevision >= 0/'
+    "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
+
+    "watch-splits"
+    "atomic: of a large commit a watcher is told the first changes"
+    "Sources/StateEngine/Watcher.swift"
+    's/receive(.commit(revision: revision, changes: matched)/receive(.commit(revision: revision, changes: Array(matched.prefix(8)))/'
+    "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
+
+    "watch-repeats"
+    "unique: each piece of the history begins with the last commit of the one before"
+    "Sources/StateServer/CatchUpJob.swift"
+    's/place = .end(of: position)/place = .end(of: position - 1)/'
+    "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
+
+    "watch-turns"
+    "ordered: the values of a round come newest first"
+    "Sources/StateEngine/LatestKeys.swift"
+    '/let keys = marks.sorted/s/ < / > /'
+    "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
+
+    "watch-marks-lost"
+    "bookmarkable: a round is closed without what was changed while the history was read"
+    "Sources/StateEngine/Watcher.swift"
+    's/for (key, mark) in marks { latest?.mark(key, mark) }//'
+    "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 )
 
 # run_mutants [NAMES]: each in a copy of the source that is built once; the original stays as it is.

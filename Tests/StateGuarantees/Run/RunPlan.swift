@@ -16,8 +16,8 @@ package struct RunPlan: Sendable {
     /// Makes a plan.
     package init(seed: UInt64) { self.seed = seed }
 
-    /// So many of each of the four groups.
-    static let groupSize = 60
+    /// So many of each of the four groups: the state is more than the daemon sends to who does not read it.
+    static let groupSize = 250
     private static let groups = ["a", "b", "c/d", "e"]
 
     /// Every key that is ever written.
@@ -25,7 +25,7 @@ package struct RunPlan: Sendable {
 
     /// What the watchers ask for: watcher *n* for the *n*-th, and round again.
     static let patterns: [[WatchPattern]] = [
-        ["/"], ["a/"], ["c/d/"], ["*/1?"], ["b/7"], ["e/", "a/3", "*5"], ["a/", "a/*", "a/1"],
+        ["/"], ["a/"], ["c/d/"], ["*/1?"], ["b/7"], ["e/", "a/3", "*5"], ["/"], ["a/", "a/*", "a/1"],
     ]
 
     /// The patterns of a watcher.

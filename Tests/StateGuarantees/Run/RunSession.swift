@@ -44,9 +44,11 @@ struct RunSession {
         _ session: inout WatchSession
     ) throws -> Bool {
         let isWide = session.request.patterns == ["/"]
-        for _ in 0..<Int.random(in: 1...6, using: &random) {
+        // Some last until bookmarks come by themselves.
+        let count = Int.random(in: 1...(random.chance(10) ? 60 : 6), using: &random)
+        for _ in 0..<count {
             // Whoever is to be blocked needs some megabytes behind it.
-            let longest = random.chance(isWide ? 60 : 10) ? 6_000 : 300
+            let longest = random.chance(isWide ? 40 : 10) ? 6_000 : 300
             if random.chance(50) {
                 pause(milliseconds: Int.random(in: 1...longest, using: &random))
             }
