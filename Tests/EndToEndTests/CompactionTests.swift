@@ -1,6 +1,8 @@
 import Glibc
+import StateClient
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// `statectl compact`, and what the daemon says of its history.
