@@ -137,7 +137,7 @@ struct BadInputTests {
     @Test(arguments: [
         "GET", "GET a b", "SET k", "MSET", "MSET k", "MSET k 1 l", "MSETNX k 2 l", "DEL", "INCR",
         "INCRBY k", "APPEND k", "ECHO", "PING a b", "MULTI x", "EXEC x", "WATCH", "SCAN",
-        "STATE.GET", "STATE.GET k AT 1", "STATE.SET k", "STATE.UNWATCH", "STATE.STATUS x",
+        "STATE.GET", "STATE.REVERT k TO", "STATE.SET k", "STATE.UNWATCH", "STATE.STATUS x",
         "STATE.LIST", "STATE.DELETE", "STATE.WATCH", "SELECT", "DBSIZE x", "KEYS",
     ])
     func `a wrong number of arguments is refused in Redis's words`(command: String) throws {
@@ -184,7 +184,7 @@ struct BadInputTests {
         ("STATE.SET k 2 IFREV -1", "ERR revision '-1' is not a number from 0 on"),
         ("STATE.SET k 2 IFREV", "ERR syntax error: in option 'IFREV' of STATE.SET"),
         ("STATE.LIST / LIMIT -1", "ERR LIMIT '-1' is not a number from 0 on"),
-        ("STATE.LIST / AT 1", "ERR syntax error: in option 'AT' of STATE.LIST"),
+        ("STATE.LIST / AT", "ERR syntax error: in option 'AT' of STATE.LIST"),
         ("STATE.APPLY 2 SET k 2", "ERR STATE.APPLY announces 2 steps and has 1"),
         ("STATE.APPLY 1 SET k", "ERR syntax error: in step 1 of STATE.APPLY"),
         ("STATE.APPLY x", "ERR STATE.APPLY takes a number of steps from 0 to 1000000 first"),
