@@ -74,7 +74,7 @@ final class HistoryThread: Sendable {
         // Of this thread alone (0 is the caller, as the kernel counts threads). Beside watchers that caught up without a pause,
         // 50 clients had half the GETs a second and 1.5 times the p99 where it was as nice as the loop, and none of that here;
         // SCHED_IDLE would starve it on a busy machine.
-        setpriority(PRIO_PROCESS, 0, 10)
+        setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
         var history: (any HistoryReading)?
         while let job = thread.next() {
             do {
