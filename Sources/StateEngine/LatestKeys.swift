@@ -1,7 +1,7 @@
 /// What a watch with LATEST owes its client: of each key the latest value, in rounds.
 ///
 /// Outside a round a key that changed costs a mark. A round takes the marks at a durable revision and hands their values out as
-/// they are at it, in the order of the marks' revisions; what changes meanwhile is marked for the next. A value that is
+/// they are at it, in the order of the changes that they mark; what changes meanwhile is marked for the next. A value that is
 /// superseded before it was handed out is saved first: the versions themselves stay with the keyspace.
 package struct LatestKeys {
     /// How far behind the client is.
@@ -16,12 +16,12 @@ package struct LatestKeys {
 
     /// A key that changed.
     package struct Mark {
-        package var revision: Int64
+        package var place: HistoryPlace
         /// ``Cause/description`` of that change; empty where the watch does not tell it.
         package var cause: [UInt8]
 
-        package init(revision: Int64, cause: [UInt8]) {
-            self.revision = revision
+        package init(at place: HistoryPlace, cause: [UInt8]) {
+            self.place = place
             self.cause = cause
         }
     }
@@ -77,7 +77,7 @@ package struct LatestKeys {
         mark(
             key,
             Mark(
-                revision: record.revision,
+                at: HistoryPlace(revision: record.revision, ordinal: record.ordinal),
                 cause: tellsCause ? core.causeBytes(of: record) : []
             )
         )
@@ -89,7 +89,7 @@ package struct LatestKeys {
             byteCount += key.count + LatestKeys.overheadByteCount
             return
         }
-        if known.revision > mark.revision { marks[key] = known }
+        if known.place > mark.place { marks[key] = known }
     }
 
     /// Begins a round of all marks, as the keyspace is now.
@@ -97,7 +97,7 @@ package struct LatestKeys {
     /// - Complexity: O(*n* log *n*) in the marks.
     mutating func beginRound(at revision: Int64, isPiece: Bool) {
         precondition(round == nil, "a round begins while another is under way")
-        let keys = marks.sorted { $0.value.revision < $1.value.revision }
+        let keys = marks.sorted { $0.value.place < $1.value.place }
         round = Round(
             revision: revision,
             isPiece: isPiece,
@@ -128,7 +128,7 @@ package struct LatestKeys {
                 Watcher.LatestValue(
                     key: key,
                     value: value,
-                    revision: mark.revision,
+                    revision: mark.place.revision,
                     cause: mark.cause
                 )
             )

@@ -60,7 +60,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     private func mark(_ change: borrowing StoredChange) {
         guard patterns.matches(change.key) else { return }
         let mark = LatestKeys.Mark(
-            revision: change.revision,
+            at: HistoryPlace(revision: change.revision, ordinal: change.ordinal),
             cause: tellsCause ? Array(change.cause) : []
         )
         let known = marks.updateValue(mark, forKey: Array(change.key))
