@@ -31,6 +31,10 @@ enum WatchCrash {
         do {
             let run = try GuaranteeRun(plan, in: directory)
             defer { report = run.report }
+            run.tell = {
+                print($0)
+                fflush(nil)
+            }
             sentences = try run.run().map(\.description)
         } catch {
             sentences = ["\(error)"]

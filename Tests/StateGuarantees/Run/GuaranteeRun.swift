@@ -18,6 +18,9 @@ package final class GuaranteeRun {
     /// What was seen so far.
     package private(set) var report: RunReport
 
+    /// Takes a line after each kill.
+    package var tell: (String) -> Void = { _ in }
+
     /// Starts the daemon, whose socket, data and log are in `directory`.
     package init(_ plan: RunPlan, in directory: TemporaryDirectory) throws {
         self.plan = plan
@@ -61,6 +64,8 @@ package final class GuaranteeRun {
             try awaitWriters(kill)
             if !isLast { try daemon.start(within: .seconds(60)) }
             let violations = try settle(generation: isLast ? nil : kill + 1)
+            let counts = "\(report.commitCount) commits, \(report.sessionCount) sessions so far"
+            if !isLast { tell("kill \(kill) after \(milliseconds) ms: \(counts)") }
             guard violations.isEmpty else { return violations }
         }
         return []
