@@ -75,8 +75,8 @@ extension CommitQueue {
         do throws(StateError) {
             let step = try compacting.compact(while: goesOn)
             compaction.pause = 0
-            let answers = step.isDone ? finish(&compaction, compacting, at: step.compacted) : []
-            _ = answer(.compacted(step, answers))
+            _ = answer(.compacted(step, []))
+            if step.isDone { try finish(&compaction, compacting, at: step.compacted) }
         } catch {
             fail(&compaction, error)
         }
@@ -100,24 +100,20 @@ extension CommitQueue {
         _ compaction: inout Compaction,
         _ compacting: any CompactingBacking,
         at compacted: Int64
-    ) -> [CompactionAnswer] {
-        guard !compaction.requests.isEmpty else { return [] }
-        let requests = compaction.requests
+    ) throws(StateError) {
+        guard !compaction.requests.isEmpty else { return }
+        try compacting.syncCompaction()
+        let shrinks = compaction.requests.contains(where: \.shrinks)
+        let freedByteCount = shrinks ? try compacting.shrink() : 0
+        let answers = compaction.requests.map { request in
+            let reply = CompactionReply(
+                compacted: compacted,
+                freedByteCount: request.shrinks ? freedByteCount : nil
+            )
+            return CompactionAnswer(result: .success(reply), completion: request.completion)
+        }
         compaction.requests = []
-        let shrinks = requests.contains(where: \.shrinks)
-        let synced = Result { () throws(StateError) in try compacting.syncCompaction() }
-        let freed = synced.flatMap { _ in
-            Result { () throws(StateError) in shrinks ? try compacting.shrink() : 0 }
-        }
-        return requests.map { request in
-            let result = (request.shrinks ? freed : synced.map { 0 }).map {
-                CompactionReply(
-                    compacted: compacted,
-                    freedByteCount: request.shrinks ? $0 : nil
-                )
-            }
-            return CompactionAnswer(result: result, completion: request.completion)
-        }
+        _ = answer(.compacted(nil, answers))
     }
 
     /// Who asked is told; it is tried again after 1 s, 2 s and so on up to a minute.

@@ -16,8 +16,8 @@ final class OpenStore {
 
     /// Rows of the history.
     var rowCount: Int64
-    /// How many there are if a piece of compaction that failed is there all the same.
-    var doubtfulRowCount: Int64?
+    /// How many there may be where a sync fails: pieces of compaction that it should have covered are there or are not.
+    var doubtfulRowCounts: ClosedRange<Int64>
     /// Where the history may be cut.
     var marks: HistoryMarks
     /// The last revision that was committed.
@@ -44,6 +44,7 @@ final class OpenStore {
         self.marks = marks
         sweep = try HistorySweep(connection)
         self.rowCount = rowCount
+        doubtfulRowCounts = rowCount...rowCount
         self.revision = revision
         self.hasRowCount = hasRowCount
         writer = try HistoryWriter(connection)
@@ -92,8 +93,8 @@ final class OpenStore {
             throw error
         }
         hasRowCount = false
-        doubtfulRowCount = nil
         rowCount += Int64(appendedCount)
+        doubtfulRowCounts = rowCount...rowCount
         revision = last
         mark.toldRevision = last
     }

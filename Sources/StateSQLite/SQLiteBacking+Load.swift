@@ -59,7 +59,8 @@ extension SQLiteBacking {
             throw StateError(.storage, "\(location.database) is not open")
         }
         if let open {
-            toldRowCounts = [open.rowCount] + (open.doubtfulRowCount.map { [$0] } ?? [])
+            toldRowCounts = open.doubtfulRowCounts
+            toldCompacted = open.sweep.compacted
         }
         open = nil
         for path in [location.database, location.log] { try dropCachedPages(of: path) }
@@ -71,12 +72,14 @@ extension SQLiteBacking {
             open = nil
             throw StateError.damaged(
                 location.database,
-                "it has \(told) of the \(toldRowCounts.first ?? 0) rows up to revision \(revision)"
+                "it has \(told) of the \(toldRowCounts.upperBound) rows up to revision \(revision)"
             )
         }
         // What is found is to be told, so it has to be synced: the disk may have what its own cache loses.
         do {
             try open.log.sync()
+            // Deletes that were compacted are not known any more: what follows them does not name them.
+            try open.tell(compacted: toldCompacted)
         } catch {
             self.open = nil
             throw error

@@ -27,8 +27,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// The notes of the store as it was opened, until somebody takes them.
     var foundNotes: [String: String] = [:]
-    /// The rows that were told when the store was last open, or as many as a failed compaction may have left.
-    var toldRowCounts: [Int64] = []
+    /// The rows that were told when the store was last open, as many as compaction that was not synced may have left.
+    var toldRowCounts: ClosedRange<Int64> = 0...0
+    /// From here on the history was said to be whole.
+    var toldCompacted: Int64 = 0
     /// Up to here everything is compacted that was asked for.
     var wantedRevision: Int64 = 0
     /// Where there was nothing more to compact.

@@ -209,6 +209,13 @@ final class HistorySweep {
         compacted = end.compacted
     }
 
+    /// The same up to `revision`, and at least as far as it was said before, in the transaction that is open.
+    func tell(compacted revision: Int64) throws(SQLiteFailure) {
+        try metadata.set(.swept, "\(sweptRevision)")
+        try metadata.set(.compacted, "\(max(revision, compacted))")
+        compacted = max(revision, compacted)
+    }
+
     private func takeGraves(_ plan: SweepPlan, _ step: inout CompactionStep) {
         while cursor.grave < plan.graves.count, plan.graves[cursor.grave].row < cursor.row {
             let grave = plan.graves[cursor.grave]

@@ -45,11 +45,12 @@ extension OpenStore {
             try finishCommit()
         } catch {
             sweep.didFail()
-            doubtfulRowCount = rowCount - count
+            doubtfulRowCounts = rowCount - count...doubtfulRowCounts.upperBound
             throw error
         }
         sweep.didCommit()
         rowCount -= count
+        doubtfulRowCounts = rowCount...doubtfulRowCounts.upperBound
         hasRowCount = false
         marks.drop(through: sweep.sweptRevision)
     }
@@ -80,6 +81,22 @@ extension OpenStore {
             try abandon(error)
             throw error
         }
+    }
+
+    /// Makes what was compacted so far as durable as a commit is.
+    func syncCompaction() throws { try tell(compacted: sweep.compacted) }
+
+    /// Says in `meta` that the history is whole from `revision` on, where it says less, in a transaction that is synced.
+    func tell(compacted revision: Int64) throws {
+        if let fault { throw fault }
+        do {
+            try begin.run()
+            try sweep.tell(compacted: revision)
+        } catch {
+            try abandon(error)
+        }
+        try finishCommit()
+        doubtfulRowCounts = rowCount...rowCount
     }
 
     /// Bytes of pages that nothing uses.

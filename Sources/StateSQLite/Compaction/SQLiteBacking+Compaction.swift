@@ -54,7 +54,10 @@ extension SQLiteBacking: CompactingBacking {
         }
     }
 
-    package func syncCompaction() throws(StateError) { try openStore().log.sync() }
+    package func syncCompaction() throws(StateError) {
+        let open = try openStore()
+        do { try open.syncCompaction() } catch { throw stateError(error) }
+    }
 
     package func shrink() throws(StateError) -> Int64 {
         let open = try openStore()
