@@ -110,10 +110,13 @@ public struct LoadedStore: Hashable, Sendable {
     public var epoch: Epoch
     /// The newest revision that the store may have told; 0 for an empty one.
     public var revision: Int64
+    /// From this revision on the history is whole; 0 where all of it is.
+    public var compacted: Int64
 
     /// Makes an answer.
-    public init(epoch: Epoch, revision: Int64) {
+    public init(epoch: Epoch, revision: Int64, compacted: Int64 = 0) {
         self.epoch = epoch
         self.revision = revision
+        self.compacted = compacted
     }
 }

@@ -10,13 +10,17 @@ extension CommitQueue {
         clinux_schedule_as_batch()
         var pace = Pace()
         var raising = CeilingPatience()
-        while let work = take(pace) {
+        var compaction = Compaction()
+        while let work = take(pace, compaction) {
             switch work {
             case .reopen(let revision): reopen(after: revision)
-            case .maintain: backing.maintain()
+            case .maintain:
+                backing.maintain()
+                lookForCompaction(&compaction)
             case .tell: state.withLock { $0.notify }()
             case .look: adoptEdits()
             case .raise: raiseCeilingNow(&raising)
+            case .compact: compactWhileIdle(&compaction)
             case .batch(let batch, let isForThread):
                 let start = clinux_monotonic_nanoseconds()
                 let count = batch.transactionCount
@@ -28,12 +32,14 @@ extension CommitQueue {
                     let end = clinux_monotonic_nanoseconds()
                     pace = Pace(after: count, waiting: waiting, took: end - start, at: end)
                     backing.maintain()
+                    compactBetweenCommits(&compaction, after: end - start)
                     if isForThread, pace.expectedCount == 1 { awaitNext() }
                 case .failed(_, let error): if !error.isOutcomeUnknown { backing.maintain() }
-                case .edited, .reopened, .unopened, .raised: break
+                case .edited, .reopened, .unopened, .raised, .compacted: break
                 }
             }
         }
+        endCompaction(&compaction)
     }
 
     private func adoptEdits() {
@@ -42,7 +48,7 @@ extension CommitQueue {
     }
 
     /// Opens the store anew, after 0.1 s, 0.2 s and so on up to 10 s where it cannot be, until it is or the end has come.
-    private func reopen(after revision: Int64) {
+    func reopen(after revision: Int64) {
         var pause: Int64 = 100_000_000
         while true {
             var adopted: [AdoptedChange] = []
@@ -93,6 +99,7 @@ extension CommitQueue {
         case tell
         case look
         case raise
+        case compact
         /// Whether somebody goes on without the answer, so that the next may come from there at once.
         case batch(CommitBatch, isForThread: Bool)
     }
@@ -106,9 +113,10 @@ extension CommitQueue {
     }
 
     /// The next thing to do; nil at the end.
-    private func take(_ pace: Pace) -> Work? {
+    private func take(_ pace: Pace, _ compaction: Compaction) -> Work? {
         while true {
-            switch state.withLock({ take(pace, &$0) }) {
+            let idleness = idleness(compaction)
+            switch state.withLock({ take(pace, idleness, &$0) }) {
             case .work(let work): return work
             case .end: return nil
             case .wait(let nanoseconds):
@@ -123,11 +131,13 @@ extension CommitQueue {
         }
     }
 
-    private func take(_ pace: Pace, _ state: inout State) -> Taken {
+    private func take(_ pace: Pace, _ idleness: Taken, _ state: inout State) -> Taken {
         state.isParked = true
         state.wakingCount = 1
-        if state.committer == .writer { return .wait(nanoseconds: nil) }
-        let taken = takeNext(pace, &state)
+        if state.committer == .writer {
+            return compacting == nil ? .wait(nanoseconds: nil) : .rest(nanoseconds: 1_000_000_000)
+        }
+        let taken = takeNext(pace, idleness, &state)
         switch taken {
         case .work: (state.committer, state.isParked) = (.thread, false)
         case .wait(let nanoseconds): state.committer = nanoseconds == nil ? .nobody : .thread
@@ -136,7 +146,7 @@ extension CommitQueue {
         return taken
     }
 
-    private func takeNext(_ pace: Pace, _ state: inout State) -> Taken {
+    private func takeNext(_ pace: Pace, _ idleness: Taken, _ state: inout State) -> Taken {
         if state.reopens {
             state.reopens = false
             return .work(.reopen(after: state.storedRevision))
@@ -160,7 +170,9 @@ extension CommitQueue {
             return .work(.look)
         }
         guard let queued = state.queued else {
-            return state.isStopping ? .end : state.idleness
+            if state.isStopping { return .end }
+            if !state.compactions.isEmpty { return .work(.compact) }
+            return state.raisesAt == nil ? idleness : state.idleness
         }
         let rest = pace.until - clinux_monotonic_nanoseconds()
         if queued.transactionCount < pace.expectedCount, rest > 0, !state.isStopping {

@@ -25,6 +25,8 @@ final class CommitQueue: Sendable {
         case unopened(StateError)
         /// Revisions up to this one may be told.
         case raised(Int64)
+        /// A piece of the history was compacted, or could not be; and what is told to who asked for it.
+        case compacted(CompactionStep?, [CompactionAnswer])
     }
 
     /// Who uses the backing.
@@ -59,6 +61,8 @@ final class CommitQueue: Sendable {
         var raisesAt: Int64?
         /// Whether there is something to tell that nobody is about.
         var tells = false
+        /// Asked for and not begun.
+        var compactions: [CompactionRequest] = []
         var isStopping = false
         var notify: @Sendable () -> Void = {}
 
@@ -66,7 +70,7 @@ final class CommitQueue: Sendable {
 
         /// Whether there is something for the commit thread to do.
         var hasWork: Bool {
-            let isReady = queued != nil || looksOutside
+            let isReady = queued != nil || looksOutside || !compactions.isEmpty
             let isAskedFor = reopens || maintains || tells || raisesAt != nil
             return isAskedFor || isStopping || isReady && !isHalted
         }
@@ -84,10 +88,13 @@ final class CommitQueue: Sendable {
     let backing: any Backing
     let editable: (any EditableBacking)?
     let bounded: (any BoundedBacking)?
+    let compacting: (any CompactingBacking)?
     let state: StateLock<State>
     let parking = Semaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
     let hasQueued = Atomic(false)
+    /// Whether `state.compactions` holds something.
+    let asksForCompaction = Atomic(false)
     /// Whether the commit thread waits for something to commit.
     let waits = Atomic(false)
     private let thread: WorkerThread
@@ -101,6 +108,7 @@ final class CommitQueue: Sendable {
         self.backing = backing
         editable = backing as? any EditableBacking
         bounded = backing as? any BoundedBacking
+        compacting = backing as? any CompactingBacking
         state = StateLock(State(storedRevision: revision))
         thread = WorkerThread(name: "commit")
     }
@@ -172,6 +180,7 @@ final class CommitQueue: Sendable {
         state.withLock { state in
             let queued = state.queued
             state.queued = nil
+            hasQueued.store(false, ordering: .relaxed)
             return queued
         }
     }
@@ -210,7 +219,7 @@ final class CommitQueue: Sendable {
         thread.join()
     }
 
-    private func wakeThread(_ change: (inout State) -> Void) {
+    func wakeThread(_ change: (inout State) -> Void) {
         let wakes = state.withLock { state in
             change(&state)
             return state.wakes()
@@ -256,7 +265,7 @@ final class CommitQueue: Sendable {
                 state.isHalted = true
                 state.reopens = error.isOutcomeUnknown
             case .edited: state.isHalted = true
-            case .reopened, .unopened, .raised: break
+            case .reopened, .unopened, .raised, .compacted: break
             }
             if state.committer == .writer { state.committer = .nobody }
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())

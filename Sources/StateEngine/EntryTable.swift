@@ -56,6 +56,27 @@ struct EntryTable: ~Copyable {
         return !keepsDeleted
     }
 
+    /// Forgets the durable delete of `key` that was made at `revision`, also where a provisional version supersedes it.
+    ///
+    /// - Returns: That delete, which the caller frees; nil where it is no longer known.
+    mutating func forgetDelete(of key: Bytes, at revision: Int64) -> Record? {
+        if let grave = deleted.record(for: key) {
+            guard grave.revision == revision else { return nil }
+            deleted.remove(key)
+            return grave
+        }
+        var version = live.record(for: key)
+        while let newer = version, let older = newer.older {
+            if older.revision == revision, older.isDeleted {
+                // What is on its way to storage has noted its place already, which may name what is compacted.
+                newer.older = nil
+                return older
+            }
+            version = older
+        }
+        return nil
+    }
+
     private mutating func bury(_ record: Record) {
         if keepsDeleted { deleted.insert(record) }
     }

@@ -58,6 +58,7 @@ extension KeyspaceCore {
         newestRevision = store.revision
         provisionalRevision = store.revision
         durableRevision = store.revision
+        compactedRevision = store.compacted
         durableKeyCount = table.live.count
     }
 

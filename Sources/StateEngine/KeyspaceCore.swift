@@ -26,6 +26,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var provisionalRevision: Int64
     /// Up to here everything is on stable storage.
     @exclusivity(unchecked) package internal(set) var durableRevision: Int64
+    /// From here on the history is whole.
+    @exclusivity(unchecked) package internal(set) var compactedRevision: Int64 = 0
     /// The newest provisional revision that was looked at since the caller set this to 0.
     @exclusivity(unchecked) package var observedRevision: Int64 = 0
     /// Where changes have no storage: no revision above it may be taken, and from where on it is to be raised.

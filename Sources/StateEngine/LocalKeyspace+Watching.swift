@@ -39,6 +39,7 @@ extension LocalKeyspace {
                 switch delivery {
                 case .event(let event, let watch): watch.hear(event)
                 case .answer(let answer): answer.completion(answer.result)
+                case .compaction(let answer): answer.completion(answer.result)
                 }
             }
             guard roundsLeft == 0, !queue.isOnItsThread else { continue }
@@ -135,6 +136,7 @@ extension KeyspaceCore {
     enum Delivery {
         case event(KeyspaceEvent, LocalWatch)
         case answer(Answer)
+        case compaction(CompactionAnswer)
     }
 
     /// What is to be handed out by who begins with it, or goes on; nil where there is nothing or somebody else is at it.

@@ -18,7 +18,7 @@ public final class LocalKeyspace: Keyspace {
 
     @usableFromInline let core: StateLock<KeyspaceCore>
     let queue: CommitQueue
-    private let backing: any Backing
+    let backing: any Backing
     /// Whether commits go to storage before they are told.
     package let isPersistent: Bool
 
@@ -158,12 +158,17 @@ public final class LocalKeyspace: Keyspace {
             core.allowRevisions(through: ceiling)
             return .durable(through: core.durableRevision)
         case .reopened(let changes):
-            let count = core.adopt(changes)
+            // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
+            let count = changes.isEmpty ? 0 : core.adopt(changes)
             core.allowWrites()
             return .reopened(adopted: count)
         case .unopened(let error):
             core.refuseWrites(after: error)
             return .unopened(error)
+        case .compacted(let step, let answers):
+            if let step { core.takeOver(step) }
+            for answer in answers { core.deliveries.append(.compaction(answer)) }
+            return .durable(through: core.durableRevision)
         }
     }
 
