@@ -22,6 +22,8 @@ struct HistoryCheck {
 
     /// Up to here rows may be gone that others superseded, and deletes.
     var compacted: Int64 = 0
+    /// Whether rows may have gone between those that were taken, for the store has an owner who compacts.
+    var isBesideOwner = false
     private(set) var rowCount: Int64 = 0
     /// Keys with a value.
     private(set) var entryCount = 0
@@ -88,7 +90,8 @@ struct HistoryCheck {
         if damaged.contains(previous) { return nil }
         guard previous.revision > 0 else {
             guard let old else { return beginningFinding(change) }
-            if old.isDelete, old.place.revision <= compacted { return nil }
+            // Gone since may be a delete that was between the two.
+            if old.isDelete || isBesideOwner, old.place.revision <= compacted { return nil }
             return "names no change that it supersedes; the last is of revision "
                 + "\(old.place.revision), ordinal \(old.place.ordinal)"
         }

@@ -3,7 +3,7 @@ import StateEngine
 
 /// Reads the history piece by piece, each in a transaction that ends soon, and judges nothing.
 ///
-/// Rows are only ever appended, so that it can go on by their numbers; a transaction that lasts keeps the owner from
+/// No number is given twice, so that it can go on by them; a transaction that lasts keeps the owner from
 /// reusing its log.
 final class HistoryWalk {
     /// How long a transaction may last.

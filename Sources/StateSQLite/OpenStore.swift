@@ -7,34 +7,43 @@ final class OpenStore {
     let log: WriteAheadLog
     let mark: StoreMark
 
-    private let connection: SQLiteConnection
+    let connection: SQLiteConnection
+    let sweep: HistorySweep
     private let writer: HistoryWriter
-    private let begin: SQLiteStatement
+    let begin: SQLiteStatement
     private let end: SQLiteStatement
 
     /// Rows of the history.
-    private(set) var rowCount: Int64
+    var rowCount: Int64
+    /// How many there may be where a sync fails: pieces of compaction that it should have covered are there or are not.
+    var doubtfulRowCounts: ClosedRange<Int64>
+    /// Where the history may be cut.
+    var marks: HistoryMarks
     /// The last revision that was committed.
     private var revision: Int64
     /// Whether `meta` still says how many rows there are.
-    private var hasRowCount: Bool
+    var hasRowCount: Bool
     /// Why nothing may be written any more.
-    private var fault: StateError?
+    private(set) var fault: StateError?
 
     init(
         location: StoreLocation,
         connection: SQLiteConnection,
         log: WriteAheadLog,
         mark: StoreMark,
+        marks: HistoryMarks,
         rowCount: Int64,
         revision: Int64,
         hasRowCount: Bool
-    ) throws(SQLiteFailure) {
+    ) throws {
         self.location = location
         self.connection = connection
         self.log = log
         self.mark = mark
+        self.marks = marks
+        sweep = try HistorySweep(connection)
         self.rowCount = rowCount
+        doubtfulRowCounts = rowCount...rowCount
         self.revision = revision
         self.hasRowCount = hasRowCount
         writer = try HistoryWriter(connection)
@@ -50,6 +59,7 @@ final class OpenStore {
         try log.requireRoom()
         var last = revision
         var isFirst = true
+        let before = marks
         writer.begin(rowCount: appendedCount)
         do {
             try begin.run()
@@ -61,21 +71,29 @@ final class OpenStore {
                 )
                 last = change.revision
                 isFirst = false
+                marks.take(change)
                 try writer.append(change)
             }
         } catch {
+            marks = before
             try abandon(error)
         }
         precondition(writer.isComplete, "a commit has fewer changes than it was said to have")
-        try finishCommit()
+        do {
+            try finishCommit()
+        } catch {
+            marks = before
+            throw error
+        }
         hasRowCount = false
         rowCount += Int64(appendedCount)
+        doubtfulRowCounts = rowCount...rowCount
         revision = last
         mark.toldRevision = last
     }
 
     /// COMMIT: the one statement whose failure can leave unknown what is on disk.
-    private func finishCommit() throws {
+    func finishCommit() throws {
         do {
             try end.run()
         } catch {
@@ -91,7 +109,7 @@ final class OpenStore {
 
     /// The log may hold the transaction whole although its sync failed, and a start would then find it: nothing more may be
     /// written before that has been looked at.
-    private func unknown(_ failure: SQLiteFailure) -> StateError {
+    func unknown(_ failure: SQLiteFailure) -> StateError {
         let unknown = StateError(
             .readOnly,
             "\(StateError.unknownOutcome): \(location.database): \(failure)"
@@ -101,7 +119,7 @@ final class OpenStore {
     }
 
     /// Ends a transaction before its COMMIT: nothing of it was committed.
-    private func abandon(_ error: any Error) throws {
+    func abandon(_ error: any Error) throws {
         rollBack()
         guard let failure = error as? SQLiteFailure else { throw error }
         switch failure.primaryCode {

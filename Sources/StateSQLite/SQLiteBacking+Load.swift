@@ -30,6 +30,9 @@ extension SQLiteBacking {
             let (store, loaded) = try checkedStore(lock, receive)
             open = store
             mark = store.mark
+            finishedCompaction = nil
+            gauges.note(store)
+            gauges.note(freeByteCount: try store.freeByteCount())
             let status = store.log.status
             storageStatus.withLock { $0 = status }
             return loaded
@@ -55,23 +58,28 @@ extension SQLiteBacking {
         guard let lock else {
             throw StateError(.storage, "\(location.database) is not open")
         }
-        if let open { toldRowCount = open.rowCount }
+        if let open {
+            toldRowCounts = open.doubtfulRowCounts
+            toldCompacted = open.sweep.compacted
+        }
         open = nil
         for path in [location.database, location.log] { try dropCachedPages(of: path) }
         var told: Int64 = 0
         _ = try openStore(lock) { change in
             if change.revision > revision { receive(change) } else { told += 1 }
         }
-        guard told == toldRowCount, let open else {
+        guard toldRowCounts.contains(told), let open else {
             open = nil
             throw StateError.damaged(
                 location.database,
-                "it has \(told) of the \(toldRowCount) rows up to revision \(revision)"
+                "it has \(told) of the \(toldRowCounts.upperBound) rows up to revision \(revision)"
             )
         }
         // What is found is to be told, so it has to be synced: the disk may have what its own cache loses.
         do {
             try open.log.sync()
+            // Deletes that were compacted are not known any more: what follows them does not name them.
+            try open.tell(compacted: toldCompacted)
         } catch {
             self.open = nil
             throw error
@@ -109,6 +117,7 @@ extension SQLiteBacking {
             connection: connection,
             log: log,
             mark: mark,
+            marks: rows.marks,
             rowCount: rows.rowCount,
             revision: loaded.revision,
             hasRowCount: try StoreMetadata(connection).value(of: .rowCount) != nil
@@ -145,16 +154,22 @@ extension SQLiteBacking {
         _ connection: SQLiteConnection,
         _ lock: OwnerLock,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> (rowCount: Int64, revision: Int64) {
+    ) throws -> (rowCount: Int64, revision: Int64, marks: HistoryMarks) {
         try HistorySchema.check(connection)
         let metadata = StoreMetadata(connection)
         try metadata.check()
         let expected = try metadata.number(of: .rowCount)
+        let compacted = try metadata.required(.compacted)
+        let swept = try metadata.number(of: .swept) ?? compacted
+        var marks = HistoryMarks(history, after: swept)
         // On the other core while the rows are read here.
         let quickCheck = try QuickCheck(path: location.database, under: lock)
         let rows: (rowCount: Int64, revision: Int64)
         do {
-            rows = try HistoryReader.readAll(connection, receive)
+            rows = try HistoryReader.readAll(connection) { change in
+                if change.revision > swept { marks.take(change) }
+                receive(change)
+            }
         } catch {
             quickCheck.cancel()
             throw error
@@ -168,7 +183,7 @@ extension SQLiteBacking {
                 "history has \(rows.rowCount) rows, at the last clean stop it had \(expected)"
             )
         }
-        return rows
+        return (rows.rowCount, rows.revision, marks)
     }
 
     /// A person may have switched it off, to copy the file perhaps.
@@ -192,11 +207,8 @@ extension SQLiteBacking {
     ) throws -> LoadedStore {
         let metadata = StoreMetadata(connection)
         let epoch = try metadata.epoch()
-        let revision = max(
-            lastRevision,
-            try metadata.required(.leastRevision),
-            try metadata.required(.compacted)
-        )
+        let compacted = try metadata.required(.compacted)
+        let revision = max(lastRevision, try metadata.required(.leastRevision), compacted)
         guard let identity = FileIdentity(path: location.database) else {
             throw StateError(.storage, "\(location.database): \(lastSystemError())")
         }
@@ -204,10 +216,14 @@ extension SQLiteBacking {
         let generation = try metadata.generation()
         let isMarked = mark?.isOf(generation: generation, revision: revision) ?? true
         if known == (identity.inode, identity.birthTime), isMarked {
-            return LoadedStore(epoch: epoch, revision: revision)
+            return LoadedStore(epoch: epoch, revision: revision, compacted: compacted)
         }
         let newest = max(revision, mark?.toldRevision ?? 0)
-        let copy = LoadedStore(epoch: .random(), revision: newest + (1 << 32))
+        let copy = LoadedStore(
+            epoch: .random(),
+            revision: newest + (1 << 32),
+            compacted: compacted
+        )
         try connection.execute("BEGIN IMMEDIATE")
         try metadata.set(.epoch, copy.epoch.description)
         try metadata.set(.leastRevision, "\(copy.revision)")

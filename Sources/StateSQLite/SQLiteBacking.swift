@@ -25,8 +25,15 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// The same; what is beside the database.
     var mark: StoreMark?
 
-    /// The rows that were told when the store was last open.
-    var toldRowCount: Int64 = 0
+    /// The rows that were told when the store was last open, as many as compaction that was not synced may have left.
+    var toldRowCounts: ClosedRange<Int64> = 0...0
+    /// From here on the history was said to be whole.
+    var toldCompacted: Int64 = 0
+    /// Up to here everything is compacted that was asked for.
+    var wantedRevision: Int64 = 0
+    /// Where there was nothing more to compact.
+    var finishedCompaction: FinishedCompaction?
+    let gauges = HistoryGauges()
 
     /// Called on the commit thread when a checkpoint fails where the one before did not, and with nil when one succeeds again;
     /// set before the load.
@@ -47,8 +54,16 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Nothing is opened until ``load(_:)``.
     public convenience init(path: String) { self.init(location: StoreLocation(path: path)) }
 
-    package convenience init(directory: String, logLimits: LogLimits) {
-        self.init(location: StoreLocation(directory: directory), logLimits: logLimits)
+    package convenience init(
+        directory: String,
+        logLimits: LogLimits,
+        history: HistoryLimits = HistoryLimits()
+    ) {
+        self.init(
+            location: StoreLocation(directory: directory),
+            logLimits: logLimits,
+            history: history
+        )
     }
 
     init(
@@ -86,6 +101,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             throw StateError(.readOnly, "\(location.database) is not open: nothing was committed")
         }
         try open.commit(rowCount: changeCount, source)
+        gauges.note(open)
     }
 
     /// Moves the log into the database once it is long enough, and remembers what came of it.
@@ -109,7 +125,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     public var needsMaintenance: Bool {
         guard let open else { return false }
         let status = open.log.status
-        return open.log.isCheckpointDue || storageStatus.withLock { $0 != status }
+        return open.log.isCheckpointDue || compactionNeed.isWorthwhile
+            || storageStatus.withLock { $0 != status }
     }
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.

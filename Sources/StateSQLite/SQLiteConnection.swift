@@ -70,6 +70,9 @@ final class SQLiteConnection {
     /// Whether a transaction is open.
     var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
+    /// Rows that the last statement changed.
+    var changeCount: Int64 { Int64(sqlite3_changes(handle)) }
+
     /// Whether the file could only be opened for reading.
     var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") != 0 }
 

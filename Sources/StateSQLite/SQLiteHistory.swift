@@ -8,7 +8,8 @@ extension SQLiteBacking: HistoryBacking {
 
 /// Reads the history through a connection of its own.
 ///
-/// Rows are numbered in order of revision and ordinal and only ever appended, so that a place is found by a search over the
+/// Rows are numbered in order of revision and ordinal, no number is given twice, and only compaction takes rows away, so
+/// that a place is found by a search over the
 /// numbers; where compaction has taken rows away, the next one stands for those that are gone.
 final class SQLiteHistory: HistoryReading {
     private let connection: SQLiteConnection
@@ -100,30 +101,41 @@ final class SQLiteHistory: HistoryReading {
     }
 }
 
+/// Where a row is.
+struct FoundRow {
+    var number: Int64
+    var place: HistoryPlace
+}
+
 /// Finds rows by their place: a search over the numbers, which guesses that revisions rise evenly between two rows.
 final class RowFinder {
-    private let firstRow: SQLiteStatement
-    private let lastRow: SQLiteStatement
-    private let nextRow: SQLiteStatement
+    private let first: SQLiteStatement
+    private let last: SQLiteStatement
+    private let next: SQLiteStatement
 
-    private struct Row {
-        var number: Int64
-        var place: HistoryPlace
-    }
+    private typealias Row = FoundRow
 
     init(_ connection: SQLiteConnection) throws(SQLiteFailure) {
         let columns = "SELECT number, revision, ordinal FROM history"
-        firstRow = try connection.prepare("\(columns) ORDER BY number LIMIT 1")
-        lastRow = try connection.prepare("\(columns) ORDER BY number DESC LIMIT 1")
-        nextRow = try connection.prepare("\(columns) WHERE number>=? ORDER BY number LIMIT 1")
+        first = try connection.prepare("\(columns) ORDER BY number LIMIT 1")
+        last = try connection.prepare("\(columns) ORDER BY number DESC LIMIT 1")
+        next = try connection.prepare("\(columns) WHERE number>=? ORDER BY number LIMIT 1")
     }
 
     /// The number of the first row behind `place`; nil where there is none.
     func firstNumber(after place: HistoryPlace) throws(SQLiteFailure) -> Int64? {
-        guard var low = try row(firstRow), let last = try row(lastRow), last.place > place else {
+        try firstRow(after: place)?.number
+    }
+
+    /// The newest row; nil where there is none.
+    func lastRow() throws(SQLiteFailure) -> FoundRow? { try row(last) }
+
+    /// The first row behind `place`; nil where there is none.
+    func firstRow(after place: HistoryPlace) throws(SQLiteFailure) -> FoundRow? {
+        guard var low = try row(first), let last = try row(last), last.place > place else {
             return nil
         }
-        guard low.place <= place else { return low.number }
+        guard low.place <= place else { return low }
         // Always: the row `low` is not behind the place, `best` is, and no row is between `high` and `best`.
         var high = last.number
         var best = last
@@ -132,8 +144,8 @@ final class RowFinder {
             // By turns, so that revisions that rise unevenly cost no more than twice the logarithm.
             guesses.toggle()
             let number = guesses ? guess(place, low, best, high) : low.number + (high - low.number) / 2
-            nextRow.bind(1, number)
-            guard let row = try row(nextRow), row.number < high else {
+            next.bind(1, number)
+            guard let row = try row(next), row.number < high else {
                 high = number
                 continue
             }
@@ -144,7 +156,7 @@ final class RowFinder {
                 low = row
             }
         }
-        return best.number
+        return best
     }
 
     private func guess(_ place: HistoryPlace, _ low: Row, _ best: Row, _ high: Int64) -> Int64 {

@@ -53,7 +53,7 @@ package final class StoreCheck {
             try note { try HistorySchema.check(store.connection) }
             try note { try quickCheck(store.connection) }
             try note { try checkMeta(StoreMetadata(store.connection)) }
-            try note { try checkRows(store.connection) }
+            try note { try checkRows(store.connection, isBesideOwner: store.owner != nil) }
             try store.requireUnchanged()
         } catch let failure as SQLiteFailure {
             throw StateError.cannotOpen(location.database, failure)
@@ -99,9 +99,10 @@ package final class StoreCheck {
         try note { try metadata.check() }
     }
 
-    private func checkRows(_ connection: SQLiteConnection) throws {
+    private func checkRows(_ connection: SQLiteConnection, isBesideOwner: Bool) throws {
         let metadata = StoreMetadata(connection)
         var history = HistoryCheck()
+        history.isBesideOwner = isBesideOwner
         var found: [String] = []
         let walk = HistoryWalk(connection) { number, change, checksum in
             history.take(number, change, checksum: checksum) { found.append($0) }

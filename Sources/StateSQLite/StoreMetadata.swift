@@ -10,6 +10,8 @@ struct StoreMetadata {
         case epoch
         /// Up to here, history may be gone.
         case compacted = "compacted revision"
+        /// Up to here everything superseded is gone; absent where that is the compacted revision.
+        case swept = "swept revision"
         /// What the last revision is not below, though no row says so: after a copy.
         case leastRevision = "least revision"
         case inode

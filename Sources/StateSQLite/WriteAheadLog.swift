@@ -90,6 +90,9 @@ final class WriteAheadLog {
     /// Whether the log is long enough for a checkpoint.
     var isCheckpointDue: Bool { frameCount >= dueFrameCount }
 
+    /// Whether what can wait has to: the log is half as long as it may get.
+    var isCrowded: Bool { byteCount >= limits.byteCount / 2 }
+
     /// Throws where the log is at its limit and cannot be moved into the database.
     func requireRoom() throws(StateError) {
         guard byteCount >= limits.byteCount else { return }

@@ -105,6 +105,8 @@ final class SalvagedStore {
             try connection.execute("BEGIN IMMEDIATE")
             let metadata = StoreMetadata(connection)
             try metadata.set(.compacted, "\(compacted)")
+            // What is superseded may be there up to any revision.
+            try metadata.set(.swept, "0")
             try metadata.set(.leastRevision, "\(leastRevision)")
             try metadata.set(.rowCount, "\(rowCount)")
             try connection.execute("COMMIT")

@@ -1,0 +1,123 @@
+import StateEngine
+
+/// Where the history may be cut, and how much lies behind each such place: enough to say where the retention ends, without a
+/// look at the rows.
+///
+/// A mark is set every so many rows, bytes and milliseconds, always between two revisions: a thousandth of what is kept, so that
+/// there are about a thousand, and at most ``limit``. They are made while rows are written and while a start reads them.
+struct HistoryMarks {
+    /// How much there was up to a revision.
+    struct Mark: Hashable {
+        var revision: Int64
+        /// Rows since the first that was counted.
+        var rowCount: Int64 = 0
+        /// Their bytes.
+        var byteCount: Int64 = 0
+        /// When the last of them was written, in milliseconds since 1970.
+        var time: Int64 = 0
+    }
+
+    /// At most so many marks are kept; beyond it every other one goes.
+    static let limit = 8_192
+
+    /// What a row takes beside key, value and cause.
+    static let rowByteCount: Int64 = 64
+
+    private(set) var marks: [Mark] = []
+    /// The newest row.
+    private(set) var end: Mark
+    /// Where the first row to be counted comes after.
+    private(set) var start: Mark
+
+    private let limits: HistoryLimits
+    private let rowSpacing: Int64
+    private let byteSpacing: Int64
+    private let timeSpacing: Int64
+    private let ageMilliseconds: Int64
+
+    /// Begins behind what was compacted.
+    init(_ limits: HistoryLimits, after revision: Int64) {
+        self.limits = limits
+        rowSpacing = max(1, Int64(limits.changeCount) / 1_024)
+        byteSpacing = max(1, limits.byteCount / 1_024)
+        let (seconds, attoseconds) = limits.age.components
+        let milliseconds = seconds.multipliedReportingOverflow(by: 1_000)
+        ageMilliseconds =
+            milliseconds.overflow
+            ? .max : milliseconds.partialValue + attoseconds / 1_000_000_000_000_000
+        timeSpacing = max(1, ageMilliseconds / 1_024)
+        start = Mark(revision: revision)
+        end = start
+    }
+
+    /// Counts the next row.
+    mutating func take(_ change: borrowing StoredChange) {
+        if change.revision != end.revision { markEnd(before: change.time) }
+        end.revision = change.revision
+        end.rowCount += 1
+        end.byteCount +=
+            Int64(change.key.count + (change.value?.count ?? 0) + change.cause.count)
+            + HistoryMarks.rowByteCount
+        end.time = change.time
+    }
+
+    private mutating func markEnd(before time: Int64) {
+        let last = marks.last ?? start
+        guard end.rowCount > last.rowCount else { return }
+        let isDue =
+            end.rowCount - last.rowCount >= rowSpacing
+            || end.byteCount - last.byteCount >= byteSpacing || time - last.time >= timeSpacing
+        guard isDue else { return }
+        marks.append(end)
+        if marks.count > HistoryMarks.limit {
+            marks = marks.enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+        }
+    }
+
+    /// Forgets the marks up to a revision, which was compacted.
+    mutating func drop(through revision: Int64) {
+        let count = firstIndex { $0.revision > revision }
+        guard count > 0 else { return }
+        start = marks[count - 1]
+        marks.removeFirst(count)
+    }
+
+    /// The newest place beyond which all limits are reached: what comes before need not be kept.
+    ///
+    /// - Complexity: O(log *n*) in the marks, and O(*m*) in those that are too old.
+    func retained(at now: Int64) -> Mark {
+        var best = start
+        func take(_ count: Int, _ isReachedAtEnd: Bool) {
+            if isReachedAtEnd {
+                best = end
+            } else if count > 0, marks[count - 1].rowCount > best.rowCount {
+                best = marks[count - 1]
+            }
+        }
+        let (changeCount, byteCount) = (Int64(limits.changeCount), limits.byteCount)
+        take(firstIndex { end.rowCount - $0.rowCount < changeCount }, changeCount == 0)
+        take(firstIndex { end.byteCount - $0.byteCount < byteCount }, byteCount == 0)
+        // Not by a search: the clock may have been set back.
+        let oldest = now - ageMilliseconds
+        let oldCount = marks.prefix { $0.time <= oldest }.count
+        take(oldCount, oldCount == marks.count && end.time <= oldest)
+        return best
+    }
+
+    /// How much there was up to `revision`, as far as the marks tell.
+    func mark(through revision: Int64) -> Mark {
+        if revision >= end.revision { return end }
+        let count = firstIndex { $0.revision > revision }
+        return count > 0 ? marks[count - 1] : start
+    }
+
+    /// The index of the first mark of which `body` is true, as it is of all after it.
+    private func firstIndex(where body: (Mark) -> Bool) -> Int {
+        var (low, high) = (0, marks.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if body(marks[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}

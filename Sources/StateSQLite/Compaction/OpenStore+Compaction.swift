@@ -1,0 +1,159 @@
+import CSQLite
+import Glibc
+import StateEngine
+
+extension OpenStore {
+    /// Does a piece of the compaction up to `revision`, in one transaction.
+    ///
+    /// It is not synced: the sync of the next commit is also its own, and until then nothing rests on it, for a power cut that
+    /// undoes it leaves a history that is longer.
+    ///
+    /// - Throws: What ``commit(rowCount:_:)`` throws; the history is as it was.
+    func compact(
+        through revision: Int64,
+        while goesOn: () -> Bool
+    ) throws -> CompactionStep {
+        if let fault { throw fault }
+        guard !log.isCrowded else {
+            throw StateError(
+                .noSpace,
+                "the log of \(location.database) is too long for a compaction beside commits"
+            )
+        }
+        var step = CompactionStep(compacted: sweep.compacted)
+        let isRead = try attempt { () throws(SQLiteFailure) in
+            try sweep.readRange(through: revision, while: goesOn)
+        }
+        guard let isRead else { return step }
+        step.isDone = false
+        guard isRead, goesOn() else { return step }
+        try withoutSync { try delete(&step, while: goesOn) }
+        return step
+    }
+
+    private func delete(_ step: inout CompactionStep, while goesOn: () -> Bool) throws {
+        var count: Int64 = 0
+        do {
+            try begin.run()
+            if hasRowCount { try StoreMetadata(connection).remove(.rowCount) }
+            count = try sweep.deleteRange(&step, while: goesOn)
+        } catch {
+            sweep.didFail()
+            try abandon(error)
+        }
+        do {
+            try finishCommit()
+        } catch {
+            sweep.didFail()
+            doubtfulRowCounts = rowCount - count...doubtfulRowCounts.upperBound
+            throw error
+        }
+        sweep.didCommit()
+        rowCount -= count
+        doubtfulRowCounts = rowCount...doubtfulRowCounts.upperBound
+        hasRowCount = false
+        marks.drop(through: sweep.sweptRevision)
+    }
+
+    /// Runs `body`, whose transactions are written but not synced.
+    ///
+    /// A log with a transaction that was not synced is read as if that had not been, and never as damaged, whatever became of its
+    /// pages. https://www.sqlite.org/pragma.html#pragma_synchronous
+    private func withoutSync(_ body: () throws -> Void) throws {
+        try attempt { () throws(SQLiteFailure) in
+            try connection.execute("PRAGMA synchronous=NORMAL")
+        }
+        defer {
+            do {
+                try connection.execute("PRAGMA synchronous=FULL")
+            } catch {
+                // A commit must not go without its sync.
+                _ = unknown(error)
+            }
+        }
+        try body()
+    }
+
+    private func attempt<R>(_ body: () throws(SQLiteFailure) -> R) throws -> R {
+        do {
+            return try body()
+        } catch {
+            try abandon(error)
+            throw error
+        }
+    }
+
+    /// Makes what was compacted so far as durable as a commit is.
+    func syncCompaction() throws { try tell(compacted: sweep.compacted) }
+
+    /// Says in `meta` that the history is whole from `revision` on, where it says less, in a transaction that is synced.
+    func tell(compacted revision: Int64) throws {
+        if let fault { throw fault }
+        do {
+            try begin.run()
+            try sweep.tell(compacted: revision)
+        } catch {
+            try abandon(error)
+        }
+        try finishCommit()
+        doubtfulRowCounts = rowCount...rowCount
+    }
+
+    /// Bytes of pages that nothing uses.
+    func freeByteCount() throws(SQLiteFailure) -> Int64 {
+        try connection.number("PRAGMA freelist_count") * Int64(HistorySchema.pageByteCount)
+    }
+
+    // MARK: Giving pages back
+
+    /// Rewrites the database without the free pages, which takes twice the room of the values for as long as it lasts.
+    ///
+    /// - Returns: By how many bytes database and log became smaller.
+    func shrink() throws -> Int64 {
+        if let fault { throw fault }
+        let before = log.status.databaseByteCount + log.status.logByteCount
+        try checkRoom()
+        try attempt { () throws(SQLiteFailure) in
+            // In memory the copy would be of the size of all values.
+            try connection.execute("PRAGMA temp_store=FILE")
+            defer { try? connection.execute("PRAGMA temp_store=MEMORY") }
+            try connection.execute("VACUUM")
+            try putMetaLast()
+        }
+        log.empty()
+        try? log.preallocate()
+        return before - log.status.databaseByteCount - log.status.logByteCount
+    }
+
+    /// VACUUM writes the view behind the tables; see ``HistorySchema`` for why it may not be last.
+    private func putMetaLast() throws(SQLiteFailure) {
+        try connection.execute("BEGIN IMMEDIATE")
+        try connection.execute("CREATE TEMP TABLE kept AS SELECT * FROM main.meta")
+        try connection.execute("DROP TABLE main.meta")
+        try connection.execute(HistorySchema.meta)
+        try connection.execute("INSERT INTO main.meta SELECT * FROM kept")
+        try connection.execute("DROP TABLE kept")
+        try connection.execute("COMMIT")
+    }
+
+    private func checkRoom() throws {
+        let pageCount = try attempt { () throws(SQLiteFailure) in
+            try connection.number("PRAGMA page_count")
+        }
+        let used = pageCount * Int64(HistorySchema.pageByteCount) - (try freeByteCount())
+        var room = statvfs()
+        guard statvfs(location.directory, &room) == 0 else {
+            throw StateError(.storage, "\(location.directory): \(lastSystemError())")
+        }
+        let available = Int64(clamping: UInt64(room.f_bavail) * UInt64(room.f_frsize))
+        // The copy that is made first is a file of its own, perhaps elsewhere; then it goes through the log.
+        let needed = used * 2 + used / 16
+        guard available > needed else {
+            throw StateError(
+                .noSpace,
+                "to shrink \(location.database) takes \(needed) bytes for a while, and "
+                    + "\(location.directory) has \(available): nothing was given back"
+            )
+        }
+    }
+}
