@@ -111,6 +111,35 @@ extension Client {
         }
     }
 
+    /// What STATE.COMPACT has answered.
+    public struct Compaction: Sendable {
+        /// From this revision on the history is whole.
+        public let compacted: Int64
+        /// Bytes that were given back to the file system; nil where that was not asked for.
+        public let freedByteCount: Int64?
+    }
+
+    /// Takes superseded changes out of the history, and returns when that is done.
+    ///
+    /// - Parameters:
+    ///   - revision: History is wanted from here on only; nil: from where the daemon's retention says.
+    ///   - shrinks: Whether free pages are given back to the file system: writes wait meanwhile.
+    /// - Returns: From where the history is whole, and what was given back.
+    /// - Throws: ``StateError/Code/err`` for a revision above the current one; ``StateError/Code/noSpace`` where shrinking has
+    ///   no room for its copy, after the history was compacted.
+    public func compact(to revision: Int64?, shrinks: Bool) throws(StateError) -> Compaction {
+        var words = [Array("STATE.COMPACT".utf8)]
+        if let revision { words += [Array("TO".utf8), Array("\(revision)".utf8)] }
+        if shrinks { words.append(Array("SHRINK".utf8)) }
+        let reply = try call(words, .needsRESP3)
+        var numbers: [String: Int64] = [:]
+        for pair in reply.pairs ?? [] {
+            numbers[pair.key.textValue ?? ""] = pair.value.integerValue
+        }
+        guard let compacted = numbers["compacted"] else { throw Self.unexpected("STATE.COMPACT") }
+        return Compaction(compacted: compacted, freedByteCount: numbers["freed"])
+    }
+
     /// A listing under way.
     public struct Pages {
         private let client: Client

@@ -58,6 +58,7 @@ extension Dispatcher {
             ("pid", Int64(getpid())),
             ("uptime", (now - registry.startedAt) / 1_000),
             ("revision", core.durableRevision),
+            ("compacted", core.compactedRevision),
             ("keys", Int64(core.durableKeyCount)),
             ("clients", Int64(registry.count)),
             ("watches", Int64(core.hub.count)),

@@ -19,6 +19,8 @@ final class Dispatcher {
     private var earlyRevision: Int64 = 0
     /// Has a job read from the history; set by the server.
     var submit: (any HistoryJob) -> Void = { _ in }
+    /// Has the commit thread compact; set by the server.
+    var compact: (CompactionWait, KeyspaceCore) throws(StateError) -> Void = { _, _ in }
 
     init(options: ServerOptions, registry: Registry, flushes: FlushList) {
         self.options = options
@@ -208,6 +210,8 @@ final class Dispatcher {
             try stateWatch(patterns, options, connection, core)
         case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
         case .stateHistory(let key, let limit): try stateHistory(key, limit, connection, core)
+        case .stateCompact(let revision, let shrinks):
+            try stateCompact(to: revision, shrinks: shrinks, connection, core)
         case .stateStatus: stateStatus(connection, core)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
             .describe, .configuration, .time:

@@ -67,6 +67,9 @@ package final class Server {
         let descriptor = wakeup
         keyspace.settleElsewhere { Server.wake(descriptor) }
         dispatcher.submit = { [unowned self] job in submit(job) }
+        dispatcher.compact = { [unowned self] (wait, core) throws(StateError) in
+            try compact(wait, core)
+        }
     }
 
     deinit { close(wakeup) }

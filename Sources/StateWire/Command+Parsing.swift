@@ -49,6 +49,7 @@ extension Command {
         case .stateWatch: self = try readWatch(rest)
         case .stateUnwatch: self = .stateUnwatch(try integer(rest[0]))
         case .stateHistory: self = try readHistory(rest)
+        case .stateCompact: self = try readCompact(rest)
         case .stateStatus: self = .stateStatus
         case .hello, .auth, .echo, .quit, .reset, .select, .client, .info, .command, .config, .time:
             self = try readConnectionCommand(verb, rest)
@@ -367,6 +368,28 @@ private func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
         throw syntaxError("STATE.HISTORY takes a key and LIMIT n")
     }
     return .stateHistory(key, limit: try listLimit(arguments[2]))
+}
+
+private func readCompact(_ arguments: Arguments) throws(StateError) -> Command {
+    var rest = arguments
+    var revision: Int64?
+    var shrinks = false
+    while rest.count > 0 {
+        if rest.isWord(0, "SHRINK"), !shrinks {
+            shrinks = true
+            rest = rest.dropFirst(1)
+        } else if rest.isWord(0, "TO"), rest.count > 1, revision == nil {
+            let number = try integer(rest[1])
+            guard number >= 0 else {
+                throw StateError(.err, "TO takes a revision of at least 0, not \(number)")
+            }
+            revision = number
+            rest = rest.dropFirst(2)
+        } else {
+            throw syntaxError("STATE.COMPACT takes TO revision and SHRINK")
+        }
+    }
+    return .stateCompact(revision: revision, shrinks: shrinks)
 }
 
 private func readWatch(_ arguments: Arguments) throws(StateError) -> Command {

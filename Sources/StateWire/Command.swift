@@ -51,6 +51,8 @@ package enum Command {
     case stateWatch(Arguments, WatchOptions)
     case stateUnwatch(Int64)
     case stateHistory(Bytes, limit: Int)
+    /// To `revision`, or to where the retention says.
+    case stateCompact(revision: Int64?, shrinks: Bool)
     case stateStatus
 
     package enum ClientCommand {

@@ -16,6 +16,7 @@ package struct Verb: Sendable {
         case stateWatch = "state.watch"
         case stateUnwatch = "state.unwatch"
         case stateHistory = "state.history"
+        case stateCompact = "state.compact"
         case stateStatus = "state.status"
     }
 
@@ -99,6 +100,7 @@ package struct Verb: Sendable {
         Verb(.stateWatch, -2, "Pushes every commit that touches patterns."),
         Verb(.stateUnwatch, 2, "Ends a watch."),
         Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
+        Verb(.stateCompact, -1, "Takes superseded changes out of the history."),
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),
     ]
 

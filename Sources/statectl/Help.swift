@@ -24,6 +24,7 @@ enum Help {
                 + " [-- COMMAND…]"
         case .import: "statectl import FILE|- [--prefix P/] [--dots]"
         case .export: "statectl export [PATTERN]"
+        case .compact: "statectl compact [--to REV] [--shrink] [--json]"
         case .status: "statectl status [--json]"
         case .check: "statectl check [--data DIRECTORY]"
         }
@@ -38,6 +39,7 @@ enum Help {
         case .watch: watch
         case .import: `import`
         case .export: export
+        case .compact: compact
         case .status: status
         case .check: check
         }
@@ -55,6 +57,7 @@ enum Help {
           watch PATTERN…       print changes as they happen, or run a command for each
           import FILE|-        set what the lines of a file say
           export [PATTERN]     print JSON lines that import reads back
+          compact              take old changes out of the history
           status               print what the daemon says of itself
           check                check the store on disk, without changing it
 
@@ -198,6 +201,27 @@ enum Help {
         examples:
           statectl export > backup.jsonl
           statectl export audio/
+
+        """
+
+    private static let compact = """
+        Takes changes that others superseded out of the history, so that the store becomes smaller; what is live
+        stays. Without --to it does at once what the daemon does by itself when it is idle: it goes as far as the
+        retention says (see 'stated --help'). Prints from which revision on the history is whole, and ends when it
+        is done; commits go on meanwhile.
+
+          --to REV  keep the history from revision REV on only: earlier revisions are gone for good, for watches
+                    that would resume, 'get --at' and 'revert' too. Where they are gone already nothing is done.
+          --shrink  afterwards give the free room back to the file system. Else later changes use it. It rewrites
+                    the database: writes wait for the end, some seconds for each GB, and it needs twice the room
+                    of the live values meanwhile.
+
+        Exits 5 where there is no room to shrink, 2 for a revision that is not reached yet.
+
+        examples:
+          statectl compact
+          statectl compact --to 120000 --shrink
+          statectl status
 
         """
 

@@ -7,6 +7,7 @@ enum Verb: String, CaseIterable {
     case watch
     case `import`
     case export
+    case compact
     case status
     case check
 
@@ -28,6 +29,7 @@ enum Verb: String, CaseIterable {
             ]
         case .import: [Option("--prefix", "P/"), Option("--dots")]
         case .check: [Option("--data", "DIRECTORY")]
+        case .compact: [Option("--to", "REV"), Option("--shrink")]
         case .export, .status: []
         }
     }
@@ -40,7 +42,7 @@ enum Verb: String, CaseIterable {
         case .delete: 0...Int.max
         case .list, .export: 0...1
         case .watch: 1...Int.max
-        case .status, .check: 0...0
+        case .compact, .status, .check: 0...0
         }
     }
 }

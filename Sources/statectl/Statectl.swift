@@ -46,6 +46,7 @@ struct Statectl {
         case .watch: try watch(invocation, &output)
         case .import: try importEntries(invocation, &output)
         case .export: try export(invocation, &output)
+        case .compact: try compact(invocation, &output)
         case .status: try status(invocation, &output)
         case .check: try check(invocation)
         }

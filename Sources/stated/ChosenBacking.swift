@@ -32,10 +32,15 @@ struct ChosenBacking {
         name = directory
         report = {
             let status = sqlite.status
+            let history = sqlite.historyStatus
             return [
                 ("data", directory),
                 ("database_bytes", "\(status.databaseByteCount)"),
+                ("free_bytes", "\(history.freeByteCount)"),
                 ("log_bytes", "\(status.logByteCount)"),
+                ("history_rows", "\(history.rowCount)"),
+                ("history_backlog", "\(history.backlogRowCount)"),
+                ("compaction", history.failure ?? "ok"),
                 ("checkpoint", status.checkpointFailure ?? "ok"),
             ]
         }

@@ -1,0 +1,37 @@
+import Glibc
+import StateClient
+import StateEngine
+
+extension Statectl {
+    /// `compact`: takes superseded changes out of the history.
+    static func compact(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        let revision = try invocation.number("--to", atLeast: 0)
+        let shrinks = invocation.has("--shrink")
+        let client = try invocation.connect()
+        let progress = ProgressLine("compacting" + (shrinks ? " and shrinking" : "") + " …")
+        let result = Result { () throws(StateError) in
+            try client.compact(to: revision, shrinks: shrinks)
+        }
+        progress.end()
+        let done = try attempt { () throws(StateError) in try result.get() }
+        guard invocation.has("--json") else {
+            output.write("the history is whole from revision \(done.compacted) on\n")
+            if let count = done.freedByteCount { output.write("\(count) bytes were given back\n") }
+            return
+        }
+        var object = JSONLine()
+        object.add("compacted", number: done.compacted)
+        if let count = done.freedByteCount { object.add("freed", number: count) }
+        output.write(object.line)
+    }
+}
+
+/// A line that a person sees on a terminal for as long as something lasts.
+private struct ProgressLine {
+    private let isShown = isatty(STDERR_FILENO) == 1
+
+    init(_ text: String) { if isShown { Output.writeError(text) } }
+
+    /// Takes it away.
+    func end() { if isShown { Output.writeError("\r\u{1B}[K") } }
+}
