@@ -60,8 +60,8 @@ import Testing
         )
     }
 
-    private func run(_ turn: Turn) throws -> FailingDisk {
-        var disk = try FailingDisk()
+    private func run(_ turn: Turn, compacting: Bool = false) throws -> FailingDisk {
+        var disk = try FailingDisk(compacting: compacting)
         disk.faults.fail(turn.operation, number: turn.number, with: turn.error, turn.manner)
         // How many commits share a sync is another number each time.
         while disk.stepCount < Self.stepCount
@@ -102,6 +102,18 @@ import Testing
         let disk = try run(turn)
         #expect(disk.findings == [], "law: never silent about storage; \(turn.testDescription)")
         #expect(disk.errors.allSatisfy { $0.code == .readOnly }, "\(disk.errors)")
+    }
+
+    @Test(
+        arguments: Turn.each(.write, EIO, .short) + Turn.each(.write, ENOSPC, .short)
+            + Turn.each(.sync, EIO, .reverting)
+    )
+    func `the same while the history is compacted: nothing that was told is lost or in doubt`(
+        turn: Turn
+    ) throws {
+        let disk = try run(turn, compacting: true)
+        #expect(disk.findings == [], "law: never silent about storage; \(turn.testDescription)")
+        #expect(try StoreCheck(store: disk.data) { Issue.record("\($0)") }.run().findingCount == 0)
     }
 
     @Test(arguments: [Faults.Operation.sync, .write])

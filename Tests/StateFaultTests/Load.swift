@@ -13,6 +13,7 @@ final class Load: Sendable {
     /// Whether syncs fail now and then, so that writes may be refused.
     private let hasFailures: Bool
     private let isOver: @Sendable () -> Bool
+    private let others = Observed<[@Sendable () throws -> Void]>([])
 
     /// Prepares for clients that go on until `isOver`.
     init(
@@ -30,6 +31,11 @@ final class Load: Sendable {
     /// What was told, and what went wrong otherwise.
     var outcome: (told: [Told], problems: [String]) { (told.current, problems.current) }
 
+    /// Has a thread of its own do something again and again until the end; before ``run(writerCount:seed:)``.
+    func alsoRun(_ body: @escaping @Sendable () throws -> Void) {
+        others.update { $0.append(body) }
+    }
+
     /// Runs `writerCount` writers and one watcher, to their end.
     func run(writerCount: Int, seed: UInt64) throws {
         let watcher = try Peer(socketPath)
@@ -40,7 +46,10 @@ final class Load: Sendable {
         let writing = (0..<writerCount).map { number in
             start("writer") { try self.write(as: number, seed: seed) }
         }
-        for thread in writing { thread.join() }
+        let rest = others.current.map { body in
+            start("other") { while !self.isOver() { try body() } }
+        }
+        for thread in writing + rest { thread.join() }
         faults.heal()
         try endWatching()
         watching.join()

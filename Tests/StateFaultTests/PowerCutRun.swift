@@ -21,8 +21,14 @@ struct PowerCutRun {
     let history: StoredHistory
     private let directory: TemporaryDirectory
 
-    /// Runs until so many cuts were taken; syncs fail now and then where `hasFailures` is set.
-    init(seed: UInt64, cutCount: Int, failing hasFailures: Bool) throws {
+    /// Runs until so many cuts were taken; syncs fail now and then where `hasFailures` is set, and the history is compacted all
+    /// the time where `compacts` is.
+    init(
+        seed: UInt64,
+        cutCount: Int,
+        failing hasFailures: Bool,
+        compacting compacts: Bool = false
+    ) throws {
         self.seed = seed
         let directory = try TemporaryDirectory()
         self.directory = directory
@@ -48,6 +54,8 @@ struct PowerCutRun {
         let load = Load(server.socketPath, on: faults, failing: hasFailures) {
             faults.cutCount == Int64(cutCount - 1) || ContinuousClock.now > deadline
         }
+        let keyspace = server.keyspace
+        if compacts { load.alsoRun { try PowerCutRun.compact(keyspace) } }
         try load.run(writerCount: 8, seed: seed)
         // The last one while it stops.
         place = faults.place
@@ -60,6 +68,12 @@ struct PowerCutRun {
         history = try StoredHistory(data)
         cuts = planned
         (told, problems) = load.outcome
+    }
+
+    /// Some part of what is superseded, now and then all.
+    private static func compact(_ keyspace: LocalKeyspace) throws {
+        let revision = keyspace.revision
+        try keyspace.compact(to: revision % 5 == 0 ? revision : revision - revision / 8)
     }
 
     /// How to see it again.

@@ -1,0 +1,163 @@
+import StateEngine
+import StateSQLite
+import StateTestSupport
+
+/// A keyspace on a store, and beside it a dictionary at each revision: what was, in full.
+final class CompactedModel {
+    typealias State = [String: [UInt8]]
+
+    struct Change: Hashable {
+        var revision: Int64
+        var key: String
+        var value: [UInt8]?
+    }
+
+    private(set) var keyspace: LocalKeyspace
+    private let backing: () -> SQLiteBacking
+    private var random: StateTestSupport.SplitMix
+    private let keyCount: Int
+    /// Every change that was ever committed, in order.
+    private(set) var changes: [Change] = []
+    /// The newest state.
+    private(set) var state: State = [:]
+    /// From here on all of it is expected to be readable.
+    private(set) var compacted: Int64 = 0
+
+    init(seed: UInt64, keyCount: Int, _ backing: @escaping () -> SQLiteBacking) throws {
+        random = StateTestSupport.SplitMix(seed: seed)
+        self.keyCount = keyCount
+        self.backing = backing
+        keyspace = try LocalKeyspace(backing: backing())
+    }
+
+    deinit { keyspace.close() }
+
+    /// One transaction, of one change or of some.
+    func commit() throws {
+        let count = random.chance(20) ? Int.random(in: 2...12, using: &random) : 1
+        var mutations: [Mutation] = []
+        var after = state
+        var touched: Set<String> = []
+        for _ in 0..<count {
+            let key = "k/\(Int.random(in: 0..<keyCount, using: &random))"
+            guard touched.insert(key).inserted else { continue }
+            if random.chance(35) {
+                mutations.append(.delete(try Key(key)))
+                after[key] = nil
+            } else {
+                let size = random.chance(2) ? 20_000 : 40
+                let value = random.bytes(Int.random(in: 0...size, using: &random))
+                mutations.append(.set(try Key(key), value))
+                after[key] = value
+            }
+        }
+        let revision = try keyspace.apply(mutations)
+        for key in touched where after[key] != nil || state[key] != nil {
+            changes.append(Change(revision: revision, key: key, value: after[key]))
+        }
+        state = after
+    }
+
+    /// Compacts to a revision that is not below the last.
+    func compact() throws {
+        let revision = Int64.random(in: compacted...keyspace.revision, using: &random)
+        try compact(to: revision)
+    }
+
+    func compact(to revision: Int64) throws {
+        let reply = try keyspace.compact(to: revision)
+        compacted = max(compacted, revision)
+        guard reply.compacted == compacted else {
+            throw TestFailure("compacted to \(reply.compacted), asked for \(compacted)")
+        }
+    }
+
+    func restart() throws {
+        keyspace.close()
+        keyspace = try LocalKeyspace(backing: backing())
+    }
+
+    /// What is wrong with what can be read, a sentence each.
+    func faults() throws -> [String] {
+        guard let history = try keyspace.history?.openHistory() else { return ["no history"] }
+        return try history.snapshot { compacted in
+            var faults: [String] = []
+            if compacted != self.compacted {
+                faults.append("the history says \(compacted), not \(self.compacted)")
+            }
+            let told = keyspace.withCore { $0.compactedRevision }
+            if told != compacted { faults.append("the keyspace says \(told), not \(compacted)") }
+            return try faults + changeFaults(history) + stateFaults(history)
+        }
+    }
+
+    /// `FROM r`, for every r from the compacted revision on.
+    private func changeFaults(_ history: any HistoryReading) throws -> [String] {
+        var faults: [String] = []
+        for revision in compacted...keyspace.revision {
+            var found: Set<Change> = []
+            let isWhole = try history.forEachChange(
+                after: .end(of: revision),
+                through: keyspace.revision
+            ) { change in
+                found.insert(Change(change))
+                return true
+            }
+            let expected = Set(changes.filter { $0.revision > revision })
+            if !isWhole || found != expected {
+                faults.append("from \(revision): \(found.count) changes, not \(expected.count)")
+            }
+        }
+        return faults
+    }
+
+    /// `AT r`, for every r from the compacted revision on: the newest state with what came later taken back.
+    private func stateFaults(_ history: any HistoryReading) throws -> [String] {
+        var faults: [String] = []
+        var found = state
+        var expected = state
+        var rest = changes
+        var later: [(place: HistoryPlace, key: String, previous: HistoryPlace)] = []
+        _ = try history.forEachChange(after: .end(of: compacted), through: .max) { change in
+            later.append(
+                (
+                    HistoryPlace(revision: change.revision, ordinal: change.ordinal),
+                    change.key.text,
+                    HistoryPlace(
+                        revision: change.previousRevision,
+                        ordinal: change.previousOrdinal
+                    )
+                )
+            )
+            return true
+        }
+        for revision in (compacted..<max(compacted, keyspace.revision)).reversed() {
+            while let change = later.last, change.place.revision > revision {
+                later.removeLast()
+                var value: [UInt8]?
+                if change.previous.revision > 0 {
+                    _ = try history.withChange(at: change.previous) { old in
+                        value = old.value.map { Array($0) }
+                    }
+                }
+                found[change.key] = value
+            }
+            while let change = rest.last, change.revision > revision {
+                rest.removeLast()
+                expected[change.key] = rest.last { $0.key == change.key }?.value
+            }
+            if found != expected { faults.append("at \(revision): another state") }
+        }
+        return faults
+    }
+}
+
+extension CompactedModel.Change {
+    init(_ change: borrowing StoredChange) {
+        self.init(
+            revision: change.revision,
+            key: change.key.text,
+            value: change.value.map { Array($0) }
+        )
+    }
+}

@@ -1,0 +1,120 @@
+import Glibc
+import StateEngine
+import StateSQLite
+import StateTestSupport
+import Testing
+
+/// How much of the past a store keeps by itself.
+struct RetentionTests {
+    let store: TemporaryStore
+
+    init() throws { store = try TemporaryStore() }
+
+    private func open(
+        _ adjust: (inout HistoryLimits) -> Void
+    ) throws -> (LocalKeyspace, SQLiteBacking) {
+        var limits = HistoryLimits()
+        adjust(&limits)
+        let backing = SQLiteBacking(
+            directory: store.directory,
+            logLimits: LogLimits(),
+            history: limits
+        )
+        return (try LocalKeyspace(backing: backing), backing)
+    }
+
+    private func overwrite(_ keyspace: LocalKeyspace, _ count: Int, byteCount: Int = 64) throws {
+        let value = [UInt8](repeating: 1, count: byteCount)
+        for start in stride(from: 0, to: count, by: 20) {
+            try keyspace.apply((0..<20).map { .set(try Key("key/\((start + $0) % 1_000)"), value) })
+        }
+    }
+
+    @Test func `by changes: the newest of them are there, and most before them are gone`() throws {
+        let (keyspace, backing) = try open { $0.changeCount = 2_000 }
+        defer { keyspace.close() }
+        try overwrite(keyspace, 20_000)
+        let compacted = try keyspace.compact().compacted
+        #expect(compacted <= keyspace.revision - 100 && compacted > keyspace.revision - 110)
+        #expect(backing.historyStatus.rowCount <= 1_000 + 2_200)
+        #expect(backing.historyStatus.compacted == compacted)
+        #expect(backing.historyStatus.freeByteCount > 0)
+    }
+
+    @Test func `by bytes`() throws {
+        let (keyspace, backing) = try open { $0.byteCount = 1 << 20 }
+        defer { keyspace.close() }
+        try overwrite(keyspace, 20_000, byteCount: 900)
+        try keyspace.compact()
+        #expect(backing.historyStatus.rowCount < 1_000 + 1_200)
+        #expect(backing.historyStatus.rowCount > 1_000)
+    }
+
+    @Test func `by age: nothing that is young goes, and all that is old`() throws {
+        let (keyspace, backing) = try open { $0.age = .seconds(3_600) }
+        try overwrite(keyspace, 5_000)
+        #expect(try keyspace.compact().compacted == 0)
+        #expect(backing.historyStatus.rowCount == 5_000)
+        keyspace.close()
+        let (later, again) = try open { $0.age = .zero }
+        defer { later.close() }
+        #expect(try later.compact().compacted == later.revision)
+        // The newest row stays, and what it superseded.
+        #expect(again.historyStatus.rowCount == 1_001)
+    }
+
+    @Test func `with nothing to be kept only live entries stay, also after a start`() throws {
+        let (keyspace, backing) = try open { $0.changeCount = 0 }
+        try overwrite(keyspace, 5_000)
+        #expect(try keyspace.compact().compacted == keyspace.revision)
+        #expect(backing.historyStatus.rowCount == 1_001)
+        try overwrite(keyspace, 2_000)
+        keyspace.close()
+        let (again, after) = try open { $0.changeCount = 0 }
+        defer { again.close() }
+        #expect(try again.compact().compacted == again.revision)
+        #expect(after.historyStatus.rowCount == 1_001)
+        #expect(try store.check().findings == [])
+    }
+
+    @Test func `nobody has to ask: it is done while there is nothing to commit`() throws {
+        let (keyspace, backing) = try open { $0.changeCount = 1_000 }
+        defer { keyspace.close() }
+        try overwrite(keyspace, 20_000)
+        let deadline = ContinuousClock.now + .seconds(20)
+        while backing.historyStatus.rowCount > 2_300, ContinuousClock.now < deadline {
+            sched_yield()
+        }
+        #expect(backing.historyStatus.rowCount <= 2_300)
+        #expect(backing.historyStatus.failure == nil)
+    }
+
+    /// Line 8 of issue 5: 5,000,000 writes with a retention of 100,000 where `STATED_COMPACTION_WRITES` says so.
+    @Test func `under constant load the store stays below its bound`() throws {
+        let writeCount = Extent.named("STATED_COMPACTION_WRITES", short: 300_000)
+        let retention = min(100_000, writeCount / 10)
+        let (keyspace, backing) = try open { $0.changeCount = retention }
+        defer { keyspace.close() }
+        let waiting = Observed(0)
+        var largest: Int64 = 0
+        let value = [UInt8](repeating: 1, count: 64)
+        let keys = try (0..<1_000).map { try Key("key/\($0)") }
+        for number in 0..<writeCount {
+            // As many as 50 clients with pipelines of 16 have under way.
+            if number % 800 == 0 {
+                try #require(waiting.wait(until: { $0 < 800 }))
+                largest = max(largest, backing.status.databaseByteCount)
+            }
+            waiting.update { $0 += 1 }
+            keyspace.submit([.set(keys[number % 1_000], value)]) { _ in waiting.update { $0 -= 1 } }
+        }
+        try #require(waiting.wait(until: { $0 == 0 }))
+        largest = max(largest, backing.status.databaseByteCount)
+        // 240 bytes a row, of which twice the retention may be there.
+        let bound = Int64(retention) * 2 * 240 + 2 << 20
+        #expect(largest < min(bound, 100 << 20))
+        let compacted = keyspace.withCore { $0.compactedRevision }
+        #expect(compacted > keyspace.revision - Int64(retention) * 2)
+        #expect(backing.historyStatus.rowCount < Int64(retention) * 2 + 1_000)
+    }
+}
