@@ -122,8 +122,8 @@ struct NamedHandlerTests {
             echo "$STATED_KEY" >> "$LOG"
             if [ "$STATED_KEY" = w/2 ]; then kill -9 "$DAEMON"; fi
             """#
-        let runner = try handler("--from", "0", "--count", "4", script: script)
         for key in ["w/1", "w/2", "w/3"] as [Key] { _ = try set(key) }
+        let runner = try handler("--from", "0", "--count", "4", script: script)
         while try runner.nextLine() != "w/2" {}
         // It is dead already, but for being waited for.
         daemon.kill()
