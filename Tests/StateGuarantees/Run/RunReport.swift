@@ -38,21 +38,14 @@ package struct RunReport: Sendable, CustomStringConvertible {
 extension WatchSession.Request {
     /// The words of it that say what is told.
     fileprivate var kind: String {
-        let words: [String?] = [
-            isPolled ? "polled" : start.kind, isLatest ? "latest" : nil,
-            tellsPrevious ? "previous" : nil,
-        ]
+        let begin =
+            switch start {
+            case .now: "plain"
+            case .snapshot: "snapshot"
+            case .from: isPolled ? "polled" : "from"
+            }
+        let words = [begin, isLatest ? "latest" : nil, tellsPrevious ? "previous" : nil]
         return words.compactMap(\.self).joined(separator: "+")
-    }
-}
-
-extension WatchSession.Start {
-    fileprivate var kind: String {
-        switch self {
-        case .now: "plain"
-        case .snapshot: "snapshot"
-        case .from: "from"
-        }
     }
 }
 
@@ -65,17 +58,5 @@ extension WatchSession.Event {
         case .gap: "gaps"
         case .progress: "progress"
         }
-    }
-}
-
-extension WatchSession {
-    /// The session in lines, one for each event.
-    package var transcript: String {
-        var lines = [
-            "watcher \(watcher), session \(number): \(request)",
-            "reply: \(reply.map { "\($0)" } ?? "none")",
-        ]
-        lines += events.map { "\($0)" }
-        return (lines + ["end: \(end)"]).joined(separator: "\n") + "\n"
     }
 }

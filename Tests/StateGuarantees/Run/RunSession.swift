@@ -21,11 +21,11 @@ struct RunSession {
     /// - Returns: Whether the connection was lost.
     mutating func run(_ session: inout WatchSession, _ last: Int64?) throws -> Bool {
         guard let connection = try RunConnection(socketPath) else { return true }
-        guard let reply = try connection.ask(session.request.command) else { return true }
+        guard let reply = try connection.ask(session.request.words.bytes) else { return true }
         guard let watch = reply["watch"]?.integerValue,
             let revision = reply["revision"]?.integerValue,
             let epoch = reply["epoch"]?.textValue
-        else { throw SystemFailure("\(session.request) was answered with \(reply)") }
+        else { throw SystemFailure("\(session.request.words) was answered with \(reply)") }
         guard epoch == session.epoch else {
             throw SystemFailure("the epoch was \(session.epoch) and is \(epoch)")
         }
@@ -144,22 +144,6 @@ extension WatchSession {
         case .snapshot: return false
         case .from(let from, _): return from >= revision && from <= reply.revision
         }
-    }
-}
-
-extension WatchSession.Request {
-    /// What is sent for it.
-    fileprivate var command: [[UInt8]] {
-        var words = ["STATE.WATCH"] + patterns.map(\.text)
-        switch start {
-        case .now: break
-        case .snapshot: words.append("SNAPSHOT")
-        case .from(let revision, let epoch):
-            words += ["FROM", "\(revision)"] + (epoch.map { ["EPOCH", $0] } ?? [])
-        }
-        if isLatest { words.append("LATEST") }
-        if tellsPrevious { words.append("PREVIOUS") }
-        return words.bytes
     }
 }
 
