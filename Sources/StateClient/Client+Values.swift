@@ -136,8 +136,8 @@ extension Pattern {
 
     private static var optionWords: [String] {
         [
-            "AFTER", "AT", "BLOCK", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST", "LIMIT",
-            "PREVIOUS", "RESET", "SNAPSHOT",
+            "AFTER", "AT", "BLOCK", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST",
+            "LIMIT", "PREVIOUS", "RESET", "SNAPSHOT",
         ]
     }
 

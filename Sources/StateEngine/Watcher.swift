@@ -280,6 +280,8 @@ package final class Watcher {
         in core: KeyspaceCore
     ) {
         reading = nil
+        // What came meanwhile was too much to be owed: it is void with what was read.
+        guard phase == .catchingUp else { return }
         position = revision
         phase = .synced
         for (key, mark) in marks { latest?.mark(key, mark) }

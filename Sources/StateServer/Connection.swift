@@ -151,6 +151,12 @@ final class Connection {
         return true
     }
 
+    /// Whether the peer has closed its socket, as the kernel knows at once: the event that tells of it may stand behind another.
+    var hasHungUp: Bool {
+        var state = pollfd(fd: descriptor, events: 0, revents: 0)
+        return poll(&state, 1, 0) > 0
+    }
+
     // MARK: The session
 
     /// The command name of the peer, as the kernel keeps it; a hint.

@@ -71,9 +71,8 @@ final class HistoryThread: Sendable {
     private static func run(_ thread: HistoryThread) {
         // Whoever waits for a value that is in memory goes first.
         clinux_schedule_as_batch()
-        // Of this thread alone (0 is the caller, as the kernel counts threads). Beside watchers that caught up without a pause,
-        // 50 clients had half the GETs a second and 1.5 times the p99 where it was as nice as the loop, and none of that here;
-        // SCHED_IDLE would starve it on a busy machine.
+        // Of this thread alone (0 is the caller, as the kernel counts threads). Beside a watcher that catches up without a pause,
+        // the other clients' GETs are to go first; SCHED_IDLE would starve it on a busy machine.
         setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
         var history: (any HistoryReading)?
         while let job = thread.next() {

@@ -88,7 +88,7 @@ extension Server {
     }
 
     /// How long the loop may sleep; -1 for ever.
-    var sleepMilliseconds: Int32 {
+    var millisecondsToProgress: Int32 {
         guard let progressAt else { return -1 }
         return Int32(clamping: max(0, progressAt - Clock.monotonicMilliseconds()))
     }

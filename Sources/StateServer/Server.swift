@@ -113,11 +113,7 @@ package final class Server {
             if hasMoreToDo {
                 turn(milliseconds: 0)
             } else if !expectsSoon || !turnSoon() {
-                let (progress, changes) = (
-                    sleepMilliseconds, dispatcher.waitingForChanges.millisecondsLeft
-                )
-                // Negative is for ever.
-                turn(milliseconds: progress < 0 || changes < 0 ? max(progress, changes) : min(progress, changes))
+                turn(milliseconds: millisecondsToSleep)
             }
         }
         for listener in listeners { poller.remove(listener) }
@@ -125,6 +121,13 @@ package final class Server {
         onStopping()
         finish()
         return stopSignal
+    }
+
+    /// How long nothing is due; negative: for ever.
+    private var millisecondsToSleep: Int32 {
+        let progress = millisecondsToProgress
+        let changes = dispatcher.waitingForChanges.millisecondsLeft
+        return min(progress, changes) < 0 ? max(progress, changes) : min(progress, changes)
     }
 
     // MARK: The turn

@@ -43,7 +43,7 @@ struct RemoteResumeTests {
         try waitUntil { if state.status != .current { throw Away() } }
     }
 
-    @Test func `Resumable: each commit that was missed is told by itself, and the container is current`()
+    @Test func `Resumable: each commit that was missed is told by itself, then all is current`()
         throws
     {
         let state = try RemoteState(0, key: "n", in: keyspace)
@@ -81,9 +81,7 @@ struct RemoteResumeTests {
         #expect(state.value == 2)
     }
 
-    @Test func `A gap is never silent: changes over another epoch say so, and rest on what is there`()
-        throws
-    {
+    @Test func `A gap is never silent: changes over another epoch say so`() throws {
         let state = try RemoteState(0, key: "n", in: keyspace)
         try state.modify(1)
         let (told, task) = collect(state)

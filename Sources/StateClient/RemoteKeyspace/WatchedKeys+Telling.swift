@@ -36,9 +36,9 @@ extension WatchedKeys {
 
     /// Whether it follows one of `keys`, which the commit of `revision` changed, and has not told of that commit.
     func misses(_ keys: [Key], at revision: Int64) -> Bool {
-        guard (told?.number ?? 0) < revision, main != nil, !isCancelled.load(ordering: .relaxed) else {
-            return false
-        }
+        guard (told?.number ?? 0) < revision, main != nil,
+            !isCancelled.load(ordering: .relaxed)
+        else { return false }
         return followed.withLock { followed in
             keys.contains { key in
                 key.bytes.withUnsafeBytes { key in

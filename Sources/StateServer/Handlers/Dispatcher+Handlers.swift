@@ -177,7 +177,7 @@ extension Dispatcher {
     private func requireFree(_ note: String, for connection: Connection) throws(StateError) {
         // One that has left may still wait for its last reply.
         guard let holder = registry.handlers[note], holder !== connection, !holder.isEnding,
-            !holder.isClosed
+            !holder.isClosed, !holder.hasHungUp
         else { return }
         throw StateError(
             .conflict,
