@@ -38,7 +38,7 @@ extension CommitQueue {
     func lookForCompaction(_ compaction: inout Compaction) {
         guard let compacting else { return }
         compaction.need = compacting.compactionNeed
-        let pause: Int64 = compaction.need.isAny ? 1_000_000_000 : 60_000_000_000
+        let pause: Int64 = compaction.need.isAny ? 1_000_000_000 : 10_000_000_000
         compaction.lookAt = max(clinux_monotonic_nanoseconds() + pause, compaction.retryAt)
     }
 

@@ -15,8 +15,8 @@ public protocol HistoryReading: AnyObject {
     ///
     /// It must end soon, within about 50 ms (``HistoryBudget``): as long as it runs, the store's log cannot be begun anew.
     ///
-    /// - Parameter body: Takes the compacted revision. From it on everything is there; of what came before, only what is still live
-    ///   at it.
+    /// - Parameter body: Takes the compacted revision. From it on everything is there; of what came before, what is still live
+    ///   at it, and perhaps more.
     /// - Returns: What `body` returns.
     /// - Throws: What `body` throws, and where the store cannot be read.
     func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R

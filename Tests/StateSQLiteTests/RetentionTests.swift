@@ -81,6 +81,8 @@ struct RetentionTests {
         let (keyspace, backing) = try open { $0.changeCount = 1_000 }
         defer { keyspace.close() }
         try overwrite(keyspace, 20_000)
+        // As the daemon commits: on the commit thread, which then sees what there is.
+        keyspace.submit([.set("key/0", [1])]) { _ in }
         let deadline = ContinuousClock.now + .seconds(20)
         while backing.historyStatus.rowCount > 2_300, ContinuousClock.now < deadline {
             sched_yield()
