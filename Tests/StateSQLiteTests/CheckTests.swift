@@ -30,7 +30,7 @@ struct CheckTests {
         let closed = try store.files()
         #expect(try store.check().findings == [])
         #expect(try store.files() == closed)
-        #expect(names(in: store.directory).sorted() == ["lock", "stated.db"])
+        #expect(names(in: store.directory).sorted() == ["lock", "stated.db", "stated.db-mark"])
         let killed = try TemporaryStore()
         try killed.crashAfterHistory(commitCount: 20, seed: 2)
         unlink(killed.database + "-shm")
@@ -38,7 +38,8 @@ struct CheckTests {
         let (findings, summary) = try killed.check()
         #expect(findings == [])
         #expect(try killed.files() == files)
-        #expect(names(in: killed.directory).sorted() == ["lock", "stated.db", "stated.db-wal"])
+        let files = ["lock", "stated.db", "stated.db-mark", "stated.db-wal"]
+        #expect(names(in: killed.directory).sorted() == files)
         #expect(try Int64(killed.contents().changes.count) == summary.rowCount)
     }
 

@@ -19,6 +19,7 @@ struct DamageTests {
         }
         try store.fill(changes)
         let whole = try readFile(store.database)
+        let mark = try readFile(store.mark)
         let expected = try store.contents()
         var numbers = SplitMix(state: seed)
         for _ in 0..<50 {
@@ -29,6 +30,7 @@ struct DamageTests {
             let place = page * 8_192 + Int.random(in: 0..<span, using: &numbers)
             let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
             bytes[place] ^= bit
+            try store.put(bytes, markedBy: mark)
             try check(bytes, expected, "byte \(place), bit mask \(bit)")
         }
     }
@@ -36,7 +38,6 @@ struct DamageTests {
     private func check(_ bytes: [UInt8], _ expected: Contents, _ comment: Comment) throws {
         unlink(store.log)
         unlink(store.database + "-shm")
-        try write(bytes, to: store.database)
         do {
             let found = try store.contents()
             #expect(found == expected, comment)

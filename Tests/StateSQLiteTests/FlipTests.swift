@@ -23,6 +23,7 @@ struct FlipTests {
         try store.addFreePages()
         let expected = try store.contents()
         let whole = try readFile(store.database)
+        let mark = try readFile(store.mark)
         let pages = try PageTable(store.database, pageCount: whole.count / 8_192)
         try #require(expected.changes.count > 2_000 && !pages.interiors.isEmpty)
         var numbers = StateTestSupport.SplitMix(seed: seed)
@@ -36,6 +37,7 @@ struct FlipTests {
                     "seed \(seed): byte \(place % 8_192) of page \(place / 8_192 + 1), mask \(bit)",
                 mayLoseRow: !pages.others.contains(place / 8_192 + 1)
             )
+            try store.put(bytes, markedBy: mark)
             try check(bytes, flip, expected)
         }
     }
@@ -66,13 +68,14 @@ struct FlipTests {
         return page * 8_192 + Int.random(in: 0..<(isUnused ? 400 : 8_192), using: &numbers)
     }
 
+    private let files = ["lock", "stated.db", "stated.db-mark"]
+
     private func check(_ bytes: [UInt8], _ flip: Flip, _ expected: Contents) throws {
         unlink(store.log)
         unlink(store.database + "-shm")
-        try write(bytes, to: store.database)
         let finding = try? store.check().findings.first ?? ""
         #expect(try readFile(store.database) == bytes, "the check wrote: \(flip.name)")
-        #expect(names(in: store.directory).sorted() == ["lock", "stated.db"], "\(flip.name)")
+        #expect(names(in: store.directory).sorted() == files, "\(flip.name)")
         do {
             // Not in the expectation, which would print all of both.
             let isSame = try store.contents() == expected

@@ -171,7 +171,7 @@ struct HistoryTests {
         _ = try backing.load { _ in }
         try BuiltBatch(sampleChanges(5)).commit(to: backing)
         backing.close()
-        #expect(Set(names(in: store.directory)) == ["app.db", "app.db.lock"])
+        #expect(Set(names(in: store.directory)) == ["app.db", "app.db-mark", "app.db.lock"])
         let again = SQLiteBacking(path: path)
         #expect(try Contents(of: again).changes.count == 5)
         again.close()

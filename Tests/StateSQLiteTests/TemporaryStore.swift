@@ -8,6 +8,8 @@ final class TemporaryStore {
     let directory: String
     var database: String { directory + "/stated.db" }
     var log: String { database + "-wal" }
+    /// What tells the store from a restored one.
+    var mark: String { database + "-mark" }
 
     init() throws {
         var template = Array("/tmp/state-sqlite-XXXXXX".utf8CString)
@@ -46,6 +48,18 @@ final class TemporaryStore {
         let contents = try Contents(of: backing)
         backing.close()
         return contents
+    }
+
+    /// Puts bytes of the database back, with those of its mark then, so that it does not count as restored.
+    func put(_ database: [UInt8], markedBy mark: [UInt8]) throws {
+        try write(database, to: self.database)
+        try putMark(mark)
+    }
+
+    /// As a new file, without the attribute that a later start has set.
+    func putMark(_ mark: [UInt8]) throws {
+        unlink(self.mark)
+        try write(mark, to: self.mark)
     }
 
     /// Copies all files into another directory, as `cp -r` does.

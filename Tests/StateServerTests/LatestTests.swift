@@ -109,3 +109,35 @@ struct LatestTests {
         #expect(audit.fault(in: replies) == nil)
     }
 }
+
+/// STATE.WATCH … FROM … LATEST, whose reading of the history takes long.
+struct LatestReadingTests {
+    @Test func `A gap is never silent: more marks than fit while the history is read`() throws {
+        let store = try GatedStore()
+        let server = try ServedKeyspace(store) { $0.outputByteCount = 16 << 10 }
+        let writer = try server.connect()
+        for number in 0..<10 { _ = try writer.ask("SET before/\(number) 1") }
+        let peer = try server.connect(3)
+        store.holdReading()
+        _ = try peer.ask("STATE.WATCH / FROM 1 LATEST")
+        #expect(store.waitForReader())
+        for number in 0..<500 { _ = try writer.ask("SET meanwhile/\(number) 1") }
+        store.openReading()
+        var told: Set<String> = []
+        var hasGap = false
+        while true {
+            let parts = try peer.next().elements ?? []
+            let kind = parts.first?.textValue
+            if kind == "state.synced" { break }
+            if kind == "state.gap" {
+                hasGap = true
+                told = []
+            }
+            for row in parts.count > 3 ? parts[3].elements ?? [] : [] {
+                told.insert(row.elements?[0].textValue ?? "")
+            }
+        }
+        #expect(hasGap)
+        #expect(told == Set(server.durable().keys))
+    }
+}
