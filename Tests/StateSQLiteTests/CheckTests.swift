@@ -38,8 +38,8 @@ struct CheckTests {
         let (findings, summary) = try killed.check()
         #expect(findings == [])
         #expect(try killed.files() == files)
-        let files = ["lock", "stated.db", "stated.db-mark", "stated.db-wal"]
-        #expect(names(in: killed.directory).sorted() == files)
+        let kept = ["lock", "stated.db", "stated.db-mark", "stated.db-wal"]
+        #expect(names(in: killed.directory).sorted() == kept)
         #expect(try Int64(killed.contents().changes.count) == summary.rowCount)
     }
 
