@@ -284,7 +284,7 @@ enum Help {
 
         examples:
           statectl compact
-          statectl compact --to 120000 --shrink
+          statectl compact --to 1 --shrink
           statectl status
 
         """

@@ -136,8 +136,8 @@ struct StatectlFailureTests {
 
 struct StatectlHelpTests {
     static let verbs = [
-        "get", "set", "delete", "list", "watch", "import", "export", "history", "blame", "diff",
-        "revert", "status", "check",
+        "get", "set", "delete", "list", "watch", "wait", "handlers", "import", "export", "history",
+        "blame", "diff", "revert", "compact", "status", "watches", "check",
     ]
 
     @Test(arguments: [["--help"], ["-h"], ["--help", "--json"]])
@@ -180,8 +180,9 @@ struct StatectlHelpTests {
                 .prefix { $0.hasPrefix("  ") && !$0.hasPrefix("  --") }
             _ = try Statectl.run(daemon, "set", "audio/volume", "0.7")
             for example in examples {
-                // A watch without an end is given one.
-                let isEndless = example.contains("watch audio/")
+                // What waits without an end is given one.
+                let waits = ["statectl watch ", "statectl wait "].contains { example.contains($0) }
+                let isEndless = waits && !example.contains("--timeout 1s")
                 let command = isEndless ? "timeout 0.3 \(example) || [ $? = 124 ]" : String(example)
                 let script = "set -o pipefail; cd '\(directory.path)'; \(command)"
                 let result = try runCommand("bash", ["-c", script], environment: environment)
