@@ -40,7 +40,12 @@ final class ConnectionWatcher: WatchReceiver {
     /// How much may be owed of latest values.
     var latestByteLimit: Int { dispatcher.options.outputByteCount }
 
-    var hasRoom: Bool { connection.output.count < dispatcher.options.outputByteCount }
+    var hasRoom: Bool {
+        if connection.output.count < dispatcher.options.outputByteCount { return true }
+        // It is blocked by that, and waits for room.
+        dispatcher.registry.addAdvancing(connection)
+        return false
+    }
 
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         switch notice {

@@ -260,7 +260,6 @@ extension Server {
             return
         }
         updateInterest(connection)
-        if !connection.watchers.isEmpty { noteAdvancing(connection) }
     }
 
     private func noteLetGo(_ connection: Connection) {

@@ -53,13 +53,6 @@ extension Server {
         _ = reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
     }
 
-    /// Notes a connection with a watch that is not synced.
-    func noteAdvancing(_ connection: Connection) {
-        if connection.watchers.values.contains(where: connection.canAdvance) {
-            registry.addAdvancing(connection)
-        }
-    }
-
     /// Takes over that the history was read for a watch, which may have ended meanwhile.
     ///
     /// - Parameters:
