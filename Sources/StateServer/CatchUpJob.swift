@@ -1,7 +1,7 @@
 import StateEngine
 import StateWire
 
-/// Reads the next commits of one watch from the history and writes their pushes: as many as make about 256 KiB, or as there are
+/// Reads the next commits of one watch from the history and writes their pushes: as many as make about 16 KiB, or as there are
 /// in 50 ms, and at least one.
 ///
 /// A commit that is larger goes on over several looks at the store: what is committed does not change, and that it is not
@@ -64,7 +64,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     }
 
     /// About as many bytes are pushed at once.
-    private static let byteCount = 256 << 10
+    private static let byteCount = 16 << 10
     /// To look up what a change replaced counts as so many bytes: about 500 are looked up at once.
     private static let lookUpByteCount = 512
 

@@ -12,6 +12,8 @@ protocol ConnectionJob: HistoryJob {
 }
 
 extension ConnectionJob {
+    var isBackground: Bool { false }
+
     func release(_ core: KeyspaceCore) {}
 
     func finish(_ failure: StateError?, in server: Server) {

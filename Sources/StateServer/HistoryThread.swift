@@ -1,4 +1,5 @@
 import CLinux
+import Synchronization
 import Glibc
 import StateEngine
 
@@ -15,11 +16,20 @@ protocol HistoryJob: AnyObject, Sendable {
 
     /// Takes over what was read, on the loop thread.
     func finish(_ failure: StateError?, in server: Server)
+
+    /// Whether nobody waits for a reply: the other clients go first.
+    var isBackground: Bool { get }
+}
+
+extension HistoryJob {
+    var isBackground: Bool { true }
 }
 
 /// The thread that reads the history, so that the loop never waits for the disk.
 ///
-/// Jobs take turns, a slice each: one that reads a million changes keeps no other waiting for more than its slice.
+/// Jobs take turns, a slice each: one that reads a million changes keeps no other waiting for more than its slice. Where clients
+/// send meanwhile, a slice of background work is followed by a rest three times as long: on two processors, all of which the loop
+/// and its clients use, a watcher that caught up without a pause made the p99 of 50 clients' GETs two to nine times as long.
 final class HistoryThread: Sendable {
     private struct State {
         var waiting: [any HistoryJob] = []
@@ -31,6 +41,8 @@ final class HistoryThread: Sendable {
     private let state = StateLock(State())
     private let parking = Semaphore()
     private let thread = WorkerThread(name: "history")
+    /// How often clients have sent something: the loop counts.
+    let activity = Atomic(0)
     private let wake: @Sendable () -> Void
 
     /// Starts the thread.
@@ -71,11 +83,21 @@ final class HistoryThread: Sendable {
     private static func run(_ thread: HistoryThread) {
         // Whoever waits for a value that is in memory goes first.
         clinux_schedule_as_batch()
-        // Of this thread alone (0 is the caller, as the kernel counts threads). Beside a watcher that catches up without a pause,
-        // the other clients' GETs are to go first; SCHED_IDLE would starve it on a busy machine.
-        setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+        // Of this thread alone (0 is the caller, as the kernel counts threads). Beside a watcher that catches up, the p99 of 50
+        // clients' GETs on two processors was 1.25 to 1.42 of that without it, and 1.24 to 2.19 at 10 in place of 19;
+        // SCHED_IDLE would starve it.
+        setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
         var history: (any HistoryReading)?
-        while let job = thread.next() {
+        var restEnd: Int64 = 0
+        while let job = thread.next(restingUntil: restEnd) {
+            let start = clinux_monotonic_nanoseconds()
+            let before = thread.activity.load(ordering: .relaxed)
+            defer {
+                if job.isBackground, thread.activity.load(ordering: .relaxed) != before {
+                    let end = clinux_monotonic_nanoseconds()
+                    restEnd = end + min(3 * (end - start), 50_000_000)
+                }
+            }
             do {
                 let opened = try history ?? thread.backing.openHistory()
                 history = opened
@@ -96,14 +118,18 @@ final class HistoryThread: Sendable {
         }
     }
 
-    private func next() -> (any HistoryJob)? {
+    /// The next job; nil at the end.
+    private func next(restingUntil end: Int64) -> (any HistoryJob)? {
         while true {
-            let (job, isStopping) = state.withLock { state in
-                (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
+            let rest = end - clinux_monotonic_nanoseconds()
+            let (job, waits, isStopping) = state.withLock { state in
+                let index = state.waiting.firstIndex { rest <= 0 || !$0.isBackground }
+                let job = index.map { state.waiting.remove(at: $0) }
+                return (job, !state.waiting.isEmpty, state.isStopping)
             }
             if isStopping { return nil }
             if let job { return job }
-            parking.wait()
+            parking.wait(nanoseconds: waits ? rest : nil)
         }
     }
 

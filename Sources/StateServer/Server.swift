@@ -2,6 +2,7 @@ import CLinux
 import Glibc
 package import StateEngine
 import StateWire
+import Synchronization
 
 /// The keyspace on a socket: one thread, one loop.
 ///
@@ -202,6 +203,7 @@ package final class Server {
             return
         }
         guard let connection = registry.all[number] else { return }
+        if event.isReadable { history?.activity.wrappingAdd(1, ordering: .relaxed) }
         // A client that has left may have sent commands before: they are read first, as long as they can be.
         let mayRead = event.isReadable && connection.pause == nil && !connection.isEnding
         if event.isHungUp, !mayRead {
