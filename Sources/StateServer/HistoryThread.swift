@@ -1,7 +1,7 @@
 import CLinux
-import Synchronization
 import Glibc
 import StateEngine
+import Synchronization
 
 /// Something that is read from the history on disk, in slices, for the loop.
 ///
