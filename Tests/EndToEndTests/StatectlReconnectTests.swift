@@ -150,10 +150,10 @@ struct StatectlReconnectTests {
         let daemon = try Daemon()
         _ = try set(daemon, "w/k", "a")
         let wait = try Statectl.start(daemon, "wait", "w/k", "--value", "b", "--json")
-        // Its watch has begun when the daemon counts it.
+        // What was sent is read, also once the daemon is gone; before the state was sent, the watch would begin anew.
         let client = try daemon.connect()
         let deadline = ContinuousClock.now + .seconds(20)
-        while try client.status().first(where: { $0.name == "watches" })?.number != 1 {
+        while try !client.watches().contains(where: { $0.state == "synced" && $0.waiting == 0 }) {
             try #require(ContinuousClock.now < deadline)
         }
         daemon.kill()
