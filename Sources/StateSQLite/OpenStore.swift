@@ -182,7 +182,8 @@ final class OpenStore {
             rollBack()
             unrecorded = error
         }
-        log.empty()
+        // Closing the connection takes the log away, which, unlike cutting it to nothing, a loss of power does not do by half.
+        log.checkpoint()
         if let unrecorded { log.note("a clean stop could not be recorded: \(unrecorded)") }
         connection.checkpointsOnClose()
         return log.status

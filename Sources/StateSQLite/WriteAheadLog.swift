@@ -87,6 +87,11 @@ final class WriteAheadLog {
     /// Bytes of the log in use.
     private var byteCount: Int { frameCount * frameByteCount + 32 }
 
+    /// The length that the file is made with: a checkpoint comes a little after it is due.
+    private var preallocatedByteCount: Int {
+        limits.checkpointByteCount + limits.checkpointByteCount / 8
+    }
+
     /// Whether the log is long enough for a checkpoint.
     var isCheckpointDue: Bool { frameCount >= dueFrameCount }
 
@@ -159,12 +164,20 @@ final class WriteAheadLog {
         return "\(holder) reads, so the log of \(byteCount) bytes cannot be reused"
     }
 
-    /// Moves everything into the database and empties the log: at a clean stop.
-    func empty() {
-        let (code, _) = checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+    /// Moves everything into the database, has `commit` make a transaction at the log's front, and cuts off what is behind it.
+    ///
+    /// Never by a checkpoint that truncates: where power fails before the file system has the new length, frames at the front
+    /// that are left of the old log would be put over newer pages. What SQLite cuts off after a commit at the front has
+    /// another salt, and counts for nothing. https://www.sqlite.org/fileformat2.html#walformat
+    func cutBack(_ commit: () throws -> Void) throws {
+        let (code, _) = checkpoint(SQLITE_CHECKPOINT_RESTART)
         status.checkpointFailure =
             code == SQLITE_OK ? nil : "\(connection.failure(code, during: "checkpoint"))"
-        noteSizes()
+        try connection.execute("PRAGMA journal_size_limit=\(preallocatedByteCount)")
+        defer { try? connection.execute("PRAGMA journal_size_limit=\(limits.keptByteCount)") }
+        try commit()
+        // Where all of it was in use, it is shorter now.
+        try preallocate()
     }
 
     /// Keeps a failure for the status.
@@ -186,9 +199,10 @@ final class WriteAheadLog {
     func preallocate() throws(SQLiteFailure) {
         // Nobody else may append meanwhile.
         try connection.execute("BEGIN IMMEDIATE")
-        let wanted = limits.checkpointByteCount + limits.checkpointByteCount / 8
         let size = Int(WriteAheadLog.byteCount(of: location.log))
-        if size < wanted { WriteAheadLog.extend(location.log, from: size, to: wanted) }
+        if size < preallocatedByteCount {
+            WriteAheadLog.extend(location.log, from: size, to: preallocatedByteCount)
+        }
         try connection.execute("ROLLBACK")
         noteSizes()
     }

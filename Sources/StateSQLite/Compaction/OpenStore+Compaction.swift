@@ -120,8 +120,7 @@ extension OpenStore {
             try connection.execute("VACUUM")
             try putMetaLast()
         }
-        log.empty()
-        try? log.preallocate()
+        try log.cutBack(syncCompaction)
         return before - log.status.databaseByteCount - log.status.logByteCount
     }
 
