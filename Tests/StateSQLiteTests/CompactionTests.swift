@@ -192,10 +192,12 @@ struct CompactionTests {
         try keyspace.apply([.set("k/0", [1])])
         try keyspace.compact(to: keyspace.revision)
         #expect(keyspace.keyCount == Set(state.keys).union(["k/0"]).count)
-        let rows = try Stranger(target.database).run("SELECT count(*) FROM history")
+        let rows = try Stranger(target.database).run(
+            "SELECT number, revision, key, value IS NULL, previous_revision FROM history"
+        )
         // And what the newest row superseded, where that was anything.
         let isNew = state["k/0"] == nil
-        #expect(rows == [["\(keyspace.keyCount + (isNew ? 0 : 1))"]])
+        #expect(rows.count == keyspace.keyCount + (isNew ? 0 : 1), "\(rows)")
         #expect(try target.check().findings == [])
     }
 }

@@ -168,6 +168,21 @@ struct SalvageTests {
         #expect(try target.contents().changes == expected)
     }
 
+    /// Where rows went from the end of a page, what pointed at them still stands behind its last row.
+    @Test func `a deleted key that was compacted does not come back`() throws {
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        for number in 0..<60 { try keyspace.apply([.set(Key("kept\(number)"), [1])]) }
+        for number in 0..<200 { try keyspace.apply([.set("gone", Array("\(number)".utf8))]) }
+        try keyspace.apply([.delete("gone")])
+        try keyspace.apply([.set("last", [1])])
+        try keyspace.compact(to: keyspace.revision)
+        keyspace.close()
+        let expected = try store.contents().changes
+        try #require(expected.count == 61)
+        #expect(try store.salvage(to: target).summary.isWhole)
+        #expect(try target.contents().changes == expected)
+    }
+
     @Test func `a killed store whose rows nothing counts says that more may be lost`() throws {
         try store.crashAfterHistory(commitCount: 300, seed: 7)
         // Moves the log into the database.

@@ -2,9 +2,9 @@ import StateEngine
 
 /// The rows of a history that are whole, wherever in the file they lie, in their order; and what is not whole.
 ///
-/// A row counts if it matches its checksum, whatever the pages that lead to it look like. Where compaction was, though, a
-/// page that is no part of the table may hold rows that were taken away: of those that nothing leads to only rows above
-/// the compacted revision count, which are never taken away.
+/// A row counts if it matches its checksum, whatever the pages that lead to it look like. Where compaction was, though, rows
+/// that were taken away may lie on pages that are no part of the table, and behind the last row of those that are: of what
+/// nothing leads to only rows above the compacted revision count, which are never taken away.
 struct FoundHistory {
     /// Where a whole row lies.
     struct Row {
@@ -73,12 +73,15 @@ struct FoundHistory {
     private mutating func take(_ page: TreePage, _ number: Int) {
         var end = page.bytes.count
         var index = 0
-        // Behind the last pointer there may be more: where the number of cells is damaged.
+        // Behind the last pointer there may be more: where the number of cells is damaged, and rows that compaction took away.
         while index < page.pointerCount(before: end) {
             let place = page.pointer(index)
             if let row = wholeRow(page, number, index) {
-                rows.append(row)
                 end = min(end, place)
+                let isInUse =
+                    index < page.cellCount
+                    || row.place.revision > map.number(.compacted) ?? .max
+                if isInUse { rows.append(row) }
             } else if index < page.cellCount, place != 0 {
                 damagedRows.append(damagedRow(page, number, index))
             }
