@@ -55,6 +55,25 @@ struct WatchResumeTests {
         #expect(try daemon.peakMemory() < 64)
     }
 
+    @Test
+    func `a watcher that lags behind compaction gets a gap, all values, and is live`() throws {
+        let daemon = try Daemon(["--history-changes", "\(Self.changes / 20)"])
+        let client = try daemon.connect(timeout: .seconds(60))
+        _ = try client.watch([.everything], snapshot: true)
+        try load(daemon, Self.changes, valueByteCount: Self.changes < 200_000 ? 256 : 64)
+        _ = try daemon.connect().compact(to: nil, shrinks: false)
+        let last = try daemon.connect().set(Array("live".utf8), for: "live").revision
+        var state = WatchedState()
+        while !state.isSynced || state.revision < last {
+            state.apply(try #require(try client.nextEvent(timeout: .seconds(60))))
+        }
+        #expect(state.gapCount == 1)
+        #expect(state.commitCount < Self.changes)
+        #expect(try state.entries == WatchedState.listed(by: daemon.connect()))
+        try expectLive(client, daemon)
+        #expect(try daemon.peakMemory() < 64)
+    }
+
     @Test func `a watcher that comes back late gets every commit, and is synced beside writers`()
         throws
     {
@@ -203,8 +222,12 @@ struct WatchResumeTests {
             state.apply(try #require(try client.nextEvent(timeout: .seconds(20))))
         }
         #expect(try state.entries == WatchedState.listed(by: daemon.connect()))
+        try expectLive(client, daemon)
+    }
+
+    private func expectLive(_ client: Client, _ daemon: Daemon) throws {
         let next = try daemon.connect().set([9], for: "live").revision
-        guard case .commit(_, next, _)? = try client.nextEvent(timeout: .seconds(20)) else {
+        guard case .commit(_, next, _)? = try client.nextEvent(timeout: .seconds(60)) else {
             throw SystemFailure("not live")
         }
     }

@@ -91,7 +91,7 @@ struct RetentionTests {
         #expect(backing.historyStatus.failure == nil)
     }
 
-    /// Line 8 of issue 5: 5,000,000 writes with a retention of 100,000 where `STATED_COMPACTION_WRITES` says so.
+    /// `STATED_COMPACTION_WRITES=5000000` is the long form, with a retention of 100,000 changes.
     @Test func `under constant load the store stays below its bound`() throws {
         let writeCount = Extent.named("STATED_COMPACTION_WRITES", short: 300_000)
         let retention = min(100_000, writeCount / 10)
