@@ -77,6 +77,11 @@ let package = Package(
         ),
         .target(name: "StateWire", dependencies: ["StateEngine"], swiftSettings: strict),
         .target(
+            name: "StateRules",
+            dependencies: ["StateContainers", "StateEngine"],
+            swiftSettings: strict
+        ),
+        .target(
             name: "StateServer",
             dependencies: ["StateEngine", "StateWire", "CLinux"],
             swiftSettings: strict + unchecked
@@ -182,6 +187,11 @@ let package = Package(
         .testTarget(
             name: "StateCodecTests",
             dependencies: ["StateContainers", "StateEngine"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "StateRulesTests",
+            dependencies: ["StateRules", "StateContainers", "StateEngine"],
             swiftSettings: strict
         ),
         .testTarget(

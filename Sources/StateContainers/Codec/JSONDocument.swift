@@ -1,18 +1,18 @@
 import StateEngine
 
 /// Why a text is no JSON (RFC 8259).
-struct JSONFault: Error {
-    let message: String
+package struct JSONFault: Error {
+    package let message: String
     /// Where reading stopped, in bytes from the beginning.
-    let offset: Int
+    package let offset: Int
 
-    var description: String { "\(message) at byte \(offset)" }
+    package var description: String { "\(message) at byte \(offset)" }
 }
 
 /// One element of a JSON text, in the order of the text; the names of an object's members are strings
 /// that stand before their values.
-struct JSONToken {
-    enum Kind: UInt8 {
+package struct JSONToken {
+    package enum Kind: UInt8 {
         case null
         case `false`
         case `true`
@@ -24,36 +24,39 @@ struct JSONToken {
         case object
     }
 
-    var kind: Kind
+    package var kind: Kind
     /// The first byte; of a string the one after its quote.
-    var start: UInt32
+    package var start: UInt32
     /// The byte after the last; of an array or object the number of its elements or members.
-    var end: UInt32
+    package var end: UInt32
     /// The place of the token that follows, with all that is in this one passed over.
-    var next: UInt32
+    package var next: UInt32
 }
 
 /// A JSON text that was read once: its bytes, and a flat list of what is where.
 ///
 /// A tree of values was rejected: a decoder asks for few of them, each once, and a list is one allocation.
-final class JSONDocument {
-    let bytes: [UInt8]
-    private(set) var tokens: [JSONToken] = []
+package final class JSONDocument {
+    package let bytes: [UInt8]
+    package private(set) var tokens: [JSONToken] = []
 
     /// As deep may arrays and objects be nested; Foundation has the same bound.
-    static let depthLimit = 512
+    package static let depthLimit = 512
 
     /// Reads a text that is one value and nothing else.
     ///
     /// - Complexity: O(*n*), and at most 8 times as much memory.
-    init(_ bytes: [UInt8]) throws(JSONFault) {
+    package init(
+        _ bytes: [UInt8],
+        depthLimit: Int = JSONDocument.depthLimit
+    ) throws(JSONFault) {
         self.bytes = bytes
         guard bytes.count < Int(UInt32.max) else {
             throw JSONFault(message: "the text is too long", offset: 0)
         }
         tokens = try bytes.withUnsafeBytes { (text) -> Result<[JSONToken], JSONFault> in
             Result { () throws(JSONFault) in
-                var scanner = JSONScanner(text: text)
+                var scanner = JSONScanner(text: text, depthLimit: depthLimit)
                 try scanner.scanDocument()
                 return scanner.tokens
             }
@@ -61,7 +64,7 @@ final class JSONDocument {
     }
 
     /// The text of a string.
-    func text(of token: JSONToken) -> String {
+    package func text(of token: JSONToken) -> String {
         let range = Int(token.start)..<Int(token.end)
         guard token.kind == .escapedString else {
             return String(decoding: bytes[range], as: UTF8.self)
@@ -83,12 +86,12 @@ final class JSONDocument {
     }
 
     /// The digits of a number as they stand.
-    func digits(of token: JSONToken) -> ArraySlice<UInt8> {
+    package func digits(of token: JSONToken) -> ArraySlice<UInt8> {
         bytes[Int(token.start)..<Int(token.end)]
     }
 
     /// Calls `body` with the places of the name and the value of each member, until it returns false.
-    func forEachMember(of place: Int, _ body: (_ name: Int, _ value: Int) -> Bool) {
+    package func forEachMember(of place: Int, _ body: (_ name: Int, _ value: Int) -> Bool) {
         var name = place + 1
         for _ in 0..<tokens[place].end {
             guard body(name, name + 1) else { return }
@@ -97,7 +100,7 @@ final class JSONDocument {
     }
 
     /// The place of the value of the first member named `name`.
-    func member(_ name: String, of place: Int) -> Int? {
+    package func member(_ name: String, of place: Int) -> Int? {
         var found: Int?
         forEachMember(of: place) {
             if isString(tokens[$0], name) { found = $1 }
@@ -107,7 +110,7 @@ final class JSONDocument {
     }
 
     /// What stands at `place`, for the message of an error.
-    func description(of place: Int) -> String {
+    package func description(of place: Int) -> String {
         let token = tokens[place]
         return switch token.kind {
         case .null: "null"

@@ -1,14 +1,16 @@
 import StateEngine
 
 /// Reads JSON (RFC 8259), strictly: no comments, no trailing commas, no numbers that begin with 0 or `+`.
-struct JSONScanner {
+package struct JSONScanner {
     let text: Bytes
     private(set) var tokens: [JSONToken] = []
     private var index = 0
     private var depth = 0
+    private let depthLimit: Int
 
-    init(text: Bytes) {
+    init(text: Bytes, depthLimit: Int) {
         self.text = text
+        self.depthLimit = depthLimit
         tokens.reserveCapacity(text.count / 8 + 1)
     }
 
@@ -30,7 +32,7 @@ struct JSONScanner {
     }
 
     /// Space, tab, line feed, carriage return.
-    static func isSpace(_ byte: UInt8) -> Bool {
+    package static func isSpace(_ byte: UInt8) -> Bool {
         byte <= 0x20 && (byte == 0x20 || byte == 0x0A || byte == 0x09 || byte == 0x0D)
     }
 
@@ -79,8 +81,8 @@ struct JSONScanner {
         closing end: UInt8
     ) throws(JSONFault) {
         depth += 1
-        guard depth <= JSONDocument.depthLimit else {
-            throw fault("arrays and objects are nested deeper than \(JSONDocument.depthLimit)")
+        guard depth <= depthLimit else {
+            throw fault("arrays and objects are nested deeper than \(depthLimit)")
         }
         let place = tokens.count
         append(kind, from: index, to: 0)

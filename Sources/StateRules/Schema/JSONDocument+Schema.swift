@@ -1,0 +1,62 @@
+import StateContainers
+
+extension JSONDocument {
+    /// Whether what stands at `place` is of one of the types.
+    func isOf(_ types: SchemaTypes, _ place: Int) -> Bool {
+        let token = tokens[place]
+        guard token.kind == .number, !types.contains(.number) else {
+            return !SchemaTypes(token.kind).isDisjoint(with: types)
+        }
+        let number = digits(of: token).withUnsafeBytes { ExactNumber($0) }
+        return types.contains(.integer) && number?.isInteger ?? false
+    }
+
+    /// Whether what stands at `place` is `value`, as JSON Schema compares: numbers by what they are worth, objects without
+    /// regard to the order of their members.
+    func isEqual(_ place: Int, to value: JSONValue) -> Bool {
+        let token = tokens[place]
+        switch (token.kind, value) {
+        case (.null, .null), (.true, .bool(true)), (.false, .bool(false)): return true
+        case (.number, .number(let text)):
+            guard let number = digits(of: token).withUnsafeBytes({ ExactNumber($0) }) else {
+                return false
+            }
+            return ExactNumber(text).map { $0.order(to: number) == 0 } ?? false
+        case (.string, .string), (.escapedString, .string):
+            return value.isString(text(of: token))
+        case (.array, .array(let elements)):
+            guard elements.count == Int(token.end) else { return false }
+            var element = place + 1
+            return elements.allSatisfy { value in
+                defer { element = Int(tokens[element].next) }
+                return isEqual(element, to: value)
+            }
+        case (.object, .object(let members)):
+            guard members.count == Int(token.end) else { return false }
+            return members.allSatisfy { name, value in
+                member(name, of: place).map { isEqual($0, to: value) } ?? false
+            }
+        default: return false
+        }
+    }
+}
+
+extension JSONValue {
+    /// Whether it is the string of these code points: Swift's `==` also takes canonically equivalent ones for equal.
+    func isString(_ text: String) -> Bool {
+        guard case .string(let own) = self else { return false }
+        return own.utf8.elementsEqual(text.utf8)
+    }
+
+    /// The types of JSON Schema that it is of.
+    var schemaTypes: SchemaTypes {
+        switch self {
+        case .null: .null
+        case .bool: .boolean
+        case .number: .numeric
+        case .string: .string
+        case .array: .array
+        case .object: .object
+        }
+    }
+}

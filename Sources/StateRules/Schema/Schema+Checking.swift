@@ -1,0 +1,274 @@
+import StateContainers
+package import StateEngine
+
+extension Schema {
+    /// As many issues are told of one value.
+    private static let issueLimit = 16
+
+    /// What is wrong with the bytes of an entry; nothing where they are what they may be.
+    ///
+    /// Bytes are a number, `true`, `false`, `null`, an object or an array where they are JSON for one that the schema allows, else the
+    /// string that they are: under `{ type: "string" }` the bytes `5` are a string.
+    ///
+    /// - Parameters:
+    ///   - bytes: The value.
+    ///   - depthLimit: As deep may its arrays and objects be nested.
+    /// - Returns: At most 16 issues, each with the path inside the value.
+    /// - Complexity: O(*n*) in the bytes, but for `pattern`: times the size of the pattern. A number allocates nothing.
+    package func issues(of bytes: Bytes, depthLimit: Int = 64) -> [ValidationIssue] {
+        if isNumeric { return numericIssues(bytes) }
+        var check = Check()
+        if let document = document(bytes, depthLimit, &check) {
+            check.check(self, document, 0)
+        } else if check.issues.isEmpty {
+            check.checkText(self, bytes)
+        }
+        return check.issues
+    }
+
+    /// The types that say how bytes are read.
+    private var possibleTypes: SchemaTypes {
+        types
+            ?? choices.flatMap(\.values).map(\.schemaTypes)
+            .reduce(choices.isEmpty ? .any : []) { $0.union($1) }
+    }
+
+    /// The JSON that the bytes are, where they are not to be read as a string.
+    private func document(_ bytes: Bytes, _ depthLimit: Int, _ check: inout Check) -> JSONDocument?
+    {
+        let possible = possibleTypes
+        let first = bytes.first { !JSONScanner.isSpace($0) }
+        let isAggregate = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+        guard possible != .string, let first, first != UInt8(ascii: "\"") else { return nil }
+        do throws(JSONFault) {
+            let document = try JSONDocument(Array(bytes), depthLimit: depthLimit)
+            return document.isOf(possible, 0) || !possible.contains(.string) ? document : nil
+        } catch {
+            let mayBeText = possible.contains(.string) && !(isAggregate && types == nil)
+            guard isAggregate, !mayBeText else { return nil }
+            check.add("type \(possible.description)", "the value is no JSON: \(error.description)")
+            return nil
+        }
+    }
+
+    // MARK: Numbers
+
+    /// Whether it may be a number only, of which nothing but bounds is asked.
+    private var isNumeric: Bool {
+        guard let types, !types.isEmpty, types.isSubset(of: .numeric) else { return false }
+        return choices.isEmpty && !isNever
+    }
+
+    private func numericIssues(_ bytes: Bytes) -> [ValidationIssue] {
+        guard let number = ExactNumber(bytes.trimmed) else {
+            var check = Check()
+            check.addType(types ?? .number, "\(StateError.quoted(bytes)) is")
+            return check.issues
+        }
+        if types == .integer, !number.isInteger {
+            var check = Check()
+            check.addType(.integer, "\(bytes.trimmed.text) is")
+            return check.issues
+        }
+        guard bounds.contains(where: { !$0.admits(number) }) else { return [] }
+        var check = Check()
+        check.check(bounds, number, bytes.trimmed.text)
+        return check.issues
+    }
+}
+
+extension Schema.Bound {
+    func admits(_ value: ExactNumber) -> Bool {
+        switch kind {
+        case .minimum: value.order(to: number) >= 0
+        case .maximum: value.order(to: number) <= 0
+        case .exclusiveMinimum: value.order(to: number) > 0
+        case .exclusiveMaximum: value.order(to: number) < 0
+        case .multipleOf: value.isMultiple(of: number)
+        }
+    }
+
+    fileprivate func message(_ text: String) -> String {
+        switch kind {
+        case .minimum: "\(text) is below \(digits)"
+        case .maximum: "\(text) is above \(digits)"
+        case .exclusiveMinimum: "\(text) is not above \(digits)"
+        case .exclusiveMaximum: "\(text) is not below \(digits)"
+        case .multipleOf: "\(text) is no multiple of \(digits)"
+        }
+    }
+}
+
+extension Bytes {
+    /// Without white space on either side.
+    fileprivate var trimmed: Bytes {
+        var (start, end) = (0, count)
+        while start < end, JSONScanner.isSpace(self[start]) { start += 1 }
+        while end > start, JSONScanner.isSpace(self[end - 1]) { end -= 1 }
+        return slice(start, end)
+    }
+}
+
+extension Schema {
+    /// Gathers what is wrong.
+    private struct Check {
+        private(set) var issues: [ValidationIssue] = []
+        private var path: [String] = []
+
+        private var isFull: Bool { issues.count >= Schema.issueLimit }
+
+        mutating func add(_ rule: String, _ message: String) {
+            guard !isFull else { return }
+            issues.append(
+                ValidationIssue(path: path.joined(separator: "/"), rule: rule, message: message)
+            )
+        }
+
+        private mutating func add(_ issue: ValidationIssue?) {
+            if let issue { add(issue.rule, issue.message) }
+        }
+
+        mutating func addType(_ types: SchemaTypes, _ what: String) {
+            add("type \(types.description)", "\(what) no \(types.description)")
+        }
+
+        /// Checks a part, named `place`.
+        private mutating func checkPart(
+            _ place: String,
+            _ parts: Parts,
+            _ document: JSONDocument,
+            _ index: Int
+        ) {
+            guard case .matching(let schema) = parts, !isFull else { return }
+            path.append(place)
+            schema.isNever
+                ? add("additionalProperties false", "it may not be there")
+                : check(schema, document, index)
+            path.removeLast()
+        }
+
+        // MARK: A value of JSON
+
+        mutating func check(_ schema: Schema, _ document: JSONDocument, _ index: Int) {
+            let token = document.tokens[index]
+            guard !schema.isNever else { return add("false", "nothing is allowed here") }
+            if let types = schema.types, !document.isOf(types, index) {
+                return addType(types, "\(document.description(of: index)) is")
+            }
+            for choice in schema.choices
+            where !choice.values.contains(where: { document.isEqual(index, to: $0) }) {
+                add(choice.rule, "\(document.description(of: index)) is none of these")
+            }
+            switch token.kind {
+            case .null, .true, .false: break
+            case .number:
+                guard !schema.bounds.isEmpty else { return }
+                let digits = document.digits(of: token)
+                guard let number = digits.withUnsafeBytes({ ExactNumber($0) }) else { return }
+                check(schema.bounds, number, String(decoding: digits, as: UTF8.self))
+            case .string, .escapedString: check(text: document.text(of: token), schema)
+            case .array: checkArray(schema, document, index)
+            case .object: checkObject(schema, document, index)
+            }
+        }
+
+        mutating func check(_ bounds: [Bound], _ number: ExactNumber, _ text: String) {
+            for bound in bounds where !bound.admits(number) {
+                let shown = Array(text.utf8).withUnsafeBytes {
+                    $0.count > 64 ? StateError.quoted($0) : text
+                }
+                add("\(bound.kind.rawValue) \(bound.digits)", bound.message(shown))
+            }
+        }
+
+        private mutating func checkArray(
+            _ schema: Schema,
+            _ document: JSONDocument,
+            _ index: Int
+        ) {
+            let count = Int(document.tokens[index].end)
+            if let least = schema.minimumItems, count < least {
+                add("minItems \(least)", "it has \(count) elements, fewer than \(least)")
+            }
+            if let most = schema.maximumItems, count > most {
+                add("maxItems \(most)", "it has \(count) elements, more than \(most)")
+            }
+            guard case .matching = schema.items else { return }
+            var element = index + 1
+            for number in 0..<count where !isFull {
+                checkPart("\(number)", schema.items, document, element)
+                element = Int(document.tokens[element].next)
+            }
+        }
+
+        private mutating func checkObject(
+            _ schema: Schema,
+            _ document: JSONDocument,
+            _ index: Int
+        ) {
+            for name in schema.required where document.member(name, of: index) == nil {
+                path.append(name)
+                add("required", "a value is required")
+                path.removeLast()
+            }
+            var members: [(name: Int, value: Int)] = []
+            document.forEachMember(of: index) {
+                members.append(($0, $1))
+                return true
+            }
+            // Each one, also of two with the same name: readers differ in which of them they take.
+            for member in members where !isFull {
+                let name = document.text(of: document.tokens[member.name])
+                let parts =
+                    schema.properties[Array(name.utf8)].map { Parts.matching($0) } ?? schema.rest
+                checkPart(name, parts, document, member.value)
+            }
+        }
+
+        // MARK: A text
+
+        /// Checks bytes that are a string.
+        mutating func checkText(_ schema: Schema, _ bytes: Bytes) {
+            guard !schema.isNever else { return add("false", "nothing is allowed here") }
+            guard let text = String(validating: bytes, as: UTF8.self) else {
+                return addType(
+                    schema.types ?? .string,
+                    "\(StateError.quoted(bytes)) is not UTF-8 and"
+                )
+            }
+            if let types = schema.types, !types.contains(.string) {
+                return addType(types, "\(StateError.quoted(bytes)) is")
+            }
+            for choice in schema.choices where !choice.values.contains(where: { $0.isString(text) })
+            {
+                add(choice.rule, "\(StateError.quoted(bytes)) is none of these")
+            }
+            check(text: text, schema)
+        }
+
+        private mutating func check(text: String, _ schema: Schema) {
+            add(schema.minimumLength.flatMap { ValidationCheck.minimumLength($0, text) })
+            add(schema.maximumLength.flatMap { ValidationCheck.maximumLength($0, text) })
+            add(schema.pattern.flatMap { ValidationCheck.pattern($0, text) })
+            add(schema.format.flatMap { $0.issue(of: text) })
+        }
+    }
+}
+
+extension SchemaFormat {
+    func issue(of text: String) -> ValidationIssue? {
+        let bytes = Array(text.utf8)
+        let passes: Bool
+        switch self {
+        case .email: return ValidationCheck.email(text)
+        case .dateTime: passes = FormatCheck.isDateTime(bytes)
+        case .uri: passes = FormatCheck.isURI(bytes)
+        case .uuid: passes = FormatCheck.isUUID(bytes)
+        case .ipv4: passes = FormatCheck.isIPv4(bytes[...])
+        case .ipv6: passes = FormatCheck.isIPv6(bytes[...])
+        }
+        if passes { return nil }
+        let shown = bytes.withUnsafeBytes { StateError.quoted($0) }
+        return ValidationIssue(rule: "format \(rawValue)", message: "\(shown) is no \(noun)")
+    }
+}

@@ -1,0 +1,170 @@
+package import StateContainers
+import StateEngine
+
+extension Schema {
+    /// As deep may schemas be nested.
+    private static let depthLimit = 64
+
+    /// Reads a schema out of a configuration.
+    ///
+    /// - Throws: ``OptionFault``, for what is no word of JSON Schema that is known here, and for a word that has no such value.
+    package init(_ value: JSONValue, at path: OptionPath) throws(OptionFault) {
+        try self.init(value, at: path, depth: 0)
+    }
+
+    private init(
+        _ value: JSONValue,
+        at path: OptionPath,
+        depth: Int
+    ) throws(OptionFault) {
+        self.init()
+        if case .bool(let isAnything) = value {
+            isNever = !isAnything
+            return
+        }
+        guard depth < Schema.depthLimit else {
+            throw OptionFault(path, "schemas are nested deeper than \(Schema.depthLimit)")
+        }
+        var reader = try OptionReader(value, at: path)
+        types = try reader.read("type", Schema.types)
+        try readChoices(&reader)
+        try readBounds(&reader)
+        try readText(&reader)
+        try readObject(&reader, depth)
+        try readArray(&reader, depth)
+        // What is for people.
+        for name in ["title", "description", "$comment"] {
+            _ = try reader.read(name) { value, path throws(OptionFault) in
+                try value.option(path, as: String.self)
+            }
+        }
+        try reader.finish()
+    }
+
+    private static func types(
+        _ value: JSONValue,
+        _ path: OptionPath
+    ) throws(OptionFault) -> SchemaTypes {
+        if case .string(let name) = value { return try type(name, path) }
+        var types: SchemaTypes = []
+        for (element, path) in try value.elements(path) {
+            types.formUnion(try type(element.option(path, as: String.self), path))
+        }
+        guard !types.isEmpty else { throw OptionFault(path, "a type is missing") }
+        return types
+    }
+
+    private static func type(_ name: String, _ path: OptionPath) throws(OptionFault) -> SchemaTypes
+    {
+        guard let type = SchemaTypes(name: name) else {
+            let names = SchemaTypes.names.map(\.name).joined(separator: ", ")
+            throw OptionFault(path, "one of \(names) is wanted, not \"\(name)\"")
+        }
+        return type
+    }
+
+    private mutating func readChoices(_ reader: inout OptionReader) throws(OptionFault) {
+        let list = try reader.read("enum") { value, path throws(OptionFault) in
+            try value.elements(path).map(\.value)
+        }
+        if let list {
+            choices.append(Choice(values: list, rule: "enum \(Schema.text(.array(list)))"))
+        }
+        let constant = try reader.read("const") { value, _ in value }
+        if let constant {
+            choices.append(Choice(values: [constant], rule: "const \(Schema.text(constant))"))
+        }
+    }
+
+    private static func text(_ value: JSONValue) -> String {
+        (try? value.text()).map { String(decoding: $0, as: UTF8.self) } ?? value.kindDescription
+    }
+
+    private mutating func readBounds(_ reader: inout OptionReader) throws(OptionFault) {
+        for kind in Bound.Kind.allCases {
+            let bound = try reader.read(kind.rawValue) { value, path throws(OptionFault) in
+                guard case .number(let digits) = value, let number = ExactNumber(digits) else {
+                    throw OptionFault(path, "a number is wanted, not \(value.kindDescription)")
+                }
+                guard kind != .multipleOf || number.canDivide else {
+                    throw OptionFault(
+                        path,
+                        "a number above 0 of at most 19 digits is wanted, not \(digits)"
+                    )
+                }
+                return Bound(kind: kind, number: number, digits: digits)
+            }
+            if let bound { bounds.append(bound) }
+        }
+    }
+
+    private mutating func readText(_ reader: inout OptionReader) throws(OptionFault) {
+        minimumLength = try reader.read("minLength", Schema.count)
+        maximumLength = try reader.read("maxLength", Schema.count)
+        pattern = try reader.read("pattern") { value, path throws(OptionFault) in
+            let text = try value.option(path, as: String.self)
+            do throws(StateError) { return try RegularExpression(text) } catch {
+                throw OptionFault(path, error.message)
+            }
+        }
+        format = try reader.read("format") { value, path throws(OptionFault) in
+            let name = try value.option(path, as: String.self)
+            guard let format = SchemaFormat(rawValue: name) else {
+                let names = SchemaFormat.allCases.map(\.rawValue).joined(separator: ", ")
+                throw OptionFault(path, "one of \(names) is wanted, not \"\(name)\"")
+            }
+            return format
+        }
+    }
+
+    private static func count(_ value: JSONValue, _ path: OptionPath) throws(OptionFault) -> Int {
+        // 2.0 is the same number.
+        guard case .number(let digits) = value, let number = Double(digits), number >= 0,
+            let count = Int(exactly: number)
+        else {
+            throw OptionFault(path, "a whole number from 0 is wanted, not \(value.kindDescription)")
+        }
+        return count
+    }
+
+    private mutating func readObject(_ reader: inout OptionReader, _ depth: Int) throws(OptionFault)
+    {
+        let names = try reader.read("required") { value, path throws(OptionFault) in
+            var names: [String] = []
+            for (element, path) in try value.elements(path) {
+                names.append(try element.option(path, as: String.self))
+            }
+            return names
+        }
+        required = names ?? []
+        let members = try reader.read("properties") { value, path throws(OptionFault) in
+            guard case .object(let members) = value else {
+                throw OptionFault(path, "an object in { } is wanted, not \(value.kindDescription)")
+            }
+            var schemas: [[UInt8]: Schema] = [:]
+            for (name, value) in members {
+                schemas[Array(name.utf8)] = try Schema(
+                    value,
+                    at: path.member(name),
+                    depth: depth + 1
+                )
+            }
+            return schemas
+        }
+        properties = members ?? [:]
+        let rest = try reader.read("additionalProperties") { value, path throws(OptionFault) in
+            try Schema(value, at: path, depth: depth + 1)
+        }
+        if let rest { self.rest = .matching(rest) }
+    }
+
+    private mutating func readArray(_ reader: inout OptionReader, _ depth: Int) throws(OptionFault)
+    {
+        let each = try reader.read("items") { value, path throws(OptionFault) in
+            try Schema(value, at: path, depth: depth + 1)
+        }
+        if let each { items = .matching(each) }
+        minimumItems = try reader.read("minItems", Schema.count)
+        maximumItems = try reader.read("maxItems", Schema.count)
+    }
+}
