@@ -16,6 +16,14 @@ package struct OptionPath: Hashable, Sendable, CustomStringConvertible {
 
     package func element(_ index: Int) -> OptionPath { appending(.element(index)) }
 
+    /// What it stands in; nil for the whole.
+    package var parent: OptionPath? {
+        guard !steps.isEmpty else { return nil }
+        var path = self
+        path.steps.removeLast()
+        return path
+    }
+
     private func appending(_ step: Step) -> OptionPath {
         var path = self
         path.steps.append(step)

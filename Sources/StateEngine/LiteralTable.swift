@@ -1,0 +1,95 @@
+/// Things under literals, found by one walk over a key for all the literals that it begins with.
+///
+/// What a walk costs does not grow with the literals that the key does not begin with: it looks only at lengths that there are.
+package struct LiteralTable<Element> {
+    fileprivate struct Group {
+        let literal: [UInt8]
+        var elements: [Element]
+    }
+
+    /// Who is found by chance is sorted out by the literal.
+    private var byHash: [Int: [Group]] = [:]
+    /// How many groups have a literal of each length.
+    private var countsByLength: [Int] = []
+    package private(set) var count = 0
+
+    package init() {}
+
+    /// Everything, in no order.
+    package var all: some Sequence<Element> { byHash.values.joined().lazy.flatMap(\.elements) }
+
+    /// Puts `element` behind what is under `literal` already.
+    package mutating func insert(_ element: Element, under literal: [UInt8]) {
+        count += 1
+        let hash = LiteralHash(literal).value
+        if let index = byHash[hash]?.firstIndex(where: { $0.literal == literal }) {
+            byHash[hash]?[index].elements.append(element)
+            return
+        }
+        byHash[hash, default: []].append(Group(literal: literal, elements: [element]))
+        while countsByLength.count <= literal.count { countsByLength.append(0) }
+        countsByLength[literal.count] += 1
+    }
+
+    /// Removes what is under `literal` and `isIt` says so of.
+    package mutating func remove(under literal: [UInt8], where isIt: (Element) -> Bool) {
+        let hash = LiteralHash(literal).value
+        guard let index = byHash[hash]?.firstIndex(where: { $0.literal == literal }) else { return }
+        let before = byHash[hash]?[index].elements.count ?? 0
+        byHash[hash]?[index].elements.removeAll(where: isIt)
+        let after = byHash[hash]?[index].elements.count ?? 0
+        count -= before - after
+        guard after == 0 else { return }
+        byHash[hash]?.remove(at: index)
+        if byHash[hash]?.isEmpty ?? false { byHash[hash] = nil }
+        countsByLength[literal.count] -= 1
+    }
+
+    /// Calls `body` with everything whose literal is `name`.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the name, but for what is found.
+    package func forEach(under name: Bytes, _ body: (Element) -> Void) {
+        guard name.count < countsByLength.count, countsByLength[name.count] > 0 else { return }
+        forEach(LiteralHash(name).value, name, body)
+    }
+
+    /// Calls `body` with everything with whose literal `name` begins, the shortest literal first.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the name, but for what is found.
+    package func forEach(atStartOf name: Bytes, _ body: (Element) -> Void) {
+        var hash = LiteralHash()
+        for length in 0..<min(name.count + 1, countsByLength.count) {
+            if length > 0 { hash.add(name[length - 1]) }
+            if countsByLength[length] > 0 { forEach(hash.value, name.slice(0, length), body) }
+        }
+    }
+
+    private func forEach(_ hash: Int, _ literal: Bytes, _ body: (Element) -> Void) {
+        guard let groups = byHash[hash] else { return }
+        for group in groups where group.literal.withUnsafeBytes(literal.isEqual) {
+            for element in group.elements { body(element) }
+        }
+    }
+}
+
+/// FNV-1a from a random start, so that nobody can choose names that collide.
+private struct LiteralHash {
+    private static let seed = UInt64.random(in: 0...UInt64.max)
+
+    private var state = LiteralHash.seed
+    private var byteCount = 0
+
+    init() {}
+
+    init(_ literal: some Sequence<UInt8>) { for byte in literal { add(byte) } }
+
+    mutating func add(_ byte: UInt8) {
+        state = (state ^ UInt64(byte)) &* 0x100_0000_01B3
+        byteCount += 1
+    }
+
+    var value: Int { Int(truncatingIfNeeded: (state ^ (state >> 32)) &+ UInt64(byteCount)) }
+}
+
+extension LiteralTable: Sendable where Element: Sendable {}
+extension LiteralTable.Group: Sendable where Element: Sendable {}

@@ -1,0 +1,90 @@
+import StateEngine
+
+/// What two options of a configuration may not be together.
+extension Configuration {
+    static func check(_ table: RuleTable, _ path: OptionPath) throws(OptionFault) {
+        let rules = table.rules
+        for (index, rule) in rules.enumerated() {
+            for other in rules[..<index] {
+                try checkTie(rule, other, path.element(index))
+                try checkDirectories(rule, other, path.element(index))
+            }
+            try checkDefault(rule, table, path.element(index))
+        }
+    }
+
+    private static func checkTie(
+        _ rule: Rule,
+        _ other: Rule,
+        _ path: OptionPath
+    ) throws(OptionFault) {
+        guard rule.ties(with: other),
+            let name = rule.optionNames.first(where: other.optionNames.contains)
+        else { return }
+        let shown = rule.keys.bytes.withUnsafeBytes { StateError.quoted($0) }
+        throw OptionFault(
+            path.member(name),
+            "rules[\(other.index)] says it too, and neither is more specific for \(shown); "
+                + "take one away"
+        )
+    }
+
+    private static func checkDirectories(
+        _ rule: Rule,
+        _ other: Rule,
+        _ path: OptionPath
+    ) throws(OptionFault) {
+        guard case .file(let directory, _) = rule.backing,
+            case .file(let second, _) = other.backing
+        else { return }
+        let (mine, theirs) = (parts(directory), parts(second))
+        guard mine.starts(with: theirs) || theirs.starts(with: mine) else { return }
+        throw OptionFault(
+            path.member("directory"),
+            "\(directory) and the \(second) of rules[\(other.index)] overlap; each needs a directory of its own"
+        )
+    }
+
+    private static func parts(_ directory: String) -> [Substring] {
+        directory.split(separator: "/").filter { $0 != "." }
+    }
+
+    /// A default has to be what the key may be.
+    private static func checkDefault(
+        _ rule: Rule,
+        _ table: RuleTable,
+        _ path: OptionPath
+    ) throws(OptionFault) {
+        guard let standard = rule.standard else { return }
+        let resolved = rule.keys.literal.withUnsafeBytes { key in
+            ResolvedRule(table.rules, matching: table.matching(key))
+        }
+        guard let schema = resolved.schema else { return }
+        let issues = standard.withUnsafeBytes { schema.value.issues(of: $0) }
+        guard let issue = issues.first else { return }
+        throw OptionFault(
+            path.member("default"),
+            "rules[\(schema.rule)].schema refuses it: \(issue)"
+        )
+    }
+}
+
+extension Rule {
+    /// The options that it names, as they are written.
+    var optionNames: [String] {
+        var names: [String] = []
+        if backing != nil { names.append("backing") }
+        if durability != nil { names.append("durability") }
+        if expiry != nil { names.append("expire") }
+        if schema != nil { names.append("schema") }
+        if standard != nil { names.append("default") }
+        if isReadOnly != nil { names.append("readonly") }
+        if isWriteOnce != nil { names.append("writeOnce") }
+        names += RuleAction.allCases.filter { access[$0] != nil }.map(\.rawValue)
+        for limit in RuleLimit.allCases {
+            if limits[limit] != nil { names.append("limits.\(limit.rawValue)") }
+            if softLimits[limit] != nil { names.append("softLimits.\(limit.rawValue)") }
+        }
+        return names
+    }
+}

@@ -1,0 +1,129 @@
+package import StateContainers
+
+/// What a configuration file says; an option that it does not name is nil, and has the daemon's default.
+package struct Configuration: Sendable {
+    package private(set) var socketPath: String?
+    /// Permission bits.
+    package private(set) var socketMode: UInt32?
+    /// The gid, and the name.
+    package private(set) var socketGroup: (number: UInt32, name: String)?
+    package private(set) var dataDirectory: String?
+    package private(set) var limits: [String: Int64] = [:]
+    package private(set) var historyAge: Duration?
+    package private(set) var historyChangeCount: Int?
+    package private(set) var historyByteCount: Int64?
+    package private(set) var rules = RuleTable([])
+
+    /// The options below `limits`, with what they may be.
+    package static let limitRanges: [(name: String, range: ClosedRange<Int64>)] = [
+        ("valueBytes", 1...512 << 20), ("clients", 1...1_000_000), ("watches", 1...1_000_000),
+        ("outputBytes", 64 << 10...1 << 40), ("inputBytes", 64 << 10...1 << 40),
+        ("queueBytes", 64 << 10...1 << 40), ("transactionBytes", 64 << 10...1 << 40),
+        ("replyBytes", 64 << 10...1 << 40),
+    ]
+
+    package init() {}
+
+    /// - Throws: ``OptionFault``, for the first thing that cannot be used.
+    package init(_ value: JSONValue, accounts: AccountDirectory) throws(OptionFault) {
+        var reader = try OptionReader(value, at: OptionPath())
+        _ = try reader.read("socket") { value, path throws(OptionFault) in
+            try readSocket(value, path, accounts)
+        }
+        dataDirectory = try reader.read("data", Configuration.path)
+        _ = try reader.read("limits") { value, path throws(OptionFault) in
+            try readLimits(value, path)
+        }
+        _ = try reader.read("history") { value, path throws(OptionFault) in
+            try readHistory(value, path)
+        }
+        _ = try reader.read("rules") { value, path throws(OptionFault) in
+            try readRules(value, path, accounts)
+        }
+        try reader.finish()
+    }
+
+    private static func path(_ value: JSONValue, _ path: OptionPath) throws(OptionFault) -> String {
+        let text = try value.option(path, as: String.self)
+        guard text.hasPrefix("/"), !text.utf8.contains(0) else {
+            throw OptionFault(path, "an absolute path is wanted, not \(value.kindDescription)")
+        }
+        return text
+    }
+
+    private mutating func readSocket(
+        _ value: JSONValue,
+        _ path: OptionPath,
+        _ accounts: AccountDirectory
+    ) throws(OptionFault) {
+        var reader = try OptionReader(value, at: path)
+        socketPath = try reader.read("path", Configuration.path)
+        socketMode = try reader.read("mode") { value, path throws(OptionFault) in
+            let text = try value.option(path, as: String.self)
+            guard let mode = UInt32(text, radix: 8), mode <= 0o777, mode & 0o600 == 0o600 else {
+                throw OptionFault(
+                    path,
+                    "octal permission bits in quotes are wanted, such as \"0660\", not \"\(text)\""
+                )
+            }
+            return mode
+        }
+        socketGroup = try reader.read("group") { value, path throws(OptionFault) in
+            let name = try value.option(path, as: String.self)
+            guard let number = UInt32(name) ?? accounts.group(name) else {
+                throw OptionFault(path, "there is no group \"\(name)\" on this machine")
+            }
+            return (number, name)
+        }
+        try reader.finish()
+    }
+
+    private mutating func readLimits(
+        _ value: JSONValue,
+        _ path: OptionPath
+    ) throws(OptionFault) {
+        var reader = try OptionReader(value, at: path)
+        for (name, range) in Configuration.limitRanges {
+            limits[name] = try reader.read(name) { value, path throws(OptionFault) in
+                name.hasSuffix("Bytes")
+                    ? try value.byteCount(path, in: range)
+                    : Int64(
+                        try value.count(path, in: Int(range.lowerBound)...Int(range.upperBound))
+                    )
+            }
+        }
+        try reader.finish()
+    }
+
+    private mutating func readHistory(
+        _ value: JSONValue,
+        _ path: OptionPath
+    ) throws(OptionFault) {
+        var reader = try OptionReader(value, at: path)
+        historyAge = try reader.read("age") { value, path throws(OptionFault) in
+            try value.duration(path)
+        }
+        historyChangeCount = try reader.read("changes") { value, path throws(OptionFault) in
+            try value.count(path, in: 0...Int.max)
+        }
+        historyByteCount = try reader.read("bytes") { value, path throws(OptionFault) in
+            try value.byteCount(path, in: 0...Int64.max)
+        }
+        try reader.finish()
+    }
+
+    private mutating func readRules(
+        _ value: JSONValue,
+        _ path: OptionPath,
+        _ accounts: AccountDirectory
+    ) throws(OptionFault) {
+        var rules: [Rule] = []
+        for (index, element) in try value.elements(path).enumerated() {
+            rules.append(
+                try Rule(element.value, at: element.path, index: index, accounts: accounts)
+            )
+        }
+        self.rules = RuleTable(rules)
+        try Configuration.check(self.rules, path)
+    }
+}

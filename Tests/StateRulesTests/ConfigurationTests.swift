@@ -1,0 +1,121 @@
+import StateContainers
+import StateEngine
+import StateRules
+import Testing
+
+/// What a configuration says, and what it may not say.
+struct ConfigurationTests {
+    private let accounts = AccountDirectory(
+        user: { ["root": 0, "ann": 1_000][$0] },
+        group: { ["audio": 29][$0] }
+    )
+
+    private func read(_ text: String) throws -> Configuration {
+        try Configuration(JSONValue(parsing: Array(text.utf8)), accounts: accounts)
+    }
+
+    private func resolved(_ configuration: Configuration, _ key: String) -> ResolvedRule {
+        let table = configuration.rules
+        return Array(key.utf8).withUnsafeBytes {
+            ResolvedRule(table.rules, matching: table.matching($0))
+        }
+    }
+
+    @Test func `each option comes from the most specific rule that names it`() throws {
+        let configuration = try read(
+            #"""
+            {"rules": [
+              {"keys": "audio/", "schema": {"type": "number", "minimum": 0}, "write": ["group:audio", "root"]},
+              {"keys": "audio/volume", "default": 0.5},
+              {"keys": "a*", "durability": "memory", "expire": "5m"},
+              {"keys": "audio/*", "durability": "written"},
+              {"keys": "audio/deep/", "schema": {"type": "string"}},
+              {"keys": "/", "limits": {"valueBytes": "64KiB"}, "readonly": false}
+            ]}
+            """#
+        )
+        let volume = resolved(configuration, "audio/volume")
+        #expect(volume.schema?.rule == 0)
+        #expect(volume.standard.map { $0.value } == Array("0.5".utf8) && volume.standard?.rule == 1)
+        #expect(volume.durability?.value == .written && volume.durability?.rule == 3)
+        #expect(volume.expiry?.value == .seconds(300) && volume.expiry?.rule == 2)
+        #expect(volume.limits[.valueBytes]?.value == 65_536 && volume.isReadOnly?.rule == 5)
+        #expect(
+            volume.access[.write]?.value == [.group(29, name: "audio"), .user(0, name: "root")]
+        )
+        #expect(resolved(configuration, "audio/deep/x").schema?.rule == 4)
+        #expect(resolved(configuration, "audio/deep/x").access[.write]?.rule == 0)
+        #expect(resolved(configuration, "b").schema == nil)
+    }
+
+    @Test func `what is written is what holds`() throws {
+        let configuration = try read(
+            #"""
+            {"socket": {"path": "/run/s", "mode": "0660", "group": "audio"}, "data": "/var/lib/stated",
+             "limits": {"valueBytes": "8MiB", "clients": 10000},
+             "history": {"age": "7d", "changes": 1000000, "bytes": "1GiB"}}
+            """#
+        )
+        #expect(configuration.socketPath == "/run/s" && configuration.socketMode == 0o660)
+        #expect(configuration.socketGroup?.number == 29)
+        #expect(configuration.limits == ["valueBytes": 8 << 20, "clients": 10_000])
+        #expect(configuration.historyAge == .seconds(7 * 86_400))
+        #expect(configuration.historyChangeCount == 1_000_000)
+        #expect(configuration.historyByteCount == 1 << 30)
+    }
+
+    @Test(arguments: [
+        (#"{"sockets": {}}"#, "sockets: there is no such option; did you mean 'socket'?"),
+        (#"{"data": "var"}"#, #"data: an absolute path is wanted, not "var""#),
+        (
+            #"{"limits": {"clients": 0}}"#,
+            "limits.clients: a whole number from 1 to 1000000 is wanted, not 0"
+        ),
+        (
+            #"{"limits": {"valueBytes": "8MB"}}"#,
+            "limits.valueBytes: wanted are bytes such as 65536, 64KiB, 8MiB, 1GiB or 2TiB, not '8MB'"
+        ),
+        (#"{"socket": {"mode": 660}}"#, "socket.mode: a string is wanted, not 660"),
+        (
+            #"{"history": {"age": "7 days"}}"#,
+            "history.age: wanted are a time such as 500ms, 30s, 5m, 12h, 7d, 2w or 1h30m, not '7 days'"
+        ),
+        (#"{"rules": {}}"#, "rules: an array in [ ] is wanted, not an object"),
+        (
+            #"{"rules": [{}]}"#,
+            "rules[0]: 'keys' is missing: a key, a prefix that ends in /, or a glob"
+        ),
+        (
+            #"{"rules": [{"keys": "a/", "default": 1}]}"#,
+            "rules[0].default: a default is of one key, not of a pattern"
+        ),
+        (
+            #"{"rules": [{"keys": "a/", "directory": "/x"}]}"#,
+            #"rules[0].directory: it goes with backing: "file", in the same rule"#
+        ),
+        (
+            #"{"rules": [{"keys": "a/", "backing": "file"}]}"#,
+            #"rules[0]: backing: "file" needs a directory"#
+        ),
+        (
+            #"{"rules": [{"keys": "a/", "write": ["bob"]}]}"#,
+            #"rules[0].write[0]: there is no user "bob" on this machine; a group is "group:NAME", everybody "*""#
+        ),
+        (
+            #"{"rules": [{"keys": "a/", "readonly": true}, {"keys": "a/", "readonly": false}]}"#,
+            "rules[1].readonly: rules[0] says it too, and neither is more specific for 'a/'; take one away"
+        ),
+        (
+            #"{"rules": [{"keys": "a/", "backing": "file", "directory": "/etc/app"}, {"keys": "b/", "backing": "file", "directory": "/etc/app/sub"}]}"#,
+            "rules[1].directory: /etc/app/sub and the /etc/app of rules[0] overlap; each needs a directory of its own"
+        ),
+        (
+            #"{"rules": [{"keys": "a/", "schema": {"type": "number"}}, {"keys": "a/b", "default": "x"}]}"#,
+            "rules[1].default: rules[0].schema refuses it: 'x' is no number"
+        ),
+    ])
+    func `what cannot be used is named with its place`(text: String, message: String) {
+        let fault = #expect(throws: OptionFault.self) { _ = try read(text) }
+        #expect(fault?.description == message)
+    }
+}
