@@ -17,6 +17,11 @@ let isSanitized = Context.environment["STATED_SANITIZED"] != nil
 /// (A flag of the command line would also reach the test bundle, which cannot be linked so.)
 let standalone: [LinkerSetting] = isSanitized ? [] : [.unsafeFlags(["-static-stdlib"])]
 
+/// What Foundation, which reads the daemon's configuration, is made of where it is linked in.
+let foundation: [LinkerSetting] =
+    isSanitized
+    ? [] : [.linkedLibrary("_FoundationCShims"), .linkedLibrary("_FoundationCollections")]
+
 /// `statectl` starts once for each line of a script, so it does without the dynamic loader.
 ///
 /// `statectl get` as a whole process takes 1.0 ms where it took 2.6 (10th percentiles). With the system's
@@ -93,9 +98,11 @@ let package = Package(
         ),
         .executableTarget(
             name: "stated",
-            dependencies: ["StateServer", "StateSQLite", "StateWire", "CLinux"],
+            dependencies: [
+                "StateServer", "StateSQLite", "StateRules", "StateContainers", "StateWire", "CLinux",
+            ],
             swiftSettings: strict,
-            linkerSettings: standalone
+            linkerSettings: standalone + foundation
         ),
         .executableTarget(
             name: "statectl",

@@ -13,8 +13,8 @@ extension KeyspaceCore {
 
     /// Sets `key` to `value`, followed by `suffix` where there is one.
     ///
-    /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, ``StateError/Code/readOnly``
-    ///   while the store is reopened or revisions are at their ceiling, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
+    /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, what the ``WriteRules`` refuse,
+    ///   ``StateError/Code/readOnly`` while the store is reopened or revisions are at their ceiling, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
     /// - Complexity: O(*n*) in the bytes of key and value.
     package func set(
         _ key: Bytes,
@@ -32,6 +32,9 @@ extension KeyspaceCore {
         let chain = table.chain(key)
         let head = chain?.pointee.leaf
         let current = head.flatMap { $0.isDeleted ? nil : $0 }
+        if let rules {
+            try rules.checkSet(key, to: value, appending: suffix, isPresent: current != nil)
+        }
         put(
             Record.make(
                 fields(of: current, version: (current?.version ?? 0) + 1),
@@ -54,6 +57,7 @@ extension KeyspaceCore {
     package func delete(_ key: Bytes) throws(StateError) -> Bool {
         guard let current = read(key), let chain = table.chain(key) else { return false }
         try checkRoom(key.count)
+        if let rules { try rules.checkDelete(key) }
         if let editable { try editable.validate(key) }
         let fields = fields(of: current, version: 0)
         put(Record.make(fields, key: key, value: nil, in: &pool), onto: chain)

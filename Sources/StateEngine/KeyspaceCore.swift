@@ -39,6 +39,9 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) var raisingRevision = Int64.max
     @exclusivity(unchecked) var ceiling: RevisionCeiling?
 
+    /// What is asked before a change is taken.
+    @exclusivity(unchecked) package var rules: (any WriteRules)?
+
     // The open transaction; a revision of 0 where none is.
     @exclusivity(unchecked) package internal(set) var openRevision: Int64 = 0
     @exclusivity(unchecked) var openTime: Int64 = 0

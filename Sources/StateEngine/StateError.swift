@@ -66,7 +66,7 @@ public struct StateError: Error, Hashable, Sendable {
         self.init(code, message, issues: [])
     }
 
-    init(_ code: Code, _ message: String, issues: [ValidationIssue]) {
+    package init(_ code: Code, _ message: String, issues: [ValidationIssue]) {
         self.code = code
         self.message = message
         self.issues = issues

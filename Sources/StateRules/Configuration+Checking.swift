@@ -71,7 +71,7 @@ extension Configuration {
 
 extension Rule {
     /// The options that it names, as they are written.
-    var optionNames: [String] {
+    package var optionNames: [String] {
         var names: [String] = []
         if backing != nil { names.append("backing") }
         if durability != nil { names.append("durability") }

@@ -29,9 +29,10 @@ package final class ListeningSocket {
     /// - Parameters:
     ///   - path: At most 107 bytes; missing directories are made, for the owner only.
     ///   - mode: Who may connect: the permission bits of the socket file, set before anybody can.
+    ///   - group: Whose the socket file is too; nil for the group of this process.
     /// - Throws: ``StateError/Code/locked``, naming the owner's pid, where somebody else serves `path`;
     ///   ``StateError/Code/err`` where the path cannot be used. What was there is as it was.
-    package init(path: String, mode: UInt32) throws(StateError) {
+    package init(path: String, mode: UInt32, group: UInt32? = nil) throws(StateError) {
         let address = try sockaddr_un(servedAt: path)
         try Directory.makeParent(of: path)
         let lock = try ListeningSocket.lock(path)
@@ -39,7 +40,7 @@ package final class ListeningSocket {
         do throws(StateError) {
             try ListeningSocket.removeStale(path, address)
             socket = try ListeningSocket.makeSocket()
-            let file = try ListeningSocket.bind(socket, to: path, address, mode: mode)
+            let file = try ListeningSocket.bind(socket, to: path, address, mode: mode, group)
             claim = Claim(lock: lock, file: file)
         } catch {
             if socket >= 0 { Glibc.close(socket) }
@@ -166,12 +167,18 @@ extension ListeningSocket {
         _ socket: Int32,
         to path: String,
         _ address: sockaddr_un,
-        mode: UInt32
+        mode: UInt32,
+        _ group: UInt32?
     ) throws(StateError) -> FileIdentity {
         guard address.withAddress({ Glibc.bind(socket, $0, $1) }) == 0 else {
             throw StateError(failed: "binding \(path)")
         }
-        // Order matters: nobody can connect before `listen`, so nobody connects under another mode.
+        // Order matters: nobody can connect before `listen`, so nobody connects under another mode or group.
+        if let group, chown(path, .max, group) != 0 {
+            let error = StateError(failed: "giving \(path) to the group \(group)")
+            unlink(path)
+            throw error
+        }
         guard let file = FileIdentity(of: path), chmod(path, mode) == 0,
             listen(socket, SOMAXCONN) == 0
         else {

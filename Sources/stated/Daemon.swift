@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import StateEngine
+import StateRules
 import StateServer
 import StateWire
 
@@ -38,6 +39,10 @@ struct Daemon {
             try LocalKeyspace(backing: chosen.backing, limits: options.limits)
         }
         defer { keyspace.close() }
+        if !options.rules.rules.isEmpty {
+            let rules = ValueRules(options.rules)
+            keyspace.withCore { $0.rules = rules }
+        }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
             [("socket", places)] + chosen.report()
@@ -63,7 +68,13 @@ struct Daemon {
                 uid: geteuid(),
                 presence: SocketLocation.filePresence
             )
-            sockets.append(try ListeningSocket(path: path, mode: options.socketMode))
+            sockets.append(
+                try ListeningSocket(
+                    path: path,
+                    mode: options.socketMode,
+                    group: options.socketGroup
+                )
+            )
         }
         return sockets
     }
@@ -74,6 +85,8 @@ struct Daemon {
         }
         server.watchCount = options.watchCount
         server.outputByteCount = options.outputByteCount
+        server.inputByteCount = options.inputByteCount
+        server.replyByteCount = options.replyByteCount
         server.clientCount = DescriptorLimit.raise(forClients: options.clientCount, log: log)
         return server
     }

@@ -1,9 +1,12 @@
 import Glibc
 import StateEngine
+import StateRules
 
 /// What the command line asks for.
-enum Request: Equatable {
+enum Request {
     case serve(Options)
+    /// Reads the configuration, and says whether it can be used.
+    case checkConfiguration(String)
     case check(Options)
     case salvage(Options, to: String)
     case help
@@ -11,8 +14,9 @@ enum Request: Equatable {
 
     /// - Throws: ``StateError/Code/err``, naming the argument that makes no sense.
     init(arguments: [String]) throws(StateError) {
-        var options = Options()
+        var options = try Request.options(of: arguments)
         var mode = Mode.serve
+        var checked: String?
         var target: String?
         var rest = arguments[...]
         while let argument = rest.popFirst() {
@@ -28,6 +32,9 @@ enum Request: Equatable {
                 guard attached == nil else { throw Request.error("\(name) takes no value") }
                 options.isMemory = options.isMemory || name == "--memory"
                 mode = Mode(rawValue: name) ?? mode
+            // Taken before the others, which count more than what stands in it.
+            case "--config": _ = try Request.value(of: name, attached, &rest)
+            case "--check-config": checked = try Request.value(of: name, attached, &rest)
             case "--to": target = try Request.value(of: name, attached, &rest)
             case "--socket": options.socket = try Request.value(of: name, attached, &rest)
             case "--data": options.dataDirectory = try Request.value(of: name, attached, &rest)
@@ -39,7 +46,23 @@ enum Request: Equatable {
             default: throw Request.error("unknown argument '\(argument)'")
             }
         }
+        if let checked {
+            self = .checkConfiguration(checked)
+            return
+        }
         self = try Request.request(mode, options, target)
+    }
+
+    /// What the configuration says that the arguments name; the defaults where they name none.
+    private static func options(of arguments: [String]) throws(StateError) -> Options {
+        var options = Options()
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            let (name, attached) = split(argument)
+            guard name == "--config" else { continue }
+            options.take(try ConfigurationFile.read(try value(of: name, attached, &rest)))
+        }
+        return options
     }
 
     /// What is to be done, by the option that says so.
@@ -98,7 +121,7 @@ enum Request: Equatable {
 }
 
 /// How to serve.
-struct Options: Equatable {
+struct Options {
     /// Where to listen; nil for an inherited socket or the user's own place.
     var socket: String?
     /// Where the values live; nil for the user's own place.
@@ -117,4 +140,12 @@ struct Options: Equatable {
     var outputByteCount = 8 << 20
     /// The permission bits of a socket file that is made here.
     var socketMode: UInt32 = 0o600
+    /// The group of a socket file that is made here; nil for the daemon's own.
+    var socketGroup: UInt32?
+    /// Input that is not parsed yet, of all clients, in bytes.
+    var inputByteCount = 256 << 20
+    /// One reply, in bytes.
+    var replyByteCount = 256 << 20
+    /// What is asked of each change.
+    var rules = RuleTable([])
 }

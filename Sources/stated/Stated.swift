@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import StateEngine
+import StateRules
 import StateServer
 
 /// The daemon: parses its command line, serves until a signal, and ends with a code that says why.
@@ -20,6 +21,9 @@ enum Stated {
             case .help: print(helpText, terminator: "")
             case .version: print("stated \(Version.current)")
             case .serve(let options): try Daemon(options: options, log: log).run()
+            case .checkConfiguration(let path):
+                let count = try ConfigurationFile.read(path).rules.rules.count
+                print("\(path) can be used: \(count) \(count == 1 ? "rule" : "rules")")
             case .check(let options): try end(StoreCommands.check(options) { print($0) })
             case .salvage(let options, let target):
                 try end(StoreCommands.salvage(options, to: target) { print($0) })

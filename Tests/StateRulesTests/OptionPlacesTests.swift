@@ -53,8 +53,33 @@ struct OptionPlacesTests {
         #expect(OptionPlaces("[{a: 1}, {a: 1}]").repeated == nil)
     }
 
-    @Test(arguments: ["", "{", "{a", "{a:", "[1,", "{a:}", "{:::}", "\"", "/*", "[[[", "{'\\"])
-    func `a text that is no JSON5 ends the search`(text: String) {
-        _ = OptionPlaces(text).place(of: OptionPath().member("a"))
+    @Test(arguments: [
+        ("", "1:1: a value is missing"), ("{", "1:2: '}' is missing"),
+        ("{a", "1:3: ':' is missing behind a"), ("{a:", "1:4: a value is missing"),
+        ("[1,", "1:4: ']' is missing"), ("{a: 1,, }", "1:7: a name is missing"),
+        ("{\n  a: 1\n  b: 2\n}", "3:3: ',' or '}' is missing"),
+        ("{a: tru}", "1:5: 'tru' is no value; a text stands in quotes"),
+        ("{a: /x}", "1:5: a value is missing"), ("{a: 'x\n'}", "1:5: a text has no end"),
+        ("{} {}", "1:4: something follows the configuration"),
+        ("/* x", "1:1: a comment has no end"),
+        ("{a-b: 1}", "1:2: the name 'a-b' needs quotes"),
+        ("{a: 01}", "1:5: '01' is no value; a text stands in quotes"),
+        ("{a: 1..2}", "1:5: '1..2' is no value; a text stands in quotes"),
+        ("{'\\", "1:2: a text has no end"),
+        ("[[[", "1:4: ']' is missing"), ("{:::}", "1:2: a name is missing"),
+    ])
+    func `a text that is no JSON5 is told where it ceases to be`(text: String, message: String) {
+        let fault = OptionPlaces(text).fault
+        #expect(fault.map { "\($0.place): \($0.message)" } == message)
+    }
+
+    @Test(arguments: [
+        "null", "{}", "[]", "[1, 2, ]", "{a: 1, }",
+        "[.5, 5., -.5e3, +1, 0x1F, 1E+2, Infinity, -NaN]",
+        "{$a: 1, _b: 2, é: 3, 'a b': 4}", "// only\n{} // a\n/* comment */", "['a\\\nb', \"it's\"]",
+        "\u{FEFF}{}", "{a\n:\n1\n}",
+    ])
+    func `what is JSON5 has no fault`(text: String) {
+        #expect(OptionPlaces(text).fault == nil)
     }
 }

@@ -1,7 +1,7 @@
 /// Where in the text of a configuration each option stands.
 ///
-/// The text was read by Foundation before, which says of no value where it was; so this needs no care for what is no JSON5. It also
-/// finds members that stand twice, of which Foundation takes one without a word.
+/// Foundation, which reads the text, says of no value where it was, nor where a text ceases to be JSON5; and of two members with one
+/// name it takes one without a word. All three are found here. https://spec.json5.org
 package struct OptionPlaces {
     /// A line and a column, counted from 1, in code points.
     package struct Place: Hashable, Sendable, CustomStringConvertible {
@@ -14,6 +14,8 @@ package struct OptionPlaces {
     private var places: [OptionPath: Place] = [:]
     /// The first member that stands twice.
     package private(set) var repeated: OptionPath?
+    /// Where the text ceases to be JSON5, and why.
+    package private(set) var fault: (place: Place, message: String)?
 
     private let text: [Unicode.Scalar]
     private var index = 0
@@ -26,6 +28,14 @@ package struct OptionPlaces {
         skipSpace()
         places[OptionPath()] = place
         skipValue(at: OptionPath())
+        skipSpace()
+        if peek != nil { stop("something follows the configuration") }
+    }
+
+    /// Nothing that comes later means anything.
+    private mutating func stop(_ message: String, at place: Place? = nil) {
+        if fault == nil { fault = (place ?? self.place, message) }
+        index = text.count
     }
 
     /// Where an option stands, or, for one that is missing, what it is missing in.
@@ -56,12 +66,7 @@ package struct OptionPlaces {
             if scalar == "/", index + 1 < text.count, text[index + 1] == "/" {
                 while let next = peek, next != "\n", next != "\r" { advance() }
             } else if scalar == "/", index + 1 < text.count, text[index + 1] == "*" {
-                advance()
-                repeat {
-                    advance()
-                } while index + 1 < text.count
-                    && !(text[index] == "*" && text[index + 1] == "/")
-                for _ in 0..<min(2, text.count - index) { advance() }
+                skipComment()
             } else if scalar.properties.isWhitespace || scalar == "\u{FEFF}" {
                 advance()
             } else {
@@ -70,13 +75,53 @@ package struct OptionPlaces {
         }
     }
 
+    private mutating func skipComment() {
+        let start = place
+        advance()
+        advance()
+        while index + 1 < text.count, !(text[index] == "*" && text[index + 1] == "/") { advance() }
+        guard index + 1 < text.count else { return stop("a comment has no end", at: start) }
+        advance()
+        advance()
+    }
+
     private mutating func skipValue(at path: OptionPath) {
+        let start = place
         switch peek {
         case "{": skipObject(at: path)
         case "[": skipArray(at: path)
         case "\"", "'": _ = takeString()
-        default: _ = takeWord()
+        default:
+            let word = takeWord()
+            if word.isEmpty { return stop("a value is missing", at: start) }
+            if !OptionPlaces.isValue(word) {
+                stop("'\(word)' is no value; a text stands in quotes", at: start)
+            }
         }
+    }
+
+    private static func isValue(_ word: String) -> Bool {
+        if ["true", "false", "null"].contains(word) { return true }
+        var number = word[...]
+        if number.first == "-" || number.first == "+" { number.removeFirst() }
+        if ["Infinity", "NaN"].contains(number) { return true }
+        if number.hasPrefix("0x") || number.hasPrefix("0X") {
+            let digits = number.dropFirst(2)
+            return !digits.isEmpty && digits.allSatisfy(\.isHexDigit)
+        }
+        let isPadded = number.hasPrefix("0") && number.dropFirst().first?.isNumber ?? false
+        let first = number.first
+        return !isPadded && (first?.isNumber ?? false || first == ".")
+            && Double(padded(number)) != nil
+    }
+
+    /// With a digit on both sides of its point, as Double reads it.
+    private static func padded(_ number: Substring) -> String {
+        let parts = number.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return String(number) }
+        let isBare = parts[1].isEmpty || parts[1].first == "e" || parts[1].first == "E"
+        guard !(parts[0].isEmpty && isBare) else { return "" }
+        return (parts[0].isEmpty ? "0" : parts[0]) + "." + (isBare ? "0" : "") + parts[1]
     }
 
     private mutating func skipObject(at path: OptionPath) {
@@ -85,16 +130,28 @@ package struct OptionPlaces {
         while let scalar = peek, scalar != "}" {
             let start = place
             let isQuoted = scalar == "\"" || scalar == "'"
-            let member = path.member(isQuoted ? takeString() : takeWord())
+            let name = isQuoted ? takeString() : takeWord()
+            if name.isEmpty, !isQuoted { return stop("a name is missing", at: start) }
+            if !isQuoted, !OptionPlaces.isName(name) {
+                return stop("the name '\(name)' needs quotes", at: start)
+            }
+            let member = path.member(name)
             if places.updateValue(start, forKey: member) != nil { repeated = repeated ?? member }
             skipSpace()
-            // The colon.
-            if peek != nil { advance() }
+            guard peek == ":" else { return stop("':' is missing behind \(name)") }
+            advance()
             skipSpace()
             skipValue(at: member)
-            skipComma()
+            skipComma(before: "}")
         }
-        if peek != nil { advance() }
+        end(with: "}")
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        name.unicodeScalars.enumerated().allSatisfy { index, scalar in
+            scalar == "_" || scalar == "$" || scalar == "\\" || scalar.properties.isIDStart
+                || index > 0 && scalar.properties.isIDContinue
+        }
     }
 
     private mutating func skipArray(at path: OptionPath) {
@@ -105,15 +162,24 @@ package struct OptionPlaces {
             places[path.element(number)] = place
             skipValue(at: path.element(number))
             number += 1
-            skipComma()
+            skipComma(before: "]")
         }
-        if peek != nil { advance() }
+        end(with: "]")
     }
 
-    private mutating func skipComma() {
+    private mutating func skipComma(before end: Unicode.Scalar) {
         skipSpace()
-        if peek == "," { advance() }
+        if peek == "," {
+            advance()
+        } else if let scalar = peek, scalar != end {
+            stop("',' or '\(end)' is missing")
+        }
         skipSpace()
+    }
+
+    private mutating func end(with scalar: Unicode.Scalar) {
+        guard peek == scalar else { return stop("'\(scalar)' is missing") }
+        advance()
     }
 
     /// What stands up to the next sign: a name without quotes, a number, `true`.
@@ -124,16 +190,14 @@ package struct OptionPlaces {
             word.append(scalar)
             advance()
         }
-        // Nothing that can stand here: the text is no JSON5.
-        if word.isEmpty, peek != nil { advance() }
         return String(word)
     }
 
     private mutating func takeString() -> String {
-        let quote = peek
+        let (quote, start) = (peek, place)
         advance()
         var string = String.UnicodeScalarView()
-        while let scalar = peek, scalar != quote {
+        while let scalar = peek, scalar != quote, scalar != "\n", scalar != "\r" {
             advance()
             guard scalar == "\\", let escaped = peek else {
                 string.append(scalar)
@@ -142,7 +206,7 @@ package struct OptionPlaces {
             advance()
             takeEscape(escaped, &string)
         }
-        if peek != nil { advance() }
+        if peek == quote { advance() } else { stop("a text has no end", at: start) }
         return String(string)
     }
 

@@ -1,0 +1,162 @@
+import FoundationEssentials
+import Glibc
+import StateContainers
+import StateEngine
+import StateRules
+
+/// A configuration in JSON5.
+enum ConfigurationFile {
+    /// The largest one that is read.
+    private static let byteLimit = 16 << 20
+
+    /// Reads a configuration.
+    ///
+    /// - Throws: ``StateError/Code/err``: the file, the place in it, what was read and what may stand there.
+    static func read(_ path: String) throws(StateError) -> Configuration {
+        let bytes = try self.bytes(path)
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw StateError(.err, "\(path) is not UTF-8")
+        }
+        let places = OptionPlaces(text)
+        let value = try parse(text, path, places)
+        if let repeated = places.repeated {
+            throw error(path, places, OptionFault(repeated, "it stands there twice"))
+        }
+        do throws(OptionFault) {
+            let configuration = try Configuration(value, accounts: .system)
+            try requireKnown(configuration)
+            return configuration
+        } catch {
+            throw self.error(path, places, error)
+        }
+    }
+
+    /// Refuses what a rule may say and this version does not do: an access that is not checked would be worse than none.
+    private static func requireKnown(_ configuration: Configuration) throws(OptionFault) {
+        for rule in configuration.rules.rules {
+            guard let name = rule.optionNames.first(where: { !known.contains($0) }) else {
+                continue
+            }
+            let path = name.split(separator: ".").reduce(
+                OptionPath().member("rules").element(rule.index)
+            ) { $0.member(String($1)) }
+            throw OptionFault(path, "this version of stated does not do that yet")
+        }
+    }
+
+    private static let known: Set<String> = [
+        "schema", "readonly", "writeOnce", "limits.valueBytes", "limits.depth",
+    ]
+
+    private static func bytes(_ path: String) throws(StateError) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw StateError(.err, "\(path) cannot be read: \(String(cString: strerror(errno)))")
+        }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 64 << 10)
+        while bytes.count <= byteLimit {
+            let count = Glibc.read(descriptor, &part, part.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else {
+                throw StateError(
+                    .err,
+                    "\(path) cannot be read: \(String(cString: strerror(errno)))"
+                )
+            }
+            if count == 0 { return bytes }
+            bytes += part[..<count]
+        }
+        throw StateError(.err, "\(path) has more than \(byteLimit) bytes")
+    }
+
+    private static func parse(
+        _ text: String,
+        _ path: String,
+        _ places: OptionPlaces
+    ) throws(StateError) -> JSONValue {
+        let decoder = JSONDecoder()
+        decoder.allowsJSON5 = true
+        do {
+            return try decoder.decode(ConfigurationTree.self, from: Data(text.utf8)).value
+        } catch {
+            let place = places.fault.map { ":\($0.place): \($0.message)" }
+            throw StateError(.err, path + (place ?? ": this is no JSON5: \(error)"))
+        }
+    }
+
+    private static func error(
+        _ path: String,
+        _ places: OptionPlaces,
+        _ fault: OptionFault
+    ) -> StateError {
+        let place = places.place(of: fault.path).map { ":\($0)" } ?? ""
+        return StateError(.err, "\(path)\(place): \(fault)")
+    }
+}
+
+/// Whatever JSON5 can say.
+private struct ConfigurationTree: Decodable {
+    let value: JSONValue
+
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    init(from decoder: any Decoder) throws {
+        if let members = try? decoder.container(keyedBy: Name.self) {
+            var object: [String: JSONValue] = [:]
+            for name in members.allKeys {
+                object[name.stringValue] = try members.decode(Self.self, forKey: name).value
+            }
+            value = .object(object)
+        } else if var elements = try? decoder.unkeyedContainer() {
+            var array: [JSONValue] = []
+            while !elements.isAtEnd { array.append(try elements.decode(Self.self).value) }
+            value = .array(array)
+        } else {
+            value = try Self.scalar(try decoder.singleValueContainer())
+        }
+    }
+
+    private static func scalar(_ container: any SingleValueDecodingContainer) throws -> JSONValue {
+        if container.decodeNil() { return .null }
+        if let value = try? container.decode(Bool.self) { return .bool(value) }
+        if let text = try? container.decode(String.self) { return .string(text) }
+        // Exactly, where that is possible: bounds beyond 2^53 are no Doubles.
+        if let number = try? container.decode(Int64.self) { return .number("\(number)") }
+        if let number = try? container.decode(UInt64.self) { return .number("\(number)") }
+        if let number = try? container.decode(Decimal.self), !number.isNaN {
+            return .number("\(number)")
+        }
+        let number = try container.decode(Double.self)
+        return .number(number.isFinite ? "\(number)" : "a number that is not finite")
+    }
+}
+
+extension AccountDirectory {
+    /// What the system says of its users and groups.
+    static var system: AccountDirectory {
+        AccountDirectory(
+            user: { name in
+                var entry = passwd()
+                var found: UnsafeMutablePointer<passwd>?
+                var buffer = [CChar](repeating: 0, count: 64 << 10)
+                let code = getpwnam_r(name, &entry, &buffer, buffer.count, &found)
+                return code == 0 && found != nil ? entry.pw_uid : nil
+            },
+            group: { name in
+                var entry = Glibc.group()
+                var found: UnsafeMutablePointer<Glibc.group>?
+                var buffer = [CChar](repeating: 0, count: 1 << 20)
+                let code = getgrnam_r(name, &entry, &buffer, buffer.count, &found)
+                return code == 0 && found != nil ? entry.gr_gid : nil
+            }
+        )
+    }
+}
