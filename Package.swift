@@ -265,7 +265,7 @@ let package = Package(
         ),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["StateClient", "StateWire", "StateTestSupport"],
+            dependencies: ["StateRules", "StateClient", "StateWire", "StateTestSupport"],
             swiftSettings: strict
         ),
     ]

@@ -14,13 +14,16 @@ package struct Configuration: Sendable {
     package private(set) var historyByteCount: Int64?
     package private(set) var rules = RuleTable([])
 
-    /// The options below `limits`, with what they may be.
-    package static let limitRanges: [(name: String, range: ClosedRange<Int64>)] = [
-        ("valueBytes", 1...512 << 20), ("clients", 1...1_000_000), ("watches", 1...1_000_000),
-        ("outputBytes", 64 << 10...1 << 40), ("inputBytes", 64 << 10...1 << 40),
-        ("queueBytes", 64 << 10...1 << 40), ("transactionBytes", 64 << 10...1 << 40),
-        ("replyBytes", 64 << 10...1 << 40),
-    ]
+    /// The options below `limits`, with their defaults and what they may be.
+    package static let limitOptions: [(name: String, standard: Int64, range: ClosedRange<Int64>)] =
+        [
+            ("valueBytes", 8 << 20, 1...512 << 20), ("clients", 10_000, 1...1_000_000),
+            ("watches", 1_000, 1...1_000_000), ("outputBytes", 8 << 20, 64 << 10...1 << 40),
+            ("inputBytes", 256 << 20, 64 << 10...1 << 40),
+            ("queueBytes", 64 << 20, 64 << 10...1 << 40),
+            ("transactionBytes", 64 << 20, 64 << 10...1 << 40),
+            ("replyBytes", 256 << 20, 64 << 10...1 << 40),
+        ]
 
     package init() {}
 
@@ -83,7 +86,7 @@ package struct Configuration: Sendable {
         _ path: OptionPath
     ) throws(OptionFault) {
         var reader = try OptionReader(value, at: path)
-        for (name, range) in Configuration.limitRanges {
+        for (name, _, range) in Configuration.limitOptions {
             limits[name] = try reader.read(name) { value, path throws(OptionFault) in
                 name.hasSuffix("Bytes")
                     ? try value.byteCount(path, in: range)

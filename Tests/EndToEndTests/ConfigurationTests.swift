@@ -1,0 +1,140 @@
+import Glibc
+import StateClient
+import StateEngine
+import StateRules
+import StateTestSupport
+import Testing
+
+/// `stated --config`, and what its rules allow and refuse on each way in.
+struct ConfigurationTests {
+    let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func file(_ text: String) throws -> String {
+        let path = directory.path(of: "stated.json5")
+        try write(Array(text.utf8), to: path)
+        return path
+    }
+
+    private func daemon(_ text: String) throws -> Daemon {
+        try Daemon(["--config", file(text)])
+    }
+
+    private func check(_ text: String) throws -> CommandResult {
+        try runCommand(builtProgram("stated"), ["--check-config", file(text)])
+    }
+
+    /// Where the repository has the configuration that is the manual.
+    private var manual: String {
+        let parts = #filePath.split(separator: "/").dropLast(3)
+        return "/" + parts.joined(separator: "/") + "/config/stated.json5"
+    }
+
+    @Test func `the manual starts the daemon, and names every limit with its default`() throws {
+        let daemon = try Daemon(["--config", manual])
+        #expect(try daemon.connect().set([1], for: "k").revision == 1)
+        let text = String(decoding: try readFile(manual), as: UTF8.self)
+        for (name, standard, _) in Configuration.limitOptions {
+            let line = try #require(
+                text.split(separator: "\n").first { $0.contains("    \(name): ") },
+                "\(name) is missing"
+            )
+            let written = line.drop { $0 != ":" }.dropFirst(2).filter { $0 != "," && $0 != "\"" }
+            #expect(try Quantity.byteCount(String(written)) == standard, "\(name)")
+        }
+        let standard = (limits: Limits(), history: HistoryLimits())
+        let known = Dictionary(
+            uniqueKeysWithValues: Configuration.limitOptions.map { ($0.name, Int($0.standard)) }
+        )
+        #expect(known["valueBytes"] == standard.limits.valueByteCount)
+        #expect(known["queueBytes"] == standard.limits.queueByteCount)
+        #expect(known["transactionBytes"] == standard.limits.transactionByteCount)
+        #expect(text.contains("age: \"7d\"") && standard.history.age == .seconds(7 * 86_400))
+        #expect(text.contains("changes: 1000000") && standard.history.changeCount == 1_000_000)
+        #expect(text.contains("bytes: \"1GiB\"") && standard.history.byteCount == 1 << 30)
+    }
+
+    @Test func `a value that breaks a rule is refused on every way in, and nothing changes`() throws
+    {
+        let daemon = try daemon(
+            """
+            { rules: [
+              { keys: "audio/", schema: { type: "number", minimum: 0, maximum: 1 } },
+              { keys: "once/", writeOnce: true }, { keys: "fixed", readonly: true },
+              { keys: "short", limits: { valueBytes: 3 } },
+            ] }
+            """
+        )
+        let client = try daemon.connect()
+        #expect(try client.set(Array("0.5".utf8), for: "audio/volume").revision == 1)
+        let expected = "key 'audio/volume': 2 is above 1 (rule 1, schema)"
+        let refusal = #expect(throws: StateError.self) {
+            _ = try client.set(Array("2".utf8), for: "audio/volume")
+        }
+        #expect(refusal?.code == .rejected && refusal?.message == expected)
+        let statectl = try Statectl.run(daemon, "set", "audio/volume", "2")
+        #expect(statectl.exitCode == 4 && statectl.errorText.contains(expected))
+        let lines = directory.path(of: "lines")
+        try write(
+            Array(#"{"key":"audio/a","value":"1"}\#n{"key":"audio/b","value":"9"}\#n"#.utf8),
+            to: lines
+        )
+        #expect(try Statectl.run(daemon, "import", lines).exitCode == 4)
+        #expect(try client.get("audio/a") == nil)
+        _ = try client.set([1], for: "once/a")
+        for attempt in [
+            ["set", "once/a", "2"], ["delete", "once/a"], ["set", "fixed", "1"],
+            ["set", "short", "four"],
+        ] {
+            #expect(
+                try Statectl.run(["--socket", daemon.socketPath] + attempt).exitCode == 4,
+                "\(attempt)"
+            )
+        }
+        #expect(try client.status().first { $0.name == "revision" }?.number == 2)
+    }
+
+    @Test func `what stands in the file counts, and the command line more`() throws {
+        let path = try file(#"{ limits: { valueBytes: 3 }, history: { changes: 5 } }"#)
+        let daemon = try Daemon(["--config", path])
+        #expect(throws: StateError.self) { _ = try daemon.connect().set([1, 2, 3, 4], for: "k") }
+        let other = try Daemon(["--value-bytes", "4", "--config", path])
+        #expect(try other.connect().set([1, 2, 3, 4], for: "k").revision == 1)
+    }
+
+    @Test(arguments: [
+        ("{ data: 5 }", "1:3: data: a string is wanted, not 5"),
+        (
+            "{\n  rules: [ { keys: 'a/', write: ['root'] } ] }",
+            "2:26: rules[0].write: this version of stated does not do that yet"
+        ),
+        (
+            "{ limits: {\n client: 5 } }",
+            "2:2: limits.client: there is no such option; did you mean 'clients'?"
+        ),
+        ("{ data: '/x', data: '/y' }", "1:15: data: it stands there twice"),
+        ("{ socket: { mode: \"0660\" }", "1:27: '}' is missing"),
+        ("[]", "1:1: an object in { } is wanted, not an array"),
+        ("", "1:1: a value is missing"),
+    ])
+    func `a file that cannot be used is refused with its place`(
+        text: String,
+        message: String
+    ) throws {
+        let path = try file(text)
+        let result = try check(text)
+        #expect(result.exitCode == 2)
+        #expect(result.errorText.contains("\(path):\(message)"))
+        let started = try runCommand(builtProgram("stated"), ["--config", path])
+        #expect(started.exitCode == 2 && started.errorText.contains(message))
+    }
+
+    @Test func `a file that can be used says so`() throws {
+        let result = try check("{ rules: [ { keys: 'a', readonly: true } ] }")
+        #expect(result.exitCode == 0 && result.text.contains("can be used: 1 rule"))
+        #expect(
+            try runCommand(builtProgram("stated"), ["--check-config", "/nowhere"]).exitCode == 2
+        )
+    }
+}
