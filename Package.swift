@@ -99,7 +99,8 @@ let package = Package(
         .executableTarget(
             name: "stated",
             dependencies: [
-                "StateServer", "StateSQLite", "StateRules", "StateContainers", "StateWire", "CLinux",
+                "StateServer", "StateSQLite", "StateRules", "StateContainers", "StateWire",
+                "CLinux",
             ],
             swiftSettings: strict,
             linkerSettings: standalone + foundation
@@ -265,7 +266,9 @@ let package = Package(
         ),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["StateRules", "StateClient", "StateWire", "StateTestSupport"],
+            dependencies: [
+                "StateRules", "StateClient", "StateEngine", "StateWire", "StateTestSupport",
+            ],
             swiftSettings: strict
         ),
     ]
