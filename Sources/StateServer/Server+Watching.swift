@@ -55,6 +55,8 @@ extension Server {
 
     /// Takes over that the history was read for a watch, which may have ended meanwhile.
     ///
+    /// One that has caught up is told so at once where the last commits were not for it: whoever resumed it waits for that.
+    ///
     /// - Parameters:
     ///   - watcher: The watch.
     ///   - connection: Whose it is.
@@ -68,7 +70,12 @@ extension Server {
         guard !connection.isClosed else { return }
         registry.addAdvancing(connection)
         guard connection.watchers[watcher.number] === watcher else { return }
-        if let line = keyspace.withCore({ body(watcher, $0) }) { options.log(.error, line) }
+        keyspace.withCore { core in
+            if let line = body(watcher, core) { options.log(.error, line) }
+            if watcher.watcher.phase == .synced, !watcher.format.options.contains(.latest) {
+                _ = watcher.tellProgress(core)
+            }
+        }
         scheduleProgress()
     }
 
