@@ -60,7 +60,8 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     /// What a change replaced, to be looked up once the changes are read.
     private struct Replaced {
         var rowEnd: Int
-        var place: HistoryPlace
+        /// Nil for nothing.
+        var place: HistoryPlace?
     }
 
     /// About as many bytes are pushed at once.
@@ -105,7 +106,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         var budget = HistoryBudget(byteCount: CatchUpJob.byteCount)
         let isAtEnd = try history.forEachChange(after: place, through: through) { change in
             if change.revision != place.revision { endCommit() }
-            place = HistoryPlace(revision: change.revision, ordinal: change.ordinal)
+            place = change.place
             return budget.take(byteCount: take(change))
         }
         if isAtEnd {
@@ -146,15 +147,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         openCount += 1
         format.writeChange(change.key, change.value, to: &rows)
         guard format.options.contains(.previous) else { return rows.count - before }
-        replaced.append(
-            Replaced(
-                rowEnd: rows.count,
-                place: HistoryPlace(
-                    revision: change.previousRevision,
-                    ordinal: change.previousOrdinal
-                )
-            )
-        )
+        replaced.append(Replaced(rowEnd: rows.count, place: change.previousPlace))
         return rows.count - before + CatchUpJob.lookUpByteCount
     }
 
@@ -186,9 +179,9 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     private func write(_ row: Replaced, _ history: any HistoryReading) throws {
         writeRows(to: row.rowEnd)
         var isFound = false
-        if row.place.revision > 0 {
+        if let place = row.place {
             // One that was compacted is a delete: a value that is replaced later stays.
-            isFound = try history.withChange(at: row.place) { change in
+            isFound = try history.withChange(at: place) { change in
                 format.writeValue(change.value, to: &output)
             }
         }

@@ -48,7 +48,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
             }
             var budget = HistoryBudget(byteCount: .max)
             let isAtEnd = try history.forEachChange(after: place, through: through) { change in
-                place = HistoryPlace(revision: change.revision, ordinal: change.ordinal)
+                place = change.place
                 mark(change)
                 return budget.take(byteCount: 0) && byteCount <= byteLimit
             }
@@ -60,7 +60,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     private func mark(_ change: borrowing StoredChange) {
         guard patterns.matches(change.key) else { return }
         let mark = LatestKeys.Mark(
-            at: HistoryPlace(revision: change.revision, ordinal: change.ordinal),
+            at: change.place,
             cause: tellsCause ? Array(change.cause) : []
         )
         let known = marks.updateValue(mark, forKey: Array(change.key))

@@ -74,8 +74,7 @@ extension Dispatcher {
         var count = 0
         core.forEachDurable(request.patterns, after: nil) { record in
             count += 1
-            let value = record.value ?? Bytes(start: nil, count: 0)
-            rows.writeRow(record.key, value, EntryFields(record), by: [], .entries)
+            rows.writeRow(record, .entries, in: core)
             return rows.count <= request.byteLimit
         }
         guard rows.count <= request.byteLimit else {
