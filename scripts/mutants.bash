@@ -60,7 +60,7 @@ mutants=(
     "watch-repeats"
     "unique: each piece of the history begins with the last commit of the one before"
     "Sources/StateServer/CatchUpJob.swift"
-    's/place = .end(of: position)/place = .end(of: position - 1)/'
+    's/place = .end(of: missed.position)/place = .end(of: missed.position - 1)/'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 
     "watch-turns"

@@ -58,20 +58,16 @@ extension Server {
     /// One that has caught up is told so at once where the last commits were not for it: whoever resumed it waits for that.
     ///
     /// - Parameters:
-    ///   - watcher: The watch.
-    ///   - connection: Whose it is.
+    ///   - missed: What was read.
     ///   - body: Takes the result over, and returns what to log.
-    func finishReading(
-        _ watcher: ConnectionWatcher,
-        of connection: Connection,
-        _ body: (ConnectionWatcher, KeyspaceCore) -> String?
-    ) {
+    func finishReading(_ missed: MissedCommits, _ body: (KeyspaceCore) -> String?) {
+        let (watcher, connection) = (missed.watcher, missed.connection)
         if connection.reader === watcher { connection.reader = nil }
         guard !connection.isClosed else { return }
         registry.addAdvancing(connection)
         guard connection.watchers[watcher.number] === watcher else { return }
         keyspace.withCore { core in
-            if let line = body(watcher, core) { options.log(.error, line) }
+            if let line = body(core) { options.log(.error, line) }
             if watcher.watcher.phase == .synced, !watcher.format.options.contains(.latest) {
                 _ = watcher.tellProgress(core)
             }
