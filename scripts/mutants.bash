@@ -71,7 +71,7 @@ mutants=(
 
     "watch-marks-lost"
     "bookmarkable: a round is closed without what was changed while the history was read"
-    "Sources/StateEngine/Watcher.swift"
+    "Sources/StateEngine/Watcher+Advancing.swift"
     's/for (key, mark) in marks { latest?.mark(key, mark) }//'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 )
