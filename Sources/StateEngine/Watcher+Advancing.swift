@@ -14,34 +14,29 @@ extension Watcher {
 
     /// Brings a watcher that is not synced one step nearer: a read of the history, a gap, a piece of about `byteLimit` bytes, or
     /// `synced`.
-    ///
-    /// - Returns: Whether there is more to do now.
-    package func advance(in core: KeyspaceCore, byteLimit: Int) -> Bool {
-        guard let receiver else { return false }
+    package func advance(in core: KeyspaceCore, byteLimit: Int) {
+        guard let receiver else { return }
         switch phase {
-        case .synced: return advanceRound(receiver, in: core, byteLimit: byteLimit)
+        case .synced: advanceRound(receiver, in: core, byteLimit: byteLimit)
         case .blocked, .catchingUp:
-            guard reading == nil else { return false }
+            guard reading == nil else { return }
             guard let position, core.canResume(after: position) else {
-                beginAgain(receiver, in: core)
-                return true
+                return beginAgain(receiver, in: core)
             }
             readOn(receiver, after: position, in: core)
-            return false
         case .snapshot(let passed):
             let piece = nextPiece(after: passed, in: core, byteLimit: byteLimit)
             if let last = piece.last {
                 receiver.receive(.piece(piece), in: core)
                 phase = .snapshot(passed: Array(last.key))
-                return true
+                return
             }
             phase = .synced
             if owesLatest {
                 latest?.beginRound(at: core.durableRevision, isPiece: true)
-                return true
+            } else {
+                tellSynced(core.durableRevision, receiver, in: core)
             }
-            tellSynced(core.durableRevision, receiver, in: core)
-            return false
         }
     }
 
@@ -50,8 +45,8 @@ extension Watcher {
         _ receiver: any WatchReceiver,
         in core: KeyspaceCore,
         byteLimit: Int
-    ) -> Bool {
-        guard owesLatest else { return false }
+    ) {
+        guard owesLatest else { return }
         if latest?.hasRound == false {
             latest?.beginRound(at: core.durableRevision, isPiece: false)
         }
@@ -59,7 +54,6 @@ extension Watcher {
             receiver.receive(.latest(values), in: core)
         }
         if let revision = latest?.endRound() { tellSynced(revision, receiver, in: core) }
-        return canAdvance
     }
 
     private func tellSynced(
@@ -92,11 +86,11 @@ extension Watcher {
         guard latest == nil else {
             // What comes meanwhile is marked.
             reading = Reading(through: present, isKeeping: false, keptRevision: present)
-            return receiver.readMarks(after: position, through: present, in: core)
+            return receiver.readMarks(after: position, through: present)
         }
         let isNear = present - position <= Watcher.nearCommitCount
         reading = Reading(through: present, isKeeping: isNear, keptRevision: present)
-        receiver.read(after: position, through: present, in: core)
+        receiver.read(after: position, through: present)
     }
 
     /// Takes over that the commits up to `revision` have been read and told.

@@ -139,7 +139,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             let dispatcher = server.dispatcher
             // What is to be told is told at once; if there is nothing, what came meanwhile, or what will come.
             if failure == nil, !isCompacted, reply.isEmpty, let blocked = connection.blocked {
-                return dispatcher.beginWaiting(blocked, core)
+                return dispatcher.beginWaiting(blocked)
             }
             dispatcher.unblock(connection, core)
             connection.isReadingHistory = false

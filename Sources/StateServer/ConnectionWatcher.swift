@@ -78,11 +78,11 @@ final class ConnectionWatcher: WatchReceiver {
 
     // MARK: The history
 
-    func read(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
+    func read(after position: Int64, through revision: Int64) {
         dispatcher.submit(CatchUpJob(beginReading(after: position, through: revision)))
     }
 
-    func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
+    func readMarks(after position: Int64, through revision: Int64) {
         dispatcher.submit(CollectMarksJob(beginReading(after: position, through: revision)))
     }
 

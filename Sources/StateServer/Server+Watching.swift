@@ -46,11 +46,11 @@ extension Server {
                 let isNext = reader.map { connection.turn(of: watcher) < connection.turn(of: $0) }
                 if isNext ?? true { reader = watcher }
             } else {
-                _ = watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
+                watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
             }
         }
         guard let reader, connection.output.count < Server.pieceByteCount else { return }
-        _ = reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
+        reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
     }
 
     /// Takes over that the history was read for a watch, which may have ended meanwhile.
