@@ -127,7 +127,7 @@ package final class KeyspaceCore: @unchecked Sendable {
     package func durablePlace(of key: Bytes) -> HistoryPlace? {
         let version =
             table.head(key)?.version(at: durableRevision) ?? table.deleted.record(for: key)
-        return version.map { HistoryPlace(revision: $0.revision, ordinal: $0.ordinal) }
+        return version.map(\.place)
     }
 
     /// Notes that everything was looked at.

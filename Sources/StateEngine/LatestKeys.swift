@@ -74,13 +74,7 @@ package struct LatestKeys {
             round?.unsent[key] = .saved(value)
             byteCount += value?.count ?? 0
         }
-        mark(
-            key,
-            Mark(
-                at: HistoryPlace(revision: record.revision, ordinal: record.ordinal),
-                cause: tellsCause ? core.causeBytes(of: record) : []
-            )
-        )
+        mark(key, Mark(at: record.place, cause: tellsCause ? core.causeBytes(of: record) : []))
     }
 
     /// Notes that a key changed, unless a later change of it is noted.

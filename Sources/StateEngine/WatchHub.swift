@@ -42,7 +42,8 @@ package final class WatchHub {
         case .glob: globs.append(subscription)
         case .prefix where pattern.literal.isEmpty: everything.append(subscription)
         case .key, .prefix:
-            add(watcher, to: &byLiteral[WatchHub.hash(pattern.literal), default: []], pattern)
+            let hash = LiteralHash(of: pattern.literal).value
+            add(watcher, to: &byLiteral[hash, default: []], pattern)
         }
     }
 
@@ -61,7 +62,7 @@ package final class WatchHub {
         case .glob: globs.removeAll(where: isIt)
         case .prefix where pattern.literal.isEmpty: everything.removeAll(where: isIt)
         case .key, .prefix:
-            let hash = WatchHub.hash(pattern.literal)
+            let hash = LiteralHash(of: pattern.literal).value
             remove(watcher, from: &byLiteral[hash, default: []], pattern)
             if byLiteral[hash]?.isEmpty ?? false { byLiteral[hash] = nil }
         }
@@ -101,11 +102,11 @@ package final class WatchHub {
         }
         guard !byLiteral.isEmpty else { return }
         let key = record.key
-        var hash = WatchHub.seed
+        var hash = LiteralHash()
         for index in 0..<key.count {
-            hash = WatchHub.step(hash, key[index])
+            hash.take(key[index])
             guard index == key.count - 1 || key[index] == UInt8(ascii: "/") else { continue }
-            guard let found = byLiteral[WatchHub.end(hash, index + 1)] else { continue }
+            guard let found = byLiteral[hash.value] else { continue }
             comparisonCount += found.count
             for group in found where group.pattern.matches(key) {
                 for watcher in group.watchers { tell(watcher, record) }
@@ -117,22 +118,5 @@ package final class WatchHub {
     private func tell(_ watcher: Watcher, _ record: Record) {
         if watcher.matched.isEmpty { touched.append(watcher) }
         if watcher.matched.last != record { watcher.match(record) }
-    }
-
-    // MARK: Hashing
-
-    /// FNV-1a from a random start, so that nobody can choose names that collide.
-    private static let seed = UInt64.random(in: 0...UInt64.max)
-
-    private static func step(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
-        (hash ^ UInt64(byte)) &* 0x100_0000_01B3
-    }
-
-    private static func end(_ hash: UInt64, _ byteCount: Int) -> Int {
-        Int(truncatingIfNeeded: (hash ^ (hash >> 32)) &+ UInt64(byteCount))
-    }
-
-    private static func hash(_ literal: [UInt8]) -> Int {
-        end(literal.reduce(seed, step), literal.count)
     }
 }

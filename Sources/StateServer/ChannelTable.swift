@@ -39,14 +39,14 @@ struct ChannelTable {
 
     mutating func insert(_ channel: Channel) {
         let length = channel.pattern.literal.count
-        byHash[ChannelTable.hash(channel.pattern.literal), default: []].append(channel)
+        byHash[LiteralHash(of: channel.pattern.literal).value, default: []].append(channel)
         while countsByLength.count <= length { countsByLength.append(0) }
         countsByLength[length] += 1
         count += 1
     }
 
     mutating func remove(_ channel: Channel) {
-        let hash = ChannelTable.hash(channel.pattern.literal)
+        let hash = LiteralHash(of: channel.pattern.literal).value
         byHash[hash]?.removeAll { $0 === channel }
         if byHash[hash]?.isEmpty ?? false { byHash[hash] = nil }
         countsByLength[channel.pattern.literal.count] -= 1
@@ -58,8 +58,7 @@ struct ChannelTable {
     /// - Complexity: O(*n*) in the bytes of the name, but for those that are found.
     func forEach(withLiteral name: Bytes, _ body: (Channel) -> Void) {
         guard count > 0 else { return }
-        let hash = ChannelTable.end(name.reduce(ChannelTable.seed, ChannelTable.step), name.count)
-        for channel in byHash[hash] ?? []
+        for channel in byHash[LiteralHash(of: name).value] ?? []
         where channel.pattern.literal.withUnsafeBytes(name.isEqual) { body(channel) }
     }
 
@@ -68,33 +67,16 @@ struct ChannelTable {
     /// - Complexity: O(*n*) in the bytes of the name, but for those that are found.
     func forEach(atStartOf name: Bytes, _ body: (Channel) -> Void) {
         guard count > 0 else { return }
-        var hash = ChannelTable.seed
+        var hash = LiteralHash()
         for length in 0..<min(name.count + 1, countsByLength.count) {
-            if length > 0 { hash = ChannelTable.step(hash, name[length - 1]) }
+            if length > 0 { hash.take(name[length - 1]) }
             guard countsByLength[length] > 0,
-                let found = byHash[ChannelTable.end(hash, length)]
+                let found = byHash[hash.value]
             else { continue }
             let start = name.slice(0, length)
             for channel in found where channel.pattern.literal.withUnsafeBytes(start.isEqual) {
                 body(channel)
             }
         }
-    }
-
-    // MARK: Hashing
-
-    /// FNV-1a from a random start, so that nobody can choose names that collide.
-    private static let seed = UInt64.random(in: 0...UInt64.max)
-
-    private static func step(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
-        (hash ^ UInt64(byte)) &* 0x100_0000_01B3
-    }
-
-    private static func end(_ hash: UInt64, _ byteCount: Int) -> Int {
-        Int(truncatingIfNeeded: (hash ^ (hash >> 32)) &+ UInt64(byteCount))
-    }
-
-    private static func hash(_ literal: [UInt8]) -> Int {
-        end(literal.reduce(seed, step), literal.count)
     }
 }

@@ -46,29 +46,32 @@ extension Server {
                 let isNext = reader.map { connection.turn(of: watcher) < connection.turn(of: $0) }
                 if isNext ?? true { reader = watcher }
             } else {
-                _ = watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
+                watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
             }
         }
         guard let reader, connection.output.count < Server.pieceByteCount else { return }
-        _ = reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
+        reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
     }
 
     /// Takes over that the history was read for a watch, which may have ended meanwhile.
     ///
+    /// One that has caught up is told so at once where the last commits were not for it: whoever resumed it waits for that.
+    ///
     /// - Parameters:
-    ///   - watcher: The watch.
-    ///   - connection: Whose it is.
+    ///   - missed: What was read.
     ///   - body: Takes the result over, and returns what to log.
-    func finishReading(
-        _ watcher: ConnectionWatcher,
-        of connection: Connection,
-        _ body: (ConnectionWatcher, KeyspaceCore) -> String?
-    ) {
+    func finishReading(_ missed: MissedCommits, _ body: (KeyspaceCore) -> String?) {
+        let (watcher, connection) = (missed.watcher, missed.connection)
         if connection.reader === watcher { connection.reader = nil }
         guard !connection.isClosed else { return }
         registry.addAdvancing(connection)
         guard connection.watchers[watcher.number] === watcher else { return }
-        if let line = keyspace.withCore({ body(watcher, $0) }) { options.log(.error, line) }
+        keyspace.withCore { core in
+            if let line = body(core) { options.log(.error, line) }
+            if watcher.watcher.phase == .synced, !watcher.format.options.contains(.latest) {
+                _ = watcher.tellProgress(core)
+            }
+        }
         scheduleProgress()
     }
 

@@ -26,7 +26,7 @@ struct FlipTests {
         let mark = try readFile(store.mark)
         let pages = try PageTable(store.database, pageCount: whole.count / 8_192)
         try #require(expected.changes.count > 2_000 && !pages.interiors.isEmpty)
-        var numbers = StateTestSupport.SplitMix(seed: seed)
+        var numbers = SplitMix(seed: seed)
         for _ in 0..<(FlipTests.flipCount + 3) / Int(FlipTests.parts) {
             let place = FlipTests.place(in: whole.count, pages, &numbers)
             let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
@@ -52,7 +52,7 @@ struct FlipTests {
     private static func place(
         in byteCount: Int,
         _ pages: PageTable,
-        _ numbers: inout StateTestSupport.SplitMix
+        _ numbers: inout SplitMix
     ) -> Int {
         let page: Int
         switch Int.random(in: 0..<5, using: &numbers) {

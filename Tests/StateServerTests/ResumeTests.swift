@@ -10,8 +10,9 @@ struct ResumeTests {
     private let stored: StoredServer
     private let writer: Peer
 
+    /// No bookmark becomes due by time.
     init() throws {
-        stored = try StoredServer()
+        stored = try StoredServer { $0.progressMilliseconds = 3_600_000 }
         writer = try stored.connect(2)
     }
 
@@ -49,8 +50,22 @@ struct ResumeTests {
         let peer = try stored.connect()
         _ = try peer.ask("STATE.WATCH b n FROM 2")
         #expect(try peer.next(5).map(\.pushRevision) == [3, 5, 7, 8, 9])
+        #expect(try peer.next().shown == #"push["state.progress", 1, 10]"#)
         _ = try writer.ask("SET b 1")
         #expect(try peer.next().shown == #"push["state.change", 1, 11, [["b", "1"]]]"#)
+    }
+
+    @Test(arguments: ["", "LATEST"])
+    func `a watch that nothing was missed of is told so as soon as that is known`(
+        option: String
+    ) throws {
+        for key in ["a", "b", "c"] { _ = try writer.ask("SET \(key) 1") }
+        let peer = try stored.connect()
+        _ = try peer.ask("STATE.WATCH a FROM 1 \(option)")
+        let mark = option.isEmpty ? "state.progress" : "state.synced"
+        #expect(try peer.next().shown == #"push["\#(mark)", 1, 3]"#)
+        try stored.server.catchUp()
+        #expect(try peer.arrived() == [])
     }
 
     @Test func `FROM the present is synced at once`() throws {
