@@ -92,4 +92,21 @@ struct WatchCommandTests {
         #expect(lines.dropFirst(4) == ["set w/b 5"])
         #expect(try client.handlers().map(\.position) == [revision])
     }
+
+    @Test func `what waits for the command waits in the daemon`() throws {
+        let client = try daemon.connect()
+        let value = [UInt8](repeating: 0x76, count: 32 << 10)
+        for _ in 0..<1_500 { try client.set(value, for: "w/k") }
+        let watch = try start(
+            ["--name", "h", "--from", "0", "--count", "80"],
+            #"grep VmHWM "/proc/$PPID/status" >> "$LOG""#
+        )
+        #expect(watch.wait() == 0)
+        let peaks = lines.compactMap { line in
+            line.split { !$0.isNumber }.first.flatMap { Int($0) }
+        }
+        #expect(peaks.count == 80)
+        // The first have made room for what is read at once.
+        #expect(peaks[79] - peaks[9] < 4 << 10, "KiB: \(peaks)")
+    }
 }
