@@ -124,6 +124,8 @@ final class ConnectionWatcher: WatchReceiver {
             in: core
         )
         if tellsKept { connection.output.append(kept.bytes) }
+        // Who waits to be current does not wait for the next bookmark.
+        if watcher.phase == .synced { _ = tellProgress(core) }
         dispatcher.flushes.add(connection)
         return nil
     }
