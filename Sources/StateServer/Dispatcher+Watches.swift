@@ -58,8 +58,10 @@ extension Dispatcher {
         core.hub.remove(watcher.watcher)
         // What it missed it would have been told of later, and no gap is silent.
         switch watcher.watcher.phase {
-        case .blocked, .catchingUp: watcher.receive(.gap(core.durableRevision), in: core)
-        case .synced, .snapshot: break
+        case .synced, .catchingUp, .blocked:
+            if watcher.watcher.isBehind { watcher.receive(.gap(core.durableRevision), in: core) }
+        // That the state is not whole its `synced` would have said.
+        case .snapshot: break
         }
         connection.output.writeOK()
     }
