@@ -137,6 +137,25 @@ struct LatestTests {
         #expect(report["waiting"]?.integerValue ?? 0 > marks * 350)
     }
 
+    @Test func `each watch of a connection is told in its turn`() throws {
+        let peer = try stored.connect()
+        for prefix in ["a", "b", "c", "d"] { _ = try peer.ask("STATE.WATCH \(prefix)/ LATEST") }
+        let value = String(repeating: "v", count: 4_000)
+        var counts: [Int64: Int] = [:]
+        // There is always more to tell of each than is read meanwhile.
+        for _ in 0..<60 {
+            for prefix in ["a", "b", "c", "d"] {
+                try writer.send((0..<100).map { Peer.words("SET \(prefix)/\($0) \(value)") })
+                _ = try writer.next(100)
+            }
+            for reply in try peer.next(40) {
+                counts[reply.elements?[1].integerValue ?? 0, default: 0] += 1
+            }
+        }
+        #expect(counts.keys.sorted() == [1, 2, 3, 4])
+        #expect(counts.values.allSatisfy { $0 > 100 }, "\(counts)")
+    }
+
     @Test func `more keys than may be marked are a gap and the state`() throws {
         let peer = try stored.connect()
         _ = try peer.ask("STATE.WATCH / LATEST")
