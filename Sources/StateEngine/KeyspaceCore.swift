@@ -169,6 +169,24 @@ package final class KeyspaceCore: @unchecked Sendable {
         }
     }
 
+    /// The same, where about `byteCount` bytes of keys are compared with patterns at most.
+    ///
+    /// - Returns: The last key that was compared, where there may be more; nil where all were, or `body` has said false.
+    func forEachDurable(
+        _ patterns: PatternSet,
+        after bound: Bytes?,
+        comparing byteCount: Int,
+        _ body: (Record) -> Bool
+    ) -> [UInt8]? {
+        patterns.forEach(in: table.live, after: bound, comparing: byteCount) {
+            [durableRevision] head in
+            guard let version = head.version(at: durableRevision), !version.isDeleted else {
+                return true
+            }
+            return body(version)
+        }
+    }
+
     /// Calls `body` for the newest versions that are not on stable storage yet, deletes among them, in key order.
     package func forEachProvisional(_ patterns: PatternSet, _ body: (Record) -> Void) {
         patterns.forEach(in: table.live, after: nil) { [durableRevision] head in

@@ -24,6 +24,9 @@ package struct LatestKeys {
             self.place = place
             self.cause = cause
         }
+
+        /// What a key costs beside its bytes, in the marks as in a round.
+        package var byteCount: Int { 96 + cause.count }
     }
 
     private struct Round {
@@ -47,9 +50,6 @@ package struct LatestKeys {
     private var round: Round?
     private let tellsCause: Bool
     private(set) var byteCount = 0
-
-    /// What a key costs beside its bytes, in the marks as in a round.
-    private static let overheadByteCount = 96
 
     init(tellsCause: Bool) { self.tellsCause = tellsCause }
 
@@ -80,10 +80,14 @@ package struct LatestKeys {
     /// Notes that a key changed, unless a later change of it is noted.
     mutating func mark(_ key: [UInt8], _ mark: Mark) {
         guard let known = marks.updateValue(mark, forKey: key) else {
-            byteCount += key.count + LatestKeys.overheadByteCount
+            byteCount += key.count + mark.byteCount
             return
         }
-        if known.place > mark.place { marks[key] = known }
+        if known.place > mark.place {
+            marks[key] = known
+        } else {
+            byteCount += mark.byteCount - known.byteCount
+        }
     }
 
     /// Begins a round of all marks, as the keyspace is now.
@@ -116,7 +120,7 @@ package struct LatestKeys {
                     core.readDurable(key)?.value.map { Array($0) }
                 }
             }
-            byteCount -= key.count + LatestKeys.overheadByteCount
+            byteCount -= key.count + mark.byteCount
             taken += key.count + (value?.count ?? 0) + 32
             values.values.append(
                 Watcher.LatestValue(

@@ -31,8 +31,12 @@ package final class WatchHub {
         for pattern in Set(watcher.patterns.patterns) { add(pattern, to: watcher) }
     }
 
+    /// - Complexity: O(*n*) in the globs of all watchers, however many of them are its own.
     package func remove(_ watcher: Watcher) {
-        remove(watcher, patterns: watcher.patterns.patterns)
+        globs.removeAll { $0.watcher === watcher }
+        everything.removeAll { $0.watcher === watcher }
+        let literals = watcher.patterns.patterns.filter { $0.kind != .glob && !$0.literal.isEmpty }
+        remove(watcher, patterns: literals)
     }
 
     /// Tells a watcher of the keys of one more pattern from now on.

@@ -25,10 +25,10 @@ extension Watcher {
             }
             readOn(receiver, after: position, in: core)
         case .snapshot(let passed):
-            let piece = nextPiece(after: passed, in: core, byteLimit: byteLimit)
-            if let last = piece.last {
-                receiver.receive(.piece(piece), in: core)
-                phase = .snapshot(passed: Array(last.key))
+            let (piece, seen) = nextPiece(after: passed, in: core, byteLimit: byteLimit)
+            if !piece.isEmpty { receiver.receive(.piece(piece), in: core) }
+            if let seen {
+                phase = .snapshot(passed: seen)
                 return
             }
             phase = .synced
@@ -142,22 +142,25 @@ extension Watcher {
         block(at: nil)
     }
 
+    /// A piece of about so many bytes, or of what is among the keys that can be compared meanwhile.
+    ///
+    /// - Returns: It, and the last key that was looked at; nil where nothing was left.
     private func nextPiece(
         after passed: [UInt8]?,
         in core: KeyspaceCore,
         byteLimit: Int
-    ) -> [Record] {
+    ) -> (piece: [Record], seen: [UInt8]?) {
         var piece: [Record] = []
         var byteCount = 0
-        func collect(_ bound: Bytes?) {
-            core.forEachDurable(patterns, after: bound) { record in
+        func collect(_ bound: Bytes?) -> [UInt8]? {
+            core.forEachDurable(patterns, after: bound, comparing: byteLimit) { record in
                 piece.append(record)
                 byteCount += record.byteCount + 32
                 return byteCount < byteLimit
             }
         }
-        if let passed { passed.withUnsafeBytes { collect($0) } } else { collect(nil) }
-        return piece
+        let seen = if let passed { passed.withUnsafeBytes { collect($0) } } else { collect(nil) }
+        return (piece, seen ?? piece.last.map { Array($0.key) })
     }
 }
 

@@ -55,7 +55,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
             cause: tellsCause ? Array(change.cause) : []
         )
         let known = marks.updateValue(mark, forKey: Array(change.key))
-        if known == nil { byteCount += change.key.count + 96 + mark.cause.count }
+        if known == nil { byteCount += change.key.count + mark.byteCount }
     }
 
     func finish(_ failure: StateError?, in server: Server) {

@@ -68,6 +68,26 @@ struct ResumeTests {
         #expect(try peer.arrived() == [])
     }
 
+    @Test
+    func `bookmarkable: a watch that has caught up is told so at once, whatever others wrote`()
+        throws
+    {
+        let stored = try StoredServer { $0.progressMilliseconds = .max / 2 }
+        let writer = try stored.connect(2)
+        for key in ["a/1", "b/1", "b/2"] { _ = try writer.ask("SET \(key) 1") }
+        let (some, none) = try (stored.connect(), stored.connect())
+        _ = try some.ask("STATE.WATCH a/ FROM 0")
+        #expect(try some.next().shown == #"push["state.change", 1, 1, [["a/1", "1"]]]"#)
+        #expect(try some.next().shown == #"push["state.progress", 1, 3]"#)
+        _ = try none.ask("STATE.WATCH c/ FROM 1")
+        #expect(try none.next().shown == #"push["state.progress", 1, 3]"#)
+        // Where the last commit was its own, that says it.
+        let all = try stored.connect()
+        _ = try all.ask("STATE.WATCH b/ FROM 1")
+        #expect(try all.next(2).map(\.pushRevision) == [2, 3])
+        #expect(try all.ask("PING") == .simple("PONG"))
+    }
+
     @Test func `FROM the present is synced at once`() throws {
         _ = try writer.ask("SET a 1")
         let peer = try stored.connect()
