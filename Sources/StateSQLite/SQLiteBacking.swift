@@ -116,7 +116,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// syncs.
     public func maintain() {
         guard let open else { return }
-        if open.log.isCheckpointDue { open.log.checkpoint() }
+        if open.log.isCheckpointDue { open.checkpoint() }
         let status = open.log.status
         let known = storageStatus.withLock { known in
             defer { known = status }
