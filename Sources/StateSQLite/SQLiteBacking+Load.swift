@@ -46,6 +46,8 @@ extension SQLiteBacking {
     /// The pages that the kernel keeps of the files are dropped first: after a failed write they may hold what the disk does
     /// not, and count as clean. https://lwn.net/Articles/752063/ (PostgreSQL's fsync surprise)
     ///
+    /// Readers of the history wait for it, and begin anew (``HistoryGate``).
+    ///
     /// - Parameters:
     ///   - revision: The last one that was told.
     ///   - receive: Called for each change beyond it; the bytes in it live for that call.
@@ -58,6 +60,14 @@ extension SQLiteBacking {
         guard let lock else {
             throw StateError(.storage, "\(location.database) is not open")
         }
+        try gate.whileShut { try reopen(lock, after: revision, receive) }
+    }
+
+    private func reopen(
+        _ lock: OwnerLock,
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws {
         if let open {
             toldRowCounts = open.doubtfulRowCounts
             toldCompacted = open.sweep.compacted

@@ -36,6 +36,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Where there was nothing more to compact.
     var finishedCompaction: FinishedCompaction?
     let gauges = HistoryGauges()
+    let gate = HistoryGate()
 
     /// Called on the commit thread when a checkpoint fails where the one before did not, and with nil when one succeeds again;
     /// set before the load.

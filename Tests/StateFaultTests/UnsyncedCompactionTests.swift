@@ -74,4 +74,64 @@ import Testing
         let left = try StoredHistory(target).rows.map(\.revision)
         #expect(left.suffix(14) == Array(newest - 9...newest + 4), "STATED_TEST_SEED=\(seed)")
     }
+
+    @Test(arguments: Seed.each(16))
+    func `while the history is read, too, a store is opened again as the disk has it`(
+        seed: UInt64
+    ) throws {
+        let history = try backing.openHistory()
+        let newest = try fill(seed)
+        try history.snapshot { #expect($0 == newest - 10) }
+        faults.fail(.sync, of: .log, .reverting)
+        let error = try #require(throws: StateError.self) { try commit(newest + 1) }
+        #expect(error.isOutcomeUnknown)
+        var isThere = false
+        try backing.reopen(after: newest) { _ in isThere = true }
+        if !isThere { try commit(newest + 1) }
+        var revisions: [Int64] = []
+        try history.snapshot { compacted in
+            #expect(compacted == newest - 10)
+            let isWhole = try history.forEachChange(
+                after: .end(of: compacted),
+                through: .max
+            ) { change in
+                revisions.append(change.revision)
+                return true
+            }
+            #expect(isWhole)
+        }
+        #expect(revisions == Array(newest - 9...newest + 1))
+        backing.close()
+        let left = try StoredHistory(data).rows.map(\.revision)
+        #expect(left.suffix(11) == Array(newest - 9...newest + 1))
+    }
+
+    /// A shell that closes the database removes the log where nobody holds this lock: commits would go to a file without a name.
+    @Test func `a store that was opened again while its history is read is locked as one in use`()
+        throws
+    {
+        let history = try backing.openHistory()
+        for revision in 1...5 as ClosedRange<Int64> { try commit(revision) }
+        try history.snapshot { _ in }
+        try #require(try isLocked())
+        faults.fail(.sync, of: .log)
+        #expect(throws: StateError.self) { try commit(6) }
+        try backing.reopen(after: 5) { _ in }
+        #expect(try isLocked())
+        try history.snapshot { _ in }
+        #expect(try isLocked())
+        backing.close()
+    }
+
+    /// Whether this process holds SQLite's lock of those who use the database.
+    private func isLocked() throws -> Bool {
+        var status = stat()
+        try #require(stat(data + "/stated.db", &status) == 0)
+        // https://www.sqlite.org/src/file/src/os.h (SHARED_FIRST)
+        let end = ":\(status.st_ino) 1073741826 1073742335"
+        let locks = String(decoding: try readFile("/proc/locks"), as: UTF8.self)
+        return locks.split(separator: "\n").contains {
+            $0.hasSuffix(end) && $0.contains(" \(getpid()) ")
+        }
+    }
 }
