@@ -155,6 +155,29 @@ struct NoteTests {
         #expect(found.keyCount == 1)
         found.close()
     }
+
+    /// Compaction leaves nothing in doubt that was told, and so nothing that is under way.
+    @Test func `a note under way is kept where the store is opened again after compaction failed`()
+        throws
+    {
+        let faults = try Faults(below: store.directory)
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        for value in 1...3 as ClosedRange<UInt8> { try keyspace.apply([.set("k", [value])]) }
+        for name in ["a", "b"] { _ = try keyspace.note("handler:0:\(name)", "before") }
+        // Not handed to the commit thread before the store is open again.
+        _ = try keyspace.submitNote("handler:0:a", "after")
+        _ = try keyspace.submitNote("handler:0:b", nil)
+        let revision = try keyspace.submitNote("handler:0:c", "new")
+        faults.fail(.write, of: .log)
+        #expect(throws: StateError.self) { try keyspace.compact(to: 3) }
+        try #require(faults.failedCount == 1)
+        keyspace.publish()
+        try keyspace.waitUntilSettled(revision)
+        let expected = ["handler:0:a": "after", "handler:0:c": "new"]
+        #expect(keyspace.notes == expected)
+        keyspace.close()
+        try opened { #expect($0.notes == expected) }
+    }
 }
 
 extension LocalKeyspace {
@@ -191,7 +214,7 @@ extension LocalKeyspace {
         return revision
     }
 
-    private func waitUntilSettled(_ revision: Int64) throws {
+    fileprivate func waitUntilSettled(_ revision: Int64) throws {
         let deadline = ContinuousClock.now + .seconds(20)
         while ContinuousClock.now < deadline {
             let (durable, provisional) = withCore { ($0.durableRevision, $0.provisionalRevision) }
