@@ -225,8 +225,12 @@ extension SQLiteBacking {
         }
         let known = (try metadata.required(.inode), try metadata.required(.birthTime))
         let generation = try metadata.generation()
-        let isMarked = mark?.isOf(generation: generation, revision: revision) ?? true
-        if known == (identity.inode, identity.birthTime), isMarked {
+        let isMoved = known != (identity.inode, identity.birthTime)
+        let objection =
+            isMoved
+            ? "it is another file than its values were written to, as a copy is"
+            : mark?.objection(toGeneration: generation, revision: revision)
+        guard let objection else {
             return LoadedStore(epoch: epoch, revision: revision, compacted: compacted)
         }
         let newest = max(revision, mark?.toldRevision ?? 0)
@@ -240,6 +244,10 @@ extension SQLiteBacking {
         try metadata.set(.leastRevision, "\(copy.revision)")
         try metadata.set(identity)
         try connection.execute("COMMIT")
+        onFinding(
+            "\(location.database) is not the store that was here last: \(objection); it goes on under another epoch, "
+                + "above revision \(copy.revision)"
+        )
         return copy
     }
 
@@ -260,6 +268,7 @@ extension SQLiteBacking {
             // A disk without room, or somebody who holds the write lock: the mark knows both generations, and the values
             // can be read.
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
+            onFinding("\(location.database) can be read, and not written: \(error)")
             return
         }
         try mark.settle(generation)

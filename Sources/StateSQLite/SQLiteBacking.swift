@@ -4,8 +4,8 @@ public import StateEngine
 /// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
 ///
 /// ``load(_:)`` is first and once, everything after it is one call at a time, as ``Backing`` says; only ``status`` may be
-/// asked for from anywhere. That, the lock around the status, and that `onCheckpoint` is not changed after the load are the
-/// proof of `@unchecked Sendable`.
+/// asked for from anywhere. That, the lock around the status, and that `onCheckpoint` and `onFinding` are not changed after the
+/// load are the proof of `@unchecked Sendable`.
 ///
 /// A store that is dropped without ``close()`` is as it would be after a crash: everything committed is there.
 public final class SQLiteBacking: Backing, @unchecked Sendable {
@@ -41,6 +41,9 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Called on the commit thread when a checkpoint fails where the one before did not, and with nil when one succeeds again;
     /// set before the load.
     package var onCheckpoint: @Sendable (_ failure: String?) -> Void = { _ in }
+
+    /// Called by ``load(_:)`` with what it found and went on with all the same, a sentence each; set before.
+    package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
 
     let storageStatus = StateLock(StorageStatus())
 
