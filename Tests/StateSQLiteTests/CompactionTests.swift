@@ -158,6 +158,24 @@ struct CompactionTests {
         #expect(throws: StateError.self) { try memory.compact() }
     }
 
+    @Test func `who asks for more is not answered with what another asked for`() throws {
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        defer { keyspace.close() }
+        for round in 1...Int64(Extent.rounds(20)) {
+            for number in 0..<10 as Range<UInt8> { try keyspace.apply([.set("k", [number])]) }
+            let replies = Observed<[Int64]>([])
+            try keyspace.withCore { (core) throws(StateError) in
+                for revision in [round * 10 - 2, round * 10 - 8] {
+                    try keyspace.compact(to: revision, shrinks: false, in: core) { result in
+                        replies.update { $0.append((try? result.get().compacted) ?? -1) }
+                    }
+                }
+            }
+            try #require(replies.wait(until: { $0.count == 2 }))
+            #expect(replies.current == [round * 10 - 2, round * 10 - 2])
+        }
+    }
+
     @Test func `shrinking gives the room back, and numbers, checks and the view stay as they are`()
         throws
     {
