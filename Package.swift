@@ -169,8 +169,8 @@ let package = Package(
         .testTarget(
             name: "LibraryTests",
             dependencies: [
-                "StateClient", "StateSQLite", "StateContainers", "StateEngine", "StateTestSupport",
-                "StateTestProgram",
+                "StateClient", "StateServer", "StateSQLite", "StateContainers", "StateEngine",
+                "StateTestSupport", "StateTestProgram",
             ],
             swiftSettings: strict
         ),

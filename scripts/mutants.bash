@@ -60,7 +60,7 @@ mutants=(
     "watch-repeats"
     "unique: each piece of the history begins with the last commit of the one before"
     "Sources/StateServer/CatchUpJob.swift"
-    's/place = .end(of: position)/place = .end(of: position - 1)/'
+    's/place = .end(of: missed.position)/place = .end(of: missed.position - 1)/'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 
     "watch-turns"
@@ -71,7 +71,7 @@ mutants=(
 
     "watch-marks-lost"
     "bookmarkable: a round is closed without what was changed while the history was read"
-    "Sources/StateEngine/Watcher.swift"
+    "Sources/StateEngine/Watcher+Advancing.swift"
     's/for (key, mark) in marks { latest?.mark(key, mark) }//'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 )

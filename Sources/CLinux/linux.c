@@ -14,6 +14,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -91,6 +92,52 @@ void clinux_wait(sem_t *semaphore, int64_t nanoseconds) {
 void clinux_schedule_as_batch(void) {
     struct sched_param none = {0};
     sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
+static int read_failure(int descriptor) {
+    int failure = 0;
+    ssize_t count;
+    do count = read(descriptor, &failure, sizeof failure);
+    while (count < 0 && errno == EINTR);
+    return count == sizeof failure ? failure : 0;
+}
+
+static void become(char *const arguments[], char *const environment[], int standard_input) {
+    // We ignore SIGPIPE; a command expects the default.
+    signal(SIGPIPE, SIG_DFL);
+    if (standard_input == STDIN_FILENO) {
+        fcntl(STDIN_FILENO, F_SETFD, 0);
+    } else {
+        dup2(standard_input, STDIN_FILENO);
+    }
+    execvpe(arguments[0], arguments, environment);
+}
+
+int clinux_spawn_bound(
+    pid_t *child, char *const arguments[], char *const environment[], int standard_input
+) {
+    int report[2];
+    if (pipe2(report, O_CLOEXEC) != 0) return errno;
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        // One that ended before is told of by nobody.
+        if (getppid() != parent) _exit(127);
+        become(arguments, environment, standard_input);
+        int failure = errno;
+        (void)!write(report[1], &failure, sizeof failure);
+        _exit(127);
+    }
+    int failure = pid < 0 ? errno : 0;
+    close(report[1]);
+    if (pid > 0) {
+        failure = read_failure(report[0]);
+        while (failure != 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {}
+    }
+    close(report[0]);
+    *child = pid;
+    return failure;
 }
 
 void clinux_name_thread(const char *name) { prctl(PR_SET_NAME, name); }

@@ -71,6 +71,22 @@ public struct HistoryPlace: Hashable, Comparable, Sendable {
     }
 }
 
+extension StoredChange {
+    /// Where it stands.
+    package var place: HistoryPlace { HistoryPlace(revision: revision, ordinal: ordinal) }
+
+    /// Where the change of the same key stands that this one supersedes; nil where there is none.
+    package var previousPlace: HistoryPlace? {
+        guard previousRevision > 0 else { return nil }
+        return HistoryPlace(revision: previousRevision, ordinal: previousOrdinal)
+    }
+}
+
+extension Record {
+    /// Where its change stands.
+    var place: HistoryPlace { HistoryPlace(revision: revision, ordinal: ordinal) }
+}
+
 /// How much one look at the history may take, so that the store's log can be begun anew and memory stays bounded.
 package struct HistoryBudget {
     /// How long one look may last.

@@ -130,7 +130,7 @@ package final class KeyspaceCore: @unchecked Sendable {
     package func durablePlace(of key: Bytes) -> HistoryPlace? {
         let version =
             table.head(key)?.version(at: durableRevision) ?? table.deleted.record(for: key)
-        return version.map { HistoryPlace(revision: $0.revision, ordinal: $0.ordinal) }
+        return version.map(\.place)
     }
 
     /// Notes that everything was looked at.
@@ -165,6 +165,24 @@ package final class KeyspaceCore: @unchecked Sendable {
         _ body: (Record) -> Bool
     ) {
         patterns.forEach(in: table.live, after: bound) { [durableRevision] head in
+            guard let version = head.version(at: durableRevision), !version.isDeleted else {
+                return true
+            }
+            return body(version)
+        }
+    }
+
+    /// The same, where about `byteCount` bytes of keys are compared with patterns at most.
+    ///
+    /// - Returns: The last key that was compared, where there may be more; nil where all were, or `body` has said false.
+    func forEachDurable(
+        _ patterns: PatternSet,
+        after bound: Bytes?,
+        comparing byteCount: Int,
+        _ body: (Record) -> Bool
+    ) -> [UInt8]? {
+        patterns.forEach(in: table.live, after: bound, comparing: byteCount) {
+            [durableRevision] head in
             guard let version = head.version(at: durableRevision), !version.isDeleted else {
                 return true
             }

@@ -24,6 +24,9 @@ package struct LatestKeys {
             self.place = place
             self.cause = cause
         }
+
+        /// What a key costs beside its bytes, in the marks as in a round.
+        package var byteCount: Int { 96 + cause.count }
     }
 
     private struct Round {
@@ -48,9 +51,6 @@ package struct LatestKeys {
     private let tellsCause: Bool
     private(set) var byteCount = 0
 
-    /// What a key costs beside its bytes, in the marks as in a round.
-    private static let overheadByteCount = 96
-
     init(tellsCause: Bool) { self.tellsCause = tellsCause }
 
     var isIdle: Bool { marks.isEmpty && round == nil }
@@ -74,22 +74,20 @@ package struct LatestKeys {
             round?.unsent[key] = .saved(value)
             byteCount += value?.count ?? 0
         }
-        mark(
-            key,
-            Mark(
-                at: HistoryPlace(revision: record.revision, ordinal: record.ordinal),
-                cause: tellsCause ? core.causeBytes(of: record) : []
-            )
-        )
+        mark(key, Mark(at: record.place, cause: tellsCause ? core.causeBytes(of: record) : []))
     }
 
     /// Notes that a key changed, unless a later change of it is noted.
     mutating func mark(_ key: [UInt8], _ mark: Mark) {
         guard let known = marks.updateValue(mark, forKey: key) else {
-            byteCount += key.count + LatestKeys.overheadByteCount
+            byteCount += key.count + mark.byteCount
             return
         }
-        if known.place > mark.place { marks[key] = known }
+        if known.place > mark.place {
+            marks[key] = known
+        } else {
+            byteCount += mark.byteCount - known.byteCount
+        }
     }
 
     /// Begins a round of all marks, as the keyspace is now.
@@ -122,7 +120,7 @@ package struct LatestKeys {
                     core.readDurable(key)?.value.map { Array($0) }
                 }
             }
-            byteCount -= key.count + LatestKeys.overheadByteCount
+            byteCount -= key.count + mark.byteCount
             taken += key.count + (value?.count ?? 0) + 32
             values.values.append(
                 Watcher.LatestValue(

@@ -21,7 +21,7 @@ package struct LiteralTable<Element> {
     /// Puts `element` behind what is under `literal` already.
     package mutating func insert(_ element: Element, under literal: [UInt8]) {
         count += 1
-        let hash = LiteralHash(literal).value
+        let hash = LiteralHash(of: literal).value
         if let index = byHash[hash]?.firstIndex(where: { $0.literal == literal }) {
             byHash[hash]?[index].elements.append(element)
             return
@@ -33,7 +33,7 @@ package struct LiteralTable<Element> {
 
     /// Removes what is under `literal` and `isIt` says so of.
     package mutating func remove(under literal: [UInt8], where isIt: (Element) -> Bool) {
-        let hash = LiteralHash(literal).value
+        let hash = LiteralHash(of: literal).value
         guard let index = byHash[hash]?.firstIndex(where: { $0.literal == literal }) else { return }
         let before = byHash[hash]?[index].elements.count ?? 0
         byHash[hash]?[index].elements.removeAll(where: isIt)
@@ -45,12 +45,25 @@ package struct LiteralTable<Element> {
         countsByLength[literal.count] -= 1
     }
 
+    /// Removes everything that `isIt` says so of.
+    ///
+    /// - Complexity: O(*n*) in all that there is.
+    package mutating func removeAll(where isIt: (Element) -> Bool) {
+        let former = self
+        self = LiteralTable()
+        for group in former.byHash.values.joined() {
+            for element in group.elements where !isIt(element) {
+                insert(element, under: group.literal)
+            }
+        }
+    }
+
     /// Calls `body` with everything whose literal is `name`.
     ///
     /// - Complexity: O(*n*) in the bytes of the name, but for what is found.
     package func forEach(under name: Bytes, _ body: (Element) -> Void) {
         guard name.count < countsByLength.count, countsByLength[name.count] > 0 else { return }
-        forEach(LiteralHash(name).value, name, body)
+        forEach(LiteralHash(of: name).value, name, body)
     }
 
     /// Calls `body` with everything with whose literal `name` begins, the shortest literal first.
@@ -59,7 +72,7 @@ package struct LiteralTable<Element> {
     package func forEach(atStartOf name: Bytes, _ body: (Element) -> Void) {
         var hash = LiteralHash()
         for length in 0..<min(name.count + 1, countsByLength.count) {
-            if length > 0 { hash.add(name[length - 1]) }
+            if length > 0 { hash.take(name[length - 1]) }
             if countsByLength[length] > 0 { forEach(hash.value, name.slice(0, length), body) }
         }
     }
@@ -70,25 +83,6 @@ package struct LiteralTable<Element> {
             for element in group.elements { body(element) }
         }
     }
-}
-
-/// FNV-1a from a random start, so that nobody can choose names that collide.
-private struct LiteralHash {
-    private static let seed = UInt64.random(in: 0...UInt64.max)
-
-    private var state = LiteralHash.seed
-    private var byteCount = 0
-
-    init() {}
-
-    init(_ literal: some Sequence<UInt8>) { for byte in literal { add(byte) } }
-
-    mutating func add(_ byte: UInt8) {
-        state = (state ^ UInt64(byte)) &* 0x100_0000_01B3
-        byteCount += 1
-    }
-
-    var value: Int { Int(truncatingIfNeeded: (state ^ (state >> 32)) &+ UInt64(byteCount)) }
 }
 
 extension LiteralTable: Sendable where Element: Sendable {}

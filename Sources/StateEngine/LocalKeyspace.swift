@@ -166,7 +166,9 @@ public final class LocalKeyspace: Keyspace {
         case .reopened(let changes, let notes):
             // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
             let count = changes.isEmpty ? 0 : core.adopt(changes)
-            if let notes { core.adopt(notes: notes) }
+            if let notes, core.provisionalRevision <= core.durableRevision {
+                core.adopt(notes: notes)
+            }
             core.allowWrites()
             return .reopened(adopted: count)
         case .unopened(let error):

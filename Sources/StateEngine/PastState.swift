@@ -140,7 +140,7 @@ package final class PastState: @unchecked Sendable {
     ) throws -> Bool {
         // Beyond what was durable at first is no harm: the first change after the revision is the same.
         let isWhole = try history.forEachChange(after: place, through: .max) { change in
-            place = HistoryPlace(revision: change.revision, ordinal: change.ordinal)
+            place = change.place
             if isMeant(change.key) { noteFirst(change) }
             return budget.take(byteCount: 0) && keyByteCount <= request.byteLimit
         }
@@ -152,12 +152,7 @@ package final class PastState: @unchecked Sendable {
         let key = Array(change.key)
         guard superseded[key] == nil else { return }
         keyByteCount += key.count + PastVersion.overheadByteCount
-        let isFirst = change.previousRevision == 0
-        superseded[key] = .some(
-            isFirst
-                ? nil
-                : HistoryPlace(revision: change.previousRevision, ordinal: change.previousOrdinal)
-        )
+        superseded[key] = .some(change.previousPlace)
     }
 
     /// Looks up what those keys were, in key order, until there are as many as asked for.
@@ -191,7 +186,7 @@ package final class PastState: @unchecked Sendable {
         var version: PastVersion?
         // One that is not there was a delete, which compaction takes away.
         _ = try history.withChange(at: place) { change in
-            version = request.needsValues ? PastVersion(change) : PastVersion(keyOf: change)
+            version = PastVersion(change, needsValue: request.needsValues)
         }
         guard let version else { return }
         changed[index].version = version
@@ -200,27 +195,5 @@ package final class PastState: @unchecked Sendable {
         guard valueByteCount <= request.byteLimit else {
             throw tooBig("the values that have changed")
         }
-    }
-}
-
-extension PastVersion {
-    /// That the key was there, without its value; nil for a delete.
-    fileprivate init?(keyOf change: borrowing StoredChange) {
-        guard change.value != nil else { return nil }
-        var bare = StoredChange(
-            revision: change.revision,
-            ordinal: change.ordinal,
-            key: change.key,
-            value: Bytes(start: nil, count: 0),
-            created: change.created,
-            owner: change.owner,
-            version: change.version,
-            time: change.time,
-            cause: change.cause,
-            previousRevision: 0,
-            previousOrdinal: 0
-        )
-        bare.expires = nil
-        self.init(bare)
     }
 }

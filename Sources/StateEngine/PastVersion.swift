@@ -1,5 +1,5 @@
-/// A version of an entry that is no longer in memory, with bytes of its own.
-package struct PastVersion: Sendable {
+/// What a version says beside key, value and cause.
+package struct EntryFields: Sendable {
     /// The commit that made this version.
     package let revision: Int64
     /// The commit that created the entry.
@@ -10,6 +10,29 @@ package struct PastVersion: Sendable {
     package let time: Int64
     /// The uid that created the entry.
     package let owner: UInt32
+
+    /// What memory has.
+    package init(_ record: Record) {
+        revision = record.revision
+        created = record.created
+        version = record.version
+        time = record.time
+        owner = record.owner
+    }
+
+    /// What the history has.
+    init(_ change: borrowing StoredChange) {
+        revision = change.revision
+        created = change.created
+        version = change.version
+        time = change.time
+        owner = change.owner
+    }
+}
+
+/// A version of an entry that is no longer in memory, with bytes of its own.
+package struct PastVersion: Sendable {
+    package let fields: EntryFields
     package let value: [UInt8]
     /// Who wrote it: ``Cause/description`` in UTF-8.
     package let cause: [UInt8]
@@ -17,26 +40,18 @@ package struct PastVersion: Sendable {
     /// Bytes beside key and value that one takes in a list, about.
     static let overheadByteCount = 128
 
-    /// What the history has; nil for a delete.
-    package init?(_ change: borrowing StoredChange) {
+    /// What the history has, with an empty value where that is not needed; nil for a delete.
+    package init?(_ change: borrowing StoredChange, needsValue: Bool = true) {
         guard let bytes = change.value else { return nil }
-        revision = change.revision
-        created = change.created
-        version = change.version
-        time = change.time
-        owner = change.owner
-        value = Array(bytes)
+        fields = EntryFields(change)
+        value = needsValue ? Array(bytes) : []
         cause = Array(change.cause)
     }
 
     /// What memory has; nil for a delete.
     package init?(_ record: Record, in core: KeyspaceCore) {
         guard let bytes = record.value else { return nil }
-        revision = record.revision
-        created = record.created
-        version = record.version
-        time = record.time
-        owner = record.owner
+        fields = EntryFields(record)
         value = Array(bytes)
         cause = core.causeBytes(of: record)
     }

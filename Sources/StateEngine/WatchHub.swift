@@ -1,11 +1,11 @@
 /// Finds the watchers of each change: what it costs follows the watchers that match, not those that there are.
 ///
-/// A key looks up its own patterns: itself, and each of its prefixes that end in `/`. Only globs are tried one by one.
+/// A key looks up its own patterns: itself, each of its prefixes that end in `/`, and the globs with whose literal part it begins.
 package final class WatchHub {
     /// Watchers by the hash of their key or prefix; who is found by chance is sorted out by their pattern.
     private var byLiteral: [Int: [Group]] = [:]
     private var everything: [Subscription] = []
-    private var globs: [Subscription] = []
+    private var globs = LiteralTable<Subscription>()
     package private(set) var count = 0
     /// How often a key was compared with a pattern: what a commit costs beside the watchers that it touches.
     package private(set) var comparisonCount = 0
@@ -31,18 +31,25 @@ package final class WatchHub {
         for pattern in Set(watcher.patterns.patterns) { add(pattern, to: watcher) }
     }
 
+    /// - Complexity: O(*n*) in the globs of all watchers, however many of them are its own.
     package func remove(_ watcher: Watcher) {
-        remove(watcher, patterns: watcher.patterns.patterns)
+        if watcher.patterns.patterns.contains(where: { $0.kind == .glob }) {
+            globs.removeAll { $0.watcher === watcher }
+        }
+        everything.removeAll { $0.watcher === watcher }
+        let literals = watcher.patterns.patterns.filter { $0.kind != .glob && !$0.literal.isEmpty }
+        remove(watcher, patterns: literals)
     }
 
     /// Tells a watcher of the keys of one more pattern from now on.
     package func add(_ pattern: Pattern, to watcher: Watcher) {
         let subscription = Subscription(watcher: watcher, pattern: pattern)
         switch pattern.kind {
-        case .glob: globs.append(subscription)
+        case .glob: globs.insert(subscription, under: pattern.literal)
         case .prefix where pattern.literal.isEmpty: everything.append(subscription)
         case .key, .prefix:
-            add(watcher, to: &byLiteral[WatchHub.hash(pattern.literal), default: []], pattern)
+            let hash = LiteralHash(of: pattern.literal).value
+            add(watcher, to: &byLiteral[hash, default: []], pattern)
         }
     }
 
@@ -58,10 +65,10 @@ package final class WatchHub {
     package func remove(_ pattern: Pattern, from watcher: Watcher) {
         let isIt: (Subscription) -> Bool = { $0.watcher === watcher && $0.pattern == pattern }
         switch pattern.kind {
-        case .glob: globs.removeAll(where: isIt)
+        case .glob: globs.remove(under: pattern.literal, where: isIt)
         case .prefix where pattern.literal.isEmpty: everything.removeAll(where: isIt)
         case .key, .prefix:
-            let hash = WatchHub.hash(pattern.literal)
+            let hash = LiteralHash(of: pattern.literal).value
             remove(watcher, from: &byLiteral[hash, default: []], pattern)
             if byLiteral[hash]?.isEmpty ?? false { byLiteral[hash] = nil }
         }
@@ -95,17 +102,17 @@ package final class WatchHub {
 
     private func match(_ record: Record) {
         for subscription in everything { tell(subscription.watcher, record) }
-        comparisonCount += globs.count
-        for subscription in globs where subscription.pattern.matches(record.key) {
-            tell(subscription.watcher, record)
+        globs.forEach(atStartOf: record.key) { subscription in
+            comparisonCount += 1
+            if subscription.pattern.matches(record.key) { tell(subscription.watcher, record) }
         }
         guard !byLiteral.isEmpty else { return }
         let key = record.key
-        var hash = WatchHub.seed
+        var hash = LiteralHash()
         for index in 0..<key.count {
-            hash = WatchHub.step(hash, key[index])
+            hash.take(key[index])
             guard index == key.count - 1 || key[index] == UInt8(ascii: "/") else { continue }
-            guard let found = byLiteral[WatchHub.end(hash, index + 1)] else { continue }
+            guard let found = byLiteral[hash.value] else { continue }
             comparisonCount += found.count
             for group in found where group.pattern.matches(key) {
                 for watcher in group.watchers { tell(watcher, record) }
@@ -117,22 +124,5 @@ package final class WatchHub {
     private func tell(_ watcher: Watcher, _ record: Record) {
         if watcher.matched.isEmpty { touched.append(watcher) }
         if watcher.matched.last != record { watcher.match(record) }
-    }
-
-    // MARK: Hashing
-
-    /// FNV-1a from a random start, so that nobody can choose names that collide.
-    private static let seed = UInt64.random(in: 0...UInt64.max)
-
-    private static func step(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
-        (hash ^ UInt64(byte)) &* 0x100_0000_01B3
-    }
-
-    private static func end(_ hash: UInt64, _ byteCount: Int) -> Int {
-        Int(truncatingIfNeeded: (hash ^ (hash >> 32)) &+ UInt64(byteCount))
-    }
-
-    private static func hash(_ literal: [UInt8]) -> Int {
-        end(literal.reduce(seed, step), literal.count)
     }
 }

@@ -10,10 +10,10 @@ package protocol WatchReceiver: AnyObject {
     /// is called when they have been, or a part of them.
     ///
     /// Only asked for where the keyspace keeps a history.
-    func read(after position: Int64, through revision: Int64, in core: KeyspaceCore)
+    func read(after position: Int64, through revision: Int64)
 
     /// The same for a watcher of latest values: ``Watcher/finishReading(marks:through:in:)`` is called with the keys that changed.
-    func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore)
+    func readMarks(after position: Int64, through revision: Int64)
 
     /// There is something to do for a watcher that was at rest.
     func noteWork()
@@ -26,11 +26,11 @@ package protocol WatchReceiver: AnyObject {
 
 extension WatchReceiver {
     /// For who begins synced and always has room: it never asks for what was.
-    package func read(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
+    package func read(after position: Int64, through revision: Int64) {
         preconditionFailure("a watcher that does not read the history has fallen behind")
     }
 
-    package func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
+    package func readMarks(after position: Int64, through revision: Int64) {
         preconditionFailure("a watcher that does not read the history has fallen behind")
     }
 

@@ -25,23 +25,23 @@ package final class Watcher {
     package let patterns: PatternSet
     /// Set once, before the watcher is added to a hub.
     package weak var receiver: (any WatchReceiver)?
-    package private(set) var phase: Phase
+    package internal(set) var phase: Phase
     /// Every commit up to here was told or does not match; nil where only a new beginning helps.
     ///
     /// While it is synced, this is behind the present without anything being missed.
-    private var position: Int64?
+    var position: Int64?
     /// The read of the history that is under way.
-    private var reading: Reading?
+    var reading: Reading?
     /// What is owed to a watcher of latest values; nil for one that is told of each commit.
-    private var latest: LatestKeys?
+    var latest: LatestKeys?
     /// How many bytes of them; more is a gap.
     private let latestByteLimit: Int
     /// The revision of the last thing that was told.
-    package private(set) var toldRevision: Int64
+    package internal(set) var toldRevision: Int64
     /// Changes of the commit that is being told.
     fileprivate(set) var matched: [Record] = []
 
-    private struct Reading {
+    struct Reading {
         /// What was durable when it began: later commits come by themselves.
         let through: Int64
         /// Whether all that came since is kept, to be told right behind what is read.
@@ -49,9 +49,6 @@ package final class Watcher {
         /// The last of it.
         var keptRevision: Int64
     }
-
-    /// How near the present has to be for what comes during a read to be kept: most likely it is the last.
-    private static let nearCommitCount: Int64 = 20_000
 
     /// Makes a watcher, to be added to the keyspace's hub at once.
     ///
@@ -119,7 +116,7 @@ package final class Watcher {
         }
     }
 
-    private func block(at revision: Int64?) {
+    func block(at revision: Int64?) {
         phase = .blocked
         position = revision
         latest?.removeAll()
@@ -143,175 +140,10 @@ package final class Watcher {
     }
 
     /// Whether there are latest values to tell.
-    private var owesLatest: Bool { latest.map { !$0.isIdle } ?? false }
+    var owesLatest: Bool { latest.map { !$0.isIdle } ?? false }
 
-    private func checkOwed() {
+    func checkOwed() {
         if let latest, latest.byteCount > latestByteLimit { block(at: nil) }
-    }
-
-    // MARK: On the way to the present
-
-    /// Whether ``advance(in:byteLimit:)`` has something to do, as soon as there is room.
-    package var canAdvance: Bool {
-        switch phase {
-        case .synced: owesLatest
-        case .catchingUp: reading == nil
-        case .snapshot, .blocked: true
-        }
-    }
-
-    /// Brings a watcher that is not synced one step nearer: a read of the history, a gap, a piece of about `byteLimit` bytes, or
-    /// `synced`.
-    ///
-    /// - Returns: Whether there is more to do now.
-    package func advance(in core: KeyspaceCore, byteLimit: Int) -> Bool {
-        guard let receiver else { return false }
-        switch phase {
-        case .synced: return advanceRound(receiver, in: core, byteLimit: byteLimit)
-        case .blocked, .catchingUp:
-            guard reading == nil else { return false }
-            guard let position, core.canResume(after: position) else {
-                beginAgain(receiver, in: core)
-                return true
-            }
-            readOn(receiver, after: position, in: core)
-            return false
-        case .snapshot(let passed):
-            let piece = nextPiece(after: passed, in: core, byteLimit: byteLimit)
-            if let last = piece.last {
-                receiver.receive(.piece(piece), in: core)
-                phase = .snapshot(passed: Array(last.key))
-                return true
-            }
-            phase = .synced
-            if owesLatest {
-                latest?.beginRound(at: core.durableRevision, isPiece: true)
-                return true
-            }
-            tellSynced(core.durableRevision, receiver, in: core)
-            return false
-        }
-    }
-
-    /// Hands out values of a round of latest values, which begins where none is under way.
-    private func advanceRound(
-        _ receiver: any WatchReceiver,
-        in core: KeyspaceCore,
-        byteLimit: Int
-    ) -> Bool {
-        guard owesLatest else { return false }
-        if latest?.hasRound == false {
-            latest?.beginRound(at: core.durableRevision, isPiece: false)
-        }
-        if let values = latest?.takeValues(byteLimit: byteLimit, in: core), !values.values.isEmpty {
-            receiver.receive(.latest(values), in: core)
-        }
-        if let revision = latest?.endRound() { tellSynced(revision, receiver, in: core) }
-        return canAdvance
-    }
-
-    private func tellSynced(
-        _ revision: Int64,
-        _ receiver: any WatchReceiver,
-        in core: KeyspaceCore
-    ) {
-        toldRevision = revision
-        receiver.receive(.synced(revision), in: core)
-    }
-
-    /// What was told is void: the state follows.
-    private func beginAgain(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
-        phase = .snapshot(passed: nil)
-        toldRevision = core.durableRevision
-        receiver.receive(.gap(core.durableRevision), in: core)
-    }
-
-    private func readOn(
-        _ receiver: any WatchReceiver,
-        after position: Int64,
-        in core: KeyspaceCore
-    ) {
-        let present = core.durableRevision
-        guard position < present else {
-            phase = .synced
-            return
-        }
-        phase = .catchingUp
-        guard latest == nil else {
-            // What comes meanwhile is marked.
-            reading = Reading(through: present, isKeeping: false, keptRevision: present)
-            return receiver.readMarks(after: position, through: present, in: core)
-        }
-        let isNear = present - position <= Watcher.nearCommitCount
-        reading = Reading(through: present, isKeeping: isNear, keptRevision: present)
-        receiver.read(after: position, through: present, in: core)
-    }
-
-    /// Takes over that the commits up to `revision` have been read and told.
-    ///
-    /// - Parameters:
-    ///   - revision: Not above what was asked for.
-    ///   - told: The last of them that there was anything to tell of; nil for none.
-    ///   - core: The keyspace, whose lock is held.
-    /// - Returns: Whether what was kept meanwhile is to be told now; where not, it is void.
-    package func finishReading(
-        through revision: Int64,
-        told: Int64?,
-        in core: KeyspaceCore
-    ) -> Bool {
-        guard let reading else { preconditionFailure("a read ends that was not begun") }
-        self.reading = nil
-        position = revision
-        if let told { toldRevision = told }
-        if revision == reading.through, reading.isKeeping {
-            // Order matters: what was kept begins right behind what was read.
-            phase = .synced
-            if reading.keptRevision > reading.through { toldRevision = reading.keptRevision }
-            return true
-        }
-        if revision >= core.durableRevision { phase = .synced }
-        return false
-    }
-
-    /// Takes over which keys the commits up to the present have changed: their values make up the first round.
-    package func finishReading(
-        marks: [[UInt8]: LatestKeys.Mark],
-        through revision: Int64,
-        in core: KeyspaceCore
-    ) {
-        reading = nil
-        // What came meanwhile was too much to be owed: it is void with what was read.
-        guard phase == .catchingUp else { return }
-        position = revision
-        phase = .synced
-        for (key, mark) in marks { latest?.mark(key, mark) }
-        checkOwed()
-        guard phase == .synced, !owesLatest, let receiver else { return }
-        tellSynced(core.durableRevision, receiver, in: core)
-    }
-
-    /// Takes over that the commits after its position are not to be had: a gap and the state follow.
-    package func failReading() {
-        reading = nil
-        block(at: nil)
-    }
-
-    private func nextPiece(
-        after passed: [UInt8]?,
-        in core: KeyspaceCore,
-        byteLimit: Int
-    ) -> [Record] {
-        var piece: [Record] = []
-        var byteCount = 0
-        func collect(_ bound: Bytes?) {
-            core.forEachDurable(patterns, after: bound) { record in
-                piece.append(record)
-                byteCount += record.byteCount + 32
-                return byteCount < byteLimit
-            }
-        }
-        if let passed { passed.withUnsafeBytes { collect($0) } } else { collect(nil) }
-        return piece
     }
 
     // MARK: How far it is
@@ -333,12 +165,4 @@ package final class Watcher {
 
     /// Takes over that a bookmark at this revision was told.
     package func noteProgress(_ revision: Int64) { toldRevision = revision }
-}
-
-extension KeyspaceCore {
-    /// Whether all commits after `revision` are there: it is no later than the present, and the history reaches back to it.
-    package func canResume(after revision: Int64) -> Bool {
-        if revision == durableRevision { return true }
-        return hasHistory && revision >= compactedRevision && revision < durableRevision
-    }
 }

@@ -18,6 +18,8 @@ final class OpenStore {
     var rowCount: Int64
     /// How many there may be where a sync fails: pieces of compaction that it should have covered are there or are not.
     var doubtfulRowCounts: ClosedRange<Int64>
+    /// Whether the log ends with pieces of compaction that no sync has covered yet.
+    var hasUnsyncedCompaction = false
     /// Where the history may be cut.
     var marks: HistoryMarks
     /// The last revision that was committed.
@@ -93,6 +95,7 @@ final class OpenStore {
             throw error
         }
         hasRowCount = false
+        hasUnsyncedCompaction = false
         rowCount += Int64(appendedCount)
         doubtfulRowCounts = rowCount...rowCount
         revision = last
@@ -112,6 +115,16 @@ final class OpenStore {
             rollBack()
             throw unknown
         }
+    }
+
+    /// Moves the log into the database, as far as it can be.
+    ///
+    /// Where a sync fails, the kernel may drop what it was to make safe, and the next sync says nothing of it. Of a transaction that
+    /// was not told, as a piece of compaction is, nobody would know: what is appended behind the hole counts for nothing at the
+    /// next start, and a page that is read back from it is an old one. So the store has to be opened anew.
+    func checkpoint() {
+        guard let failure = log.checkpoint(), hasUnsyncedCompaction else { return }
+        _ = unknown(failure)
     }
 
     /// The log may hold the transaction whole although its sync failed, and a start would then find it: nothing more may be
@@ -169,6 +182,7 @@ final class OpenStore {
         try metadata.set(.rowCount, "\(rowCount)")
         try metadata.set(.generation, "\(generation)")
         try connection.execute("COMMIT")
+        hasUnsyncedCompaction = false
         try mark.settle(generation)
     }
 
@@ -182,10 +196,13 @@ final class OpenStore {
             rollBack()
             unrecorded = error
         }
-        // Closing the connection takes the log away, which, unlike cutting it to nothing, a loss of power does not do by half.
-        log.checkpoint()
         if let unrecorded { log.note("a clean stop could not be recorded: \(unrecorded)") }
-        connection.checkpointsOnClose()
+        // Its sync may have failed, which should have covered compaction too: see ``checkpoint()``.
+        if unrecorded != nil, hasUnsyncedCompaction { return log.status }
+        // Closing the connection takes the log away, which, unlike cutting it to nothing, a loss of power does not do by half.
+        checkpoint()
+        if let unrecorded { log.note("a clean stop could not be recorded: \(unrecorded)") }
+        if fault == nil { connection.checkpointsOnClose() }
         return log.status
     }
 }

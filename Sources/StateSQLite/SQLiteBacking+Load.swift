@@ -46,6 +46,8 @@ extension SQLiteBacking {
     /// The pages that the kernel keeps of the files are dropped first: after a failed write they may hold what the disk does
     /// not, and count as clean. https://lwn.net/Articles/752063/ (PostgreSQL's fsync surprise)
     ///
+    /// Readers of the history wait for it, and begin anew (``HistoryGate``).
+    ///
     /// - Parameters:
     ///   - revision: The last one that was told.
     ///   - receive: Called for each change beyond it; the bytes in it live for that call.
@@ -58,6 +60,14 @@ extension SQLiteBacking {
         guard let lock else {
             throw StateError(.storage, "\(location.database) is not open")
         }
+        try gate.whileShut { try reopen(lock, after: revision, receive) }
+    }
+
+    private func reopen(
+        _ lock: OwnerLock,
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws {
         if let open {
             toldRowCounts = open.doubtfulRowCounts
             toldCompacted = open.sweep.compacted
@@ -215,8 +225,12 @@ extension SQLiteBacking {
         }
         let known = (try metadata.required(.inode), try metadata.required(.birthTime))
         let generation = try metadata.generation()
-        let isMarked = mark?.isOf(generation: generation, revision: revision) ?? true
-        if known == (identity.inode, identity.birthTime), isMarked {
+        let isMoved = known != (identity.inode, identity.birthTime)
+        let objection =
+            isMoved
+            ? "it is another file than its values were written to, as a copy is"
+            : mark?.objection(toGeneration: generation, revision: revision)
+        guard let objection else {
             return LoadedStore(epoch: epoch, revision: revision, compacted: compacted)
         }
         let newest = max(revision, mark?.toldRevision ?? 0)
@@ -230,6 +244,10 @@ extension SQLiteBacking {
         try metadata.set(.leastRevision, "\(copy.revision)")
         try metadata.set(identity)
         try connection.execute("COMMIT")
+        onFinding(
+            "\(location.database) is not the store that was here last: \(objection); it goes on under another epoch, "
+                + "above revision \(copy.revision)"
+        )
         return copy
     }
 
@@ -250,6 +268,7 @@ extension SQLiteBacking {
             // A disk without room, or somebody who holds the write lock: the mark knows both generations, and the values
             // can be read.
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
+            onFinding("\(location.database) can be read, and not written: \(error)")
             return
         }
         try mark.settle(generation)

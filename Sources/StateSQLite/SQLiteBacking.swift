@@ -4,8 +4,8 @@ public import StateEngine
 /// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
 ///
 /// ``load(_:)`` is first and once, everything after it is one call at a time, as ``Backing`` says; only ``status`` may be
-/// asked for from anywhere. That, the lock around the status, and that `onCheckpoint` is not changed after the load are the
-/// proof of `@unchecked Sendable`.
+/// asked for from anywhere. That, the lock around the status, and that `onCheckpoint` and `onFinding` are not changed after the
+/// load are the proof of `@unchecked Sendable`.
 ///
 /// A store that is dropped without ``close()`` is as it would be after a crash: everything committed is there.
 public final class SQLiteBacking: Backing, @unchecked Sendable {
@@ -36,10 +36,14 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Where there was nothing more to compact.
     var finishedCompaction: FinishedCompaction?
     let gauges = HistoryGauges()
+    let gate = HistoryGate()
 
     /// Called on the commit thread when a checkpoint fails where the one before did not, and with nil when one succeeds again;
     /// set before the load.
     package var onCheckpoint: @Sendable (_ failure: String?) -> Void = { _ in }
+
+    /// Called by ``load(_:)`` with what it found and went on with all the same, a sentence each; set before.
+    package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
 
     let storageStatus = StateLock(StorageStatus())
 
@@ -116,7 +120,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// syncs.
     public func maintain() {
         guard let open else { return }
-        if open.log.isCheckpointDue { open.log.checkpoint() }
+        if open.log.isCheckpointDue { open.checkpoint() }
         let status = open.log.status
         let known = storageStatus.withLock { known in
             defer { known = status }

@@ -3,7 +3,11 @@ public import StateEngine
 
 extension SQLiteBacking: HistoryBacking {
     /// Opens a second connection to the database, which reads beside the commits.
-    public func openHistory() throws -> any HistoryReading { try SQLiteHistory(location) }
+    public func openHistory() throws -> any HistoryReading {
+        let history = SQLiteHistory(location, through: gate)
+        try history.open()
+        return history
+    }
 }
 
 /// Reads the history through a connection of its own.
@@ -12,12 +16,97 @@ extension SQLiteBacking: HistoryBacking {
 /// that a place is found by a search over the
 /// numbers; where compaction has taken rows away, the next one stands for those that are gone.
 final class SQLiteHistory: HistoryReading {
+    private let location: StoreLocation
+    private let gate: HistoryGate
+    private let slot = HistoryGate.Slot()
+
+    init(_ location: StoreLocation, through gate: HistoryGate) {
+        self.location = location
+        self.gate = gate
+        gate.add(slot)
+    }
+
+    deinit {
+        gate.enter()
+        slot.connection = nil
+        gate.remove(slot)
+        gate.leave()
+    }
+
+    /// Opens the connection, so that what stands in its way is known early.
+    func open() throws {
+        gate.enter()
+        defer { gate.leave() }
+        _ = try connect()
+    }
+
+    private func connect() throws -> HistoryConnection {
+        if let connection = slot.connection { return connection }
+        let connection = try HistoryConnection(location)
+        slot.connection = connection
+        return connection
+    }
+
+    func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R {
+        gate.enter()
+        defer { gate.leave() }
+        let connection = try connect()
+        try connection.begin.run()
+        defer { try? connection.end.run() }
+        return try body(try connection.metadata.required(.compacted))
+    }
+
+    private var connection: HistoryConnection {
+        guard let connection = slot.connection else {
+            preconditionFailure("the history is read outside of a snapshot")
+        }
+        return connection
+    }
+
+    func forEachChange(
+        after place: HistoryPlace,
+        through revision: Int64,
+        _ receive: (borrowing StoredChange) -> Bool
+    ) throws -> Bool {
+        let connection = connection
+        guard let first = try connection.finder.firstNumber(after: place) else { return true }
+        connection.rows.bind(1, first)
+        defer { connection.rows.reset() }
+        while try connection.rows.step() {
+            let change = try connection.change(in: connection.rows)
+            if change.revision > revision { return true }
+            if !receive(change) { return false }
+        }
+        return true
+    }
+
+    func withChange(
+        at place: HistoryPlace,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> Bool {
+        let connection = connection
+        let before = HistoryPlace(revision: place.revision, ordinal: place.ordinal - 1)
+        guard let number = try connection.finder.firstNumber(after: before) else { return false }
+        connection.rows.bind(1, number)
+        defer { connection.rows.reset() }
+        guard try connection.rows.step() else { return false }
+        let change = try connection.change(in: connection.rows)
+        guard change.revision == place.revision, change.ordinal == place.ordinal else {
+            return false
+        }
+        receive(change)
+        return true
+    }
+}
+
+/// A connection that reads the history, and what it asks.
+final class HistoryConnection {
+    fileprivate let metadata: StoreMetadata
+    fileprivate let finder: RowFinder
+    fileprivate let rows: SQLiteStatement
+    fileprivate let begin: SQLiteStatement
+    fileprivate let end: SQLiteStatement
     private let connection: SQLiteConnection
-    private let metadata: StoreMetadata
-    private let finder: RowFinder
-    private let rows: SQLiteStatement
-    private let begin: SQLiteStatement
-    private let end: SQLiteStatement
 
     init(_ location: StoreLocation) throws {
         connection = try SQLiteConnection(reading: location.database, as: location.database)
@@ -33,47 +122,8 @@ final class SQLiteHistory: HistoryReading {
         end = try connection.prepare("COMMIT")
     }
 
-    func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R {
-        try begin.run()
-        defer { try? end.run() }
-        return try body(try metadata.required(.compacted))
-    }
-
-    func forEachChange(
-        after place: HistoryPlace,
-        through revision: Int64,
-        _ receive: (borrowing StoredChange) -> Bool
-    ) throws -> Bool {
-        guard let first = try finder.firstNumber(after: place) else { return true }
-        rows.bind(1, first)
-        defer { rows.reset() }
-        while try rows.step() {
-            let change = try self.change(in: rows)
-            if change.revision > revision { return true }
-            if !receive(change) { return false }
-        }
-        return true
-    }
-
-    func withChange(
-        at place: HistoryPlace,
-        _ receive: (borrowing StoredChange) -> Void
-    ) throws -> Bool {
-        let before = HistoryPlace(revision: place.revision, ordinal: place.ordinal - 1)
-        guard let number = try finder.firstNumber(after: before) else { return false }
-        rows.bind(1, number)
-        defer { rows.reset() }
-        guard try rows.step() else { return false }
-        let change = try self.change(in: rows)
-        guard change.revision == place.revision, change.ordinal == place.ordinal else {
-            return false
-        }
-        receive(change)
-        return true
-    }
-
     /// The change in the row at hand, checked; its bytes live until the next step.
-    private func change(in row: SQLiteStatement) throws(StateError) -> StoredChange {
+    fileprivate func change(in row: SQLiteStatement) throws(StateError) -> StoredChange {
         let previousRevision = row.number(at: 10)
         let change = StoredChange(
             revision: row.number(at: 0),

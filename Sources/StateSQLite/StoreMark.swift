@@ -8,7 +8,7 @@ import StateEngine
 /// keep both, and a file that was moved away comes back with its own. So each start and each clean stop gives the store a
 /// new random *generation*, in `meta` and here, and each commit notes its revision here.
 ///
-/// `<database>-mark`, 4 KiB, mapped, in the machine's byte order:
+/// `<database>-mark`, 4 KiB, in the machine's byte order:
 ///
 /// ```
 /// 0     "statmark"
@@ -18,8 +18,9 @@ import StateEngine
 /// ```
 ///
 /// The generation is an extended attribute of this file too, where there are such: copying the bytes of the whole directory
-/// back, this file's among them, leaves it. The revision is a store to memory for each commit, and outlives the process; a
-/// power failure may leave an older one, which notices less and is never wrong.
+/// back, this file's among them, leaves it. The revision is written for each commit without a sync, and outlives the process; a
+/// power failure may leave an older one, which notices less and is never wrong. The file is not mapped: where somebody cuts it,
+/// or the disk cannot give or take a page of it, that would end the process by a signal.
 ///
 /// What cannot be noticed from inside: a snapshot of the file system or the volume that is rolled back; all files put back into
 /// the very same ones, this one with its attributes (`cp -a`, `rsync -X`), or without them where the copy was made while the
@@ -32,7 +33,8 @@ final class StoreMark {
 
     private let path: String
     private let descriptor: Int32
-    private let bytes: UnsafeMutableRawPointer
+    /// What the file says.
+    private var bytes: [UInt8]
 
     /// What the file says of the generation.
     private enum Record: Equatable {
@@ -47,20 +49,12 @@ final class StoreMark {
     init(path: String) throws(StateError) {
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard opened >= 0 else { throw StoreMark.failed(path) }
-        var status = stat()
-        // Written rather than only made long: a store to a page that the disk has no room for would end the process.
-        let zeros = [UInt8](repeating: 0, count: StoreMark.byteCount)
-        guard fstat(opened, &status) == 0,
-            status.st_size == StoreMark.byteCount
-                || pwrite(opened, zeros, zeros.count, 0) == zeros.count,
-            let mapped = mmap(
-                nil,
-                StoreMark.byteCount,
-                PROT_READ | PROT_WRITE,
-                MAP_SHARED,
-                opened,
-                0
-            ), mapped != UnsafeMutableRawPointer(bitPattern: -1)
+        var read = [UInt8](repeating: 0, count: StoreMark.byteCount)
+        let count = pread(opened, &read, read.count, 0)
+        // Made as long as it will be: later a disk without room is none of its business.
+        let rest = read.count - max(0, count)
+        guard count >= 0,
+            rest == 0 || pwrite(opened, Array(read.suffix(rest)), rest, off_t(count)) == rest
         else {
             let error = StoreMark.failed(path)
             close(opened)
@@ -68,35 +62,51 @@ final class StoreMark {
         }
         self.path = path
         descriptor = opened
-        bytes = mapped
+        bytes = read
     }
 
-    deinit {
-        munmap(bytes, StoreMark.byteCount)
-        close(descriptor)
-    }
+    deinit { close(descriptor) }
 
     /// The newest revision that was told; a number that none can be counts as damage, and as 0.
     var toldRevision: Int64 {
         get {
-            let told = bytes.load(fromByteOffset: StoreMark.toldOffset, as: Int64.self)
+            let told = word(at: StoreMark.toldOffset, as: Int64.self)
             return (0..<1 << 53).contains(told) ? told : 0
         }
-        set { bytes.storeBytes(of: newValue, toByteOffset: StoreMark.toldOffset, as: Int64.self) }
+        set {
+            set(newValue, at: StoreMark.toldOffset)
+            // Without success an older one stays, as after a power failure.
+            var value = newValue
+            pwrite(descriptor, &value, MemoryLayout<Int64>.size, off_t(StoreMark.toldOffset))
+        }
+    }
+
+    private func word<Word: FixedWidthInteger>(at offset: Int, as type: Word.Type) -> Word {
+        bytes.withUnsafeBytes { $0.load(fromByteOffset: offset, as: Word.self) }
+    }
+
+    private func set(_ word: some FixedWidthInteger, at offset: Int) {
+        bytes.withUnsafeMutableBytes {
+            $0.storeBytes(of: word, toByteOffset: offset, as: type(of: word))
+        }
     }
 
     /// Whether no store was ever marked here.
     var isAbsent: Bool { record == .absent }
 
-    /// Whether a database of this generation, at this revision, is the one that was here last.
-    func isOf(generation: UInt64?, revision: Int64) -> Bool {
-        guard revision >= toldRevision else { return false }
+    /// Why a database of this generation, at this revision, is not the one that was here last; nil where it is.
+    func objection(toGeneration generation: UInt64?, revision: Int64) -> String? {
+        guard revision >= toldRevision else {
+            return "it ends at revision \(revision), and \(path) says that \(toldRevision) was told"
+        }
+        let others = "\(path) says that another one was"
         switch record {
-        case .absent: return generation == nil
-        case .damaged: return false
+        case .absent: return generation == nil ? nil : "\(path) was not there, or empty"
+        case .damaged: return "\(path) is damaged"
         case .known(let current, let previous):
-            let isKnown = [current, previous].contains(generation ?? 0)
-            return isKnown && (attribute.map { $0 == current || $0 == previous } ?? true)
+            guard [current, previous].contains(generation ?? 0) else { return others }
+            let isOf = attribute.map { $0 == current || $0 == previous } ?? true
+            return isOf ? nil : "the attributes of \(others)"
         }
     }
 
@@ -123,8 +133,8 @@ final class StoreMark {
     // MARK: The record
 
     private var record: Record {
-        let words = (0..<3).map { bytes.load(fromByteOffset: $0 * 8, as: UInt64.self) }
-        let checksum = bytes.load(fromByteOffset: 24, as: UInt32.self)
+        let words = (0..<3).map { word(at: $0 * 8, as: UInt64.self) }
+        let checksum = word(at: 24, as: UInt32.self)
         if words == [0, 0, 0], checksum == 0 { return .absent }
         guard words[0] == StoreMark.magic, words[1] != 0, checksum == clinux_crc32c(0, bytes, 24)
         else { return .damaged }
@@ -133,10 +143,11 @@ final class StoreMark {
 
     private func write(_ current: UInt64, previous: UInt64) throws(StateError) {
         for (index, word) in [StoreMark.magic, current, previous].enumerated() {
-            bytes.storeBytes(of: word, toByteOffset: index * 8, as: UInt64.self)
+            set(word, at: index * 8)
         }
-        bytes.storeBytes(of: clinux_crc32c(0, bytes, 24), toByteOffset: 24, as: UInt32.self)
-        guard msync(bytes, StoreMark.byteCount, MS_SYNC) == 0, fsync(descriptor) == 0 else {
+        set(clinux_crc32c(0, bytes, 24), at: 24)
+        guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count, fsync(descriptor) == 0
+        else {
             throw StoreMark.failed(path)
         }
     }

@@ -120,13 +120,17 @@ final class WriteAheadLog {
     }
 
     /// Moves what it can into the database.
-    func checkpoint() {
+    ///
+    /// - Returns: How a sync failed, of the log or of the database; nil where none did.
+    @discardableResult
+    func checkpoint() -> SQLiteFailure? {
         let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+        let failure = code == SQLITE_OK ? nil : connection.failure(code, during: "checkpoint")
         let limit = limits.checkpointByteCount / frameByteCount
         // Not again at each commit, where the log cannot be begun anew.
         dueFrameCount = frameCount + Swift.max(1, limit / 4)
-        if code != SQLITE_OK {
-            note("\(connection.failure(code, during: "checkpoint"))")
+        if let failure {
+            note("\(failure)")
         } else if !isWhole || wasMoved {
             note(readers)
         } else {
@@ -134,6 +138,8 @@ final class WriteAheadLog {
         }
         wasMoved = wasMoved || (code == SQLITE_OK && isWhole)
         noteSizes()
+        // SQLITE_IOERR_FSYNC, a macro that Swift does not see.
+        return code == SQLITE_IOERR | 4 << 8 ? failure : nil
     }
 
     /// Makes sure that all of the log is on stable storage.

@@ -1,31 +1,6 @@
 import StateEngine
 import StateWire
 
-/// What is told of a version beside key, value and cause, wherever it comes from.
-struct EntryFields {
-    var revision: Int64
-    var created: Int64
-    var version: Int64
-    var time: Int64
-    var owner: UInt32
-
-    init(_ record: Record) {
-        revision = record.revision
-        created = record.created
-        version = record.version
-        time = record.time
-        owner = record.owner
-    }
-
-    init(_ past: PastVersion) {
-        revision = past.revision
-        created = past.created
-        version = past.version
-        time = past.time
-        owner = past.owner
-    }
-}
-
 extension ByteBuffer {
     /// The map of STATE.GET.
     mutating func writeEntry(
@@ -69,6 +44,17 @@ extension ByteBuffer {
         writeInteger(fields.time)
         writeInteger(Int64(fields.owner))
         writeBulk(cause)
+    }
+
+    /// The same for an entry as memory has it.
+    mutating func writeRow(_ record: Record, _ form: Command.ListForm, in core: KeyspaceCore) {
+        writeRow(
+            record.key,
+            record.value ?? Bytes(start: nil, count: 0),
+            EntryFields(record),
+            by: form == .long ? core.causeBytes(of: record) : [],
+            form
+        )
     }
 
     /// A value, or null for a key that is deleted or was absent.

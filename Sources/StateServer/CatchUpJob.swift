@@ -10,15 +10,10 @@ import StateWire
 /// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
 /// `@unchecked Sendable`.
 final class CatchUpJob: HistoryJob, @unchecked Sendable {
-    // The loop thread's.
-    private let watcher: ConnectionWatcher
-    private let connection: Connection
-
-    // What is wanted.
+    // What is wanted; watcher and connection are the loop thread's.
+    private let missed: MissedCommits
     private let format: WatchFormat
     private let patterns: PatternSet
-    private let position: Int64
-    private let through: Int64
 
     // What came of it.
     /// The pushes of the commits up to `reached`.
@@ -60,7 +55,8 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     /// What a change replaced, to be looked up once the changes are read.
     private struct Replaced {
         var rowEnd: Int
-        var place: HistoryPlace
+        /// Nil for nothing.
+        var place: HistoryPlace?
     }
 
     /// About as many bytes are pushed at once.
@@ -68,20 +64,12 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     /// To look up what a change replaced counts as so many bytes: about 500 are looked up at once.
     private static let lookUpByteCount = 512
 
-    init(
-        for watcher: ConnectionWatcher,
-        of connection: Connection,
-        after position: Int64,
-        through revision: Int64
-    ) {
-        self.watcher = watcher
-        self.connection = connection
-        self.position = position
-        format = watcher.format
-        patterns = watcher.watcher.patterns
-        through = revision
-        place = .end(of: position)
-        wholeThrough = position
+    init(_ missed: MissedCommits) {
+        self.missed = missed
+        format = missed.watcher.format
+        patterns = missed.watcher.watcher.patterns
+        place = .end(of: missed.position)
+        wholeThrough = missed.position
     }
 
     // MARK: On the history thread
@@ -89,7 +77,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     func readSlice(of history: any HistoryReading) throws -> Bool {
         let time = HistoryBudget(byteCount: .max)
         return try history.snapshot { compacted in
-            guard compacted <= position else {
+            guard compacted <= missed.position else {
                 isCompacted = true
                 return true
             }
@@ -103,17 +91,17 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     /// - Returns: Whether there are whole commits, or nothing more.
     private func read(_ history: any HistoryReading) throws -> Bool {
         var budget = HistoryBudget(byteCount: CatchUpJob.byteCount)
-        let isAtEnd = try history.forEachChange(after: place, through: through) { change in
+        let isAtEnd = try history.forEachChange(after: place, through: missed.through) { change in
             if change.revision != place.revision { endCommit() }
-            place = HistoryPlace(revision: change.revision, ordinal: change.ordinal)
+            place = change.place
             return budget.take(byteCount: take(change))
         }
         if isAtEnd {
             endCommit()
-            reached = through
+            reached = missed.through
             return true
         }
-        guard wholeThrough > position else { return false }
+        guard wholeThrough > missed.position else { return false }
         // What was read of the commit behind them is read again.
         rows.truncate(to: commits.last?.rowsEnd ?? 0)
         replaced.removeSubrange((commits.last?.replacedEnd ?? 0)...)
@@ -146,15 +134,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         openCount += 1
         format.writeChange(change.key, change.value, to: &rows)
         guard format.options.contains(.previous) else { return rows.count - before }
-        replaced.append(
-            Replaced(
-                rowEnd: rows.count,
-                place: HistoryPlace(
-                    revision: change.previousRevision,
-                    ordinal: change.previousOrdinal
-                )
-            )
-        )
+        replaced.append(Replaced(rowEnd: rows.count, place: change.previousPlace))
         return rows.count - before + CatchUpJob.lookUpByteCount
     }
 
@@ -186,9 +166,9 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     private func write(_ row: Replaced, _ history: any HistoryReading) throws {
         writeRows(to: row.rowEnd)
         var isFound = false
-        if row.place.revision > 0 {
+        if let place = row.place {
             // One that was compacted is a delete: a value that is replaced later stays.
-            isFound = try history.withChange(at: row.place) { change in
+            isFound = try history.withChange(at: place) { change in
                 format.writeValue(change.value, to: &output)
             }
         }
@@ -203,8 +183,6 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     // MARK: On the loop thread
 
     func finish(_ failure: StateError?, in server: Server) {
-        server.finishReading(watcher, of: connection) { watcher, core in
-            watcher.finish(self, failure, in: core)
-        }
+        server.finishReading(missed) { missed.watcher.finish(self, failure, in: $0) }
     }
 }

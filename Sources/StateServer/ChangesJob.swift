@@ -24,8 +24,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
     private var isCompacted = false
 
     private struct Row {
-        var revision: Int64
-        var ordinal: Int32
+        var place: HistoryPlace
         var key: [UInt8]
         var value: [UInt8]?
         var previous: HistoryPlace?
@@ -83,25 +82,17 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
                 rows.append(row(change))
                 byteCount = change.key.count + (change.value?.count ?? 0)
             }
-            place = HistoryPlace(revision: change.revision, ordinal: change.ordinal)
+            place = change.place
             return budget.take(byteCount: byteCount)
         }
     }
 
     private func row(_ change: borrowing StoredChange) -> Row {
-        var previous: HistoryPlace?
-        if request.options.tellsPrevious, change.previousRevision > 0 {
-            previous = HistoryPlace(
-                revision: change.previousRevision,
-                ordinal: change.previousOrdinal
-            )
-        }
-        return Row(
-            revision: change.revision,
-            ordinal: change.ordinal,
+        Row(
+            place: change.place,
             key: Array(change.key),
             value: change.value.map { Array($0) },
-            previous: previous
+            previous: request.options.tellsPrevious ? change.previousPlace : nil
         )
     }
 
@@ -113,9 +104,9 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
         _ budget: inout HistoryBudget
     ) throws -> Bool {
         for (index, row) in rows.enumerated() {
-            if row.revision != openRevision { reply.endCommit(openRevision) }
+            if row.place.revision != openRevision { reply.endCommit(openRevision) }
             guard !reply.isFull else { return true }
-            openRevision = row.revision
+            openRevision = row.place.revision
             var previous: [UInt8]?
             if let place = row.previous {
                 _ = try history.withChange(at: place) { previous = $0.value.map { Array($0) } }
@@ -124,7 +115,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             guard row.previous != nil, index + 1 < rows.count,
                 !budget.take(byteCount: previous?.count ?? 0)
             else { continue }
-            place = HistoryPlace(revision: row.revision, ordinal: row.ordinal)
+            place = row.place
             return false
         }
         return true
@@ -134,7 +125,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
         try row.key.withBorrowed { (key) throws(StateError) in
             try row.value.withBorrowed { (value) throws(StateError) in
                 try previous.withBorrowed { (previous) throws(StateError) in
-                    try reply.add(key, value, previous: previous, at: row.revision)
+                    try reply.add(key, value, previous: previous, at: row.place.revision)
                 }
             }
         }
@@ -148,7 +139,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             let dispatcher = server.dispatcher
             // What is to be told is told at once; if there is nothing, what came meanwhile, or what will come.
             if failure == nil, !isCompacted, reply.isEmpty, let blocked = connection.blocked {
-                return dispatcher.beginWaiting(blocked, core)
+                return dispatcher.beginWaiting(blocked)
             }
             dispatcher.unblock(connection, core)
             connection.isReadingHistory = false

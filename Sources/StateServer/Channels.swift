@@ -5,11 +5,11 @@ import StateWire
 ///
 /// Everything belongs to the loop thread. Subscriptions change under the keyspace's lock, which what follows keys is under.
 final class Channels {
-    private var names = ChannelTable()
+    private var names = LiteralTable<Channel>()
     /// Patterns without a metacharacter.
-    private var plainPatterns = ChannelTable()
+    private var plainPatterns = LiteralTable<Channel>()
     /// Patterns with one: compared with the names that begin with what stands before it.
-    private var globs = ChannelTable()
+    private var globs = LiteralTable<Channel>()
     private let notices = KeyspaceNotices()
     private let flushes: FlushList
     private let outputByteLimit: Int
@@ -46,7 +46,7 @@ final class Channels {
     /// How many connections subscribe to exactly this name.
     func subscriberCount(of name: Bytes) -> Int {
         var count = 0
-        names.forEach(withLiteral: name) { count = $0.subscribers.count }
+        names.forEach(under: name) { count = $0.subscribers.count }
         return count
     }
 
@@ -92,7 +92,7 @@ final class Channels {
         let wanted = Channel(kind, bytes)
         var found: Channel?
         wanted.pattern.literal.withUnsafeBytes { literal in
-            self[keyPath: Channels.table(of: wanted)].forEach(withLiteral: literal) { channel in
+            self[keyPath: Channels.table(of: wanted)].forEach(under: literal) { channel in
                 if channel.bytes == wanted.bytes { found = channel }
             }
         }
@@ -100,19 +100,20 @@ final class Channels {
     }
 
     private func insert(_ channel: Channel, _ core: KeyspaceCore) -> Channel {
-        self[keyPath: Channels.table(of: channel)].insert(channel)
+        self[keyPath: Channels.table(of: channel)].insert(channel, under: channel.pattern.literal)
         notices.include(channel, core)
         return channel
     }
 
     private func remove(_ channel: Channel, _ core: KeyspaceCore) {
-        self[keyPath: Channels.table(of: channel)].remove(channel)
+        self[keyPath: Channels.table(of: channel)]
+            .remove(under: channel.pattern.literal) { $0 === channel }
         notices.exclude(channel, core)
     }
 
     private static func table(
         of channel: Channel
-    ) -> ReferenceWritableKeyPath<Channels, ChannelTable> {
+    ) -> ReferenceWritableKeyPath<Channels, LiteralTable<Channel>> {
         switch (channel.kind, channel.pattern.kind) {
         case (.name, _): \.names
         case (.pattern, .key): \.plainPatterns
@@ -183,8 +184,8 @@ final class Channels {
     }
 
     private func forEachMatch(_ name: Bytes, _ body: (Channel) -> Void) {
-        names.forEach(withLiteral: name, body)
-        plainPatterns.forEach(withLiteral: name, body)
+        names.forEach(under: name, body)
+        plainPatterns.forEach(under: name, body)
         globs.forEach(atStartOf: name) { if $0.pattern.matches(name) { body($0) } }
     }
 

@@ -7,12 +7,8 @@ import StateWire
 /// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
 /// `@unchecked Sendable`.
 final class CollectMarksJob: HistoryJob, @unchecked Sendable {
-    // The loop thread's.
-    private let watcher: ConnectionWatcher
-    private let connection: Connection
-
-    let through: Int64
-    private let position: Int64
+    /// What is wanted; watcher and connection are the loop thread's.
+    private let missed: MissedCommits
     private let patterns: PatternSet
     private let tellsCause: Bool
     private let byteLimit: Int
@@ -23,32 +19,27 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     /// Commits were compacted, or more keys were changed than may be marked.
     private(set) var isLost = false
 
-    init(
-        for watcher: ConnectionWatcher,
-        of connection: Connection,
-        after position: Int64,
-        through revision: Int64
-    ) {
-        self.watcher = watcher
-        self.connection = connection
-        self.position = position
-        through = revision
-        patterns = watcher.watcher.patterns
-        tellsCause = watcher.format.options.contains(.by)
-        byteLimit = watcher.latestByteLimit
-        place = .end(of: position)
+    init(_ missed: MissedCommits) {
+        self.missed = missed
+        patterns = missed.watcher.watcher.patterns
+        tellsCause = missed.watcher.format.options.contains(.by)
+        byteLimit = missed.watcher.latestByteLimit
+        place = .end(of: missed.position)
     }
+
+    /// The last commit whose changes are marked.
+    var through: Int64 { missed.through }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         try history.snapshot { compacted in
             // Of the commit at which compaction stands, deletes are gone: it has to be read.
-            guard compacted <= max(position, place.revision - 1) else {
+            guard compacted <= max(missed.position, place.revision - 1) else {
                 isLost = true
                 return true
             }
             var budget = HistoryBudget(byteCount: .max)
             let isAtEnd = try history.forEachChange(after: place, through: through) { change in
-                place = HistoryPlace(revision: change.revision, ordinal: change.ordinal)
+                place = change.place
                 mark(change)
                 return budget.take(byteCount: 0) && byteCount <= byteLimit
             }
@@ -60,16 +51,14 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     private func mark(_ change: borrowing StoredChange) {
         guard patterns.matches(change.key) else { return }
         let mark = LatestKeys.Mark(
-            at: HistoryPlace(revision: change.revision, ordinal: change.ordinal),
+            at: change.place,
             cause: tellsCause ? Array(change.cause) : []
         )
         let known = marks.updateValue(mark, forKey: Array(change.key))
-        if known == nil { byteCount += change.key.count + 96 + mark.cause.count }
+        if known == nil { byteCount += change.key.count + mark.byteCount }
     }
 
     func finish(_ failure: StateError?, in server: Server) {
-        server.finishReading(watcher, of: connection) { watcher, core in
-            watcher.finish(self, failure, in: core)
-        }
+        server.finishReading(missed) { missed.watcher.finish(self, failure, in: $0) }
     }
 }

@@ -51,12 +51,16 @@ final class Connection {
     var watchedKeys: [WatchedKey] = []
     var watchers: [Int: ConnectionWatcher] = [:]
     var lastWatch = 0
+    /// Patterns of all watches.
+    var watchPatternCount = 0
     /// The notes of the named handlers that it has.
     var handlers: [String] = []
     /// The watch for which the history is read: one at a time, each in its turn.
     var reader: ConnectionWatcher?
-    /// The number of the watch whose turn it was last.
+    /// The number of the watch that it was read for last.
     var lastReader = 0
+    /// The number of the watch that was told a piece or a part of a round last.
+    var lastTold = 0
     var subscriptions = Subscriptions()
     /// Whether there are any.
     var isSubscribed = false

@@ -78,23 +78,23 @@ final class ConnectionWatcher: WatchReceiver {
 
     // MARK: The history
 
-    func read(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
-        beginReading()
-        dispatcher.submit(
-            CatchUpJob(for: self, of: connection, after: position, through: revision)
-        )
+    func read(after position: Int64, through revision: Int64) {
+        dispatcher.submit(CatchUpJob(beginReading(after: position, through: revision)))
     }
 
-    func readMarks(after position: Int64, through revision: Int64, in core: KeyspaceCore) {
-        beginReading()
-        dispatcher.submit(
-            CollectMarksJob(for: self, of: connection, after: position, through: revision)
-        )
+    func readMarks(after position: Int64, through revision: Int64) {
+        dispatcher.submit(CollectMarksJob(beginReading(after: position, through: revision)))
     }
 
-    private func beginReading() {
+    private func beginReading(after position: Int64, through revision: Int64) -> MissedCommits {
         connection.reader = self
         connection.lastReader = number
+        return MissedCommits(
+            watcher: self,
+            connection: connection,
+            position: position,
+            through: revision
+        )
     }
 
     func noteWork() { dispatcher.registry.addAdvancing(connection) }

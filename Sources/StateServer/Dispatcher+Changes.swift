@@ -34,7 +34,7 @@ extension Dispatcher {
             read(ChangesJob(request, through: current, for: connection), for: connection)
         } else if let blocked = connection.blocked {
             connection.isReadingHistory = true
-            beginWaiting(blocked, core)
+            beginWaiting(blocked)
         } else {
             writeNothing(request, connection, core)
         }
@@ -74,8 +74,7 @@ extension Dispatcher {
         var count = 0
         core.forEachDurable(request.patterns, after: nil) { record in
             count += 1
-            let value = record.value ?? Bytes(start: nil, count: 0)
-            rows.writeRow(record.key, value, EntryFields(record), by: [], .entries)
+            rows.writeRow(record, .entries, in: core)
             return rows.count <= request.byteLimit
         }
         guard rows.count <= request.byteLimit else {
@@ -112,7 +111,7 @@ extension Dispatcher {
     }
 
     /// Nothing is read for it any more: it is answered with what came meanwhile, or waits.
-    func beginWaiting(_ blocked: BlockedChanges, _ core: KeyspaceCore) {
+    func beginWaiting(_ blocked: BlockedChanges) {
         blocked.isWaiting = true
         waitingForChanges.add(blocked)
         if blocked.hasSomething { waitingForChanges.wake(blocked) }

@@ -58,12 +58,7 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
-        var request = PastState.Request(
-            PatternSet([try Pattern(pattern)]),
-            at: revision,
-            byteLimit: options.replyByteCount,
-            advice: "ask for parts with LIMIT and AFTER"
-        )
+        var request = try pastState(pattern, revision, "ask for parts with LIMIT and AFTER")
         request.after = after.map { Array($0) }
         request.limit = limit
         request.needsValues = form == .entries || form == .long
@@ -79,12 +74,7 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
-        let request = PastState.Request(
-            PatternSet([try Pattern(pattern)]),
-            at: revision,
-            byteLimit: options.replyByteCount,
-            advice: "revert it pattern by pattern"
-        )
+        let request = try pastState(pattern, revision, "revert it pattern by pattern")
         let isPresent = try isPresent(revision, core)
         let past = PastState(request, in: core)
         if isPresent {
@@ -130,6 +120,20 @@ extension Dispatcher {
                 return true
             }
         }
+    }
+
+    /// Asks for the keys of a pattern as they were; `advice` is what to do where that is more than a reply may be.
+    private func pastState(
+        _ pattern: Bytes,
+        _ revision: Int64,
+        _ advice: StaticString
+    ) throws(StateError) -> PastState.Request {
+        PastState.Request(
+            PatternSet([try Pattern(pattern)]),
+            at: revision,
+            byteLimit: options.replyByteCount,
+            advice: advice
+        )
     }
 
     /// Whether a revision is the current one, of which memory knows everything; if not, the history knows of it.

@@ -174,22 +174,7 @@ extension Dispatcher {
             return
         }
         connection.output.writeArray(found.count)
-        for record in found { write(record, form, connection, core) }
-    }
-
-    private func write(
-        _ record: Record,
-        _ form: Command.ListForm,
-        _ connection: Connection,
-        _ core: KeyspaceCore
-    ) {
-        connection.output.writeRow(
-            record.key,
-            record.value ?? Bytes(start: nil, count: 0),
-            EntryFields(record),
-            by: form == .long ? core.causeBytes(of: record) : [],
-            form
-        )
+        for record in found { connection.output.writeRow(record, form, in: core) }
     }
 
     func patternSet(_ patterns: Arguments) throws(StateError) -> PatternSet {

@@ -17,6 +17,11 @@ extension Dispatcher {
             throw StateError(.limit, "more than \(options.watchCount) watches of one client")
         }
         let set = try patternSet(patterns)
+        let limit = options.watchPatternCount
+        guard connection.watchPatternCount + patterns.count <= limit else {
+            throw StateError(.limit, "more than \(limit) patterns of all watches of one client")
+        }
+        connection.watchPatternCount += patterns.count
         connection.lastWatch += 1
         let watcher = ConnectionWatcher(
             set,
@@ -55,17 +60,21 @@ extension Dispatcher {
             throw StateError(.err, "no watch \(number) on this connection")
         }
         registry.watchCount -= 1
+        connection.watchPatternCount -= watcher.watcher.patterns.patterns.count
         core.hub.remove(watcher.watcher)
         // What it missed it would have been told of later, and no gap is silent.
         switch watcher.watcher.phase {
-        case .blocked, .catchingUp: watcher.receive(.gap(core.durableRevision), in: core)
-        case .synced, .snapshot: break
+        case .synced, .catchingUp, .blocked:
+            if watcher.watcher.isBehind { watcher.receive(.gap(core.durableRevision), in: core) }
+        // That the state is not whole its `synced` would have said.
+        case .snapshot: break
         }
         connection.output.writeOK()
     }
 
     func endWatches(_ connection: Connection, _ core: KeyspaceCore) {
         for watcher in connection.watchers.values { core.hub.remove(watcher.watcher) }
+        connection.watchPatternCount = 0
         registry.watchCount -= connection.watchers.count
         connection.watchers = [:]
     }

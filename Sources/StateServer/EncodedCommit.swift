@@ -21,8 +21,6 @@ final class EncodedCommit {
     private var revision: Int64 = 0
     private var form = Form(tellsPrevious: false, tellsCause: false)
     private var changes: [Record] = []
-    /// How often a commit was formatted: what the tests look at.
-    private(set) var formattedCount = 0
 
     /// Forgets the commit; to be called before a record of it may be freed.
     func forget() {
@@ -46,7 +44,6 @@ final class EncodedCommit {
             output.append(bytes.bytes)
             return
         }
-        formattedCount += 1
         let start = output.count
         EncodedCommit.format(revision, changes, form, in: core, to: &output)
         keep(output.bytes.slice(start, output.count), revision, changes, form)

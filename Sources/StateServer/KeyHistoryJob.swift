@@ -74,7 +74,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         _ = try history.forEachChange(after: .end(of: revision - 1), through: revision) { change in
             guard key.withUnsafeBytes({ $0.isEqual(to: change.key) }) else { return true }
             before = nil
-            next = KeyHistoryJob.superseded(by: change)
+            next = change.previousPlace
             return false
         }
     }
@@ -83,18 +83,13 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     ///
     /// - Returns: About how many bytes are kept of it.
     private func take(_ change: borrowing StoredChange) -> Int {
-        next = KeyHistoryJob.superseded(by: change)
+        next = change.previousPlace
         if let before {
             guard change.revision < before else { return 0 }
             self.before = nil
         }
         write(change)
         return change.key.count + (change.value?.count ?? 0) + 100
-    }
-
-    private static func superseded(by change: borrowing StoredChange) -> HistoryPlace? {
-        guard change.previousRevision > 0 else { return nil }
-        return HistoryPlace(revision: change.previousRevision, ordinal: change.previousOrdinal)
     }
 
     private func write(_ change: borrowing StoredChange) {

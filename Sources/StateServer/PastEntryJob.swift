@@ -34,11 +34,8 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
                 _ = try history.withChange(at: place) { change in
                     if change.revision <= revision {
                         version = PastVersion(change)
-                    } else if change.previousRevision > 0 {
-                        next = HistoryPlace(
-                            revision: change.previousRevision,
-                            ordinal: change.previousOrdinal
-                        )
+                    } else {
+                        next = change.previousPlace
                     }
                 }
                 if next != nil, budget.isUsedUp { return false }
@@ -54,7 +51,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
         }
         version.value.withUnsafeBytes { value in
             connection.output.writeEntry(
-                EntryFields(version),
+                version.fields,
                 value,
                 by: version.cause,
                 core.isPersistent ? "synced" : "memory",

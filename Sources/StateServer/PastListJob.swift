@@ -53,16 +53,10 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
     ) {
         switch version {
         case .present(let record):
-            rows.writeRow(
-                key,
-                record.value ?? Bytes(start: nil, count: 0),
-                EntryFields(record),
-                by: form == .long ? core.causeBytes(of: record) : [],
-                form
-            )
+            rows.writeRow(record, form, in: core)
         case .past(let version):
             version.value.withUnsafeBytes { value in
-                rows.writeRow(key, value, EntryFields(version), by: version.cause, form)
+                rows.writeRow(key, value, version.fields, by: version.cause, form)
             }
         }
     }

@@ -119,6 +119,11 @@ final class Registry {
         advancing.append(connection)
     }
 
+    /// The first of them comes last the next time.
+    func rotateAdvancing() {
+        if advancing.count > 1 { advancing.append(advancing.removeFirst()) }
+    }
+
     /// Keeps the connections of which `body` says that a watcher of theirs is not synced yet.
     func updateAdvancing(_ body: (Connection) -> Bool) {
         advancing.removeAll { connection in

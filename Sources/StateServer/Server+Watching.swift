@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -32,43 +33,56 @@ extension Server {
     /// The same under the keyspace's lock.
     func advanceWatchers(_ core: KeyspaceCore) {
         guard registry.hasAdvancing else { return }
+        var time = SnapshotTime()
         registry.updateAdvancing { connection in
-            advance(connection, core)
+            advance(connection, core, &time)
             return connection.watchers.values.contains(where: connection.canAdvance)
         }
+        if time.isUsedUp { registry.rotateAdvancing() }
     }
 
-    private func advance(_ connection: Connection, _ core: KeyspaceCore) {
-        var reader: ConnectionWatcher?
-        for watcher in connection.watchers.values where connection.canAdvance(watcher) {
+    /// Each watch in its turn, so that one of which there is always more to tell keeps no other waiting.
+    private func advance(
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ time: inout SnapshotTime
+    ) {
+        guard connection.output.count < Server.pieceByteCount else { return }
+        let waiting = connection.watchers.values.filter(connection.canAdvance)
+        let reader = waiting.lazy.filter(\.readsHistory)
+            .min { connection.turn(of: $0) < connection.turn(of: $1) }
+        // What is read comes later: it takes no room from the others now.
+        if let reader { reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount) }
+        for watcher in connection.inTurn(waiting.filter { !$0.readsHistory }) {
             guard connection.output.count < Server.pieceByteCount else { return }
-            if watcher.readsHistory {
-                let isNext = reader.map { connection.turn(of: watcher) < connection.turn(of: $0) }
-                if isNext ?? true { reader = watcher }
-            } else {
-                _ = watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
+            if watcher.isInSnapshot {
+                if time.isUsedUp { continue }
+                time.begin()
             }
+            connection.lastTold = watcher.number
+            watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
         }
-        guard let reader, connection.output.count < Server.pieceByteCount else { return }
-        _ = reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
     }
 
     /// Takes over that the history was read for a watch, which may have ended meanwhile.
     ///
+    /// One that has caught up is told so at once where the last commits were not for it: whoever resumed it waits for that.
+    ///
     /// - Parameters:
-    ///   - watcher: The watch.
-    ///   - connection: Whose it is.
+    ///   - missed: What was read.
     ///   - body: Takes the result over, and returns what to log.
-    func finishReading(
-        _ watcher: ConnectionWatcher,
-        of connection: Connection,
-        _ body: (ConnectionWatcher, KeyspaceCore) -> String?
-    ) {
+    func finishReading(_ missed: MissedCommits, _ body: (KeyspaceCore) -> String?) {
+        let (watcher, connection) = (missed.watcher, missed.connection)
         if connection.reader === watcher { connection.reader = nil }
         guard !connection.isClosed else { return }
         registry.addAdvancing(connection)
         guard connection.watchers[watcher.number] === watcher else { return }
-        if let line = keyspace.withCore({ body(watcher, $0) }) { options.log(.error, line) }
+        keyspace.withCore { core in
+            if let line = body(core) { options.log(.error, line) }
+            if watcher.watcher.phase == .synced, !watcher.format.options.contains(.latest) {
+                _ = watcher.tellProgress(core)
+            }
+        }
         scheduleProgress()
     }
 
@@ -100,7 +114,27 @@ extension Server {
     }
 }
 
+/// How long the snapshots of all watches may be looked for in one turn of the loop, in which nobody else is served.
+///
+/// A piece by itself costs a few ms at most; 100 watches of globs that match nothing cost 20 s in one turn among 300,000 keys.
+private struct SnapshotTime {
+    private static let nanoseconds: Int64 = 2_000_000
+    private var end = Int64.max
+
+    mutating func begin() {
+        guard end == .max else { return }
+        end = clinux_monotonic_nanoseconds() + SnapshotTime.nanoseconds
+    }
+
+    var isUsedUp: Bool { end != .max && clinux_monotonic_nanoseconds() >= end }
+}
+
 extension ConnectionWatcher {
+    /// Whether it is being told a state.
+    fileprivate var isInSnapshot: Bool {
+        if case .snapshot = watcher.phase { true } else { false }
+    }
+
     /// Whether it takes a turn at the history when it is advanced.
     fileprivate var readsHistory: Bool {
         switch watcher.phase {
@@ -119,5 +153,13 @@ extension Connection {
     /// Where a watch stands in the round that begins behind the one that read last.
     fileprivate func turn(of watcher: ConnectionWatcher) -> Int {
         watcher.number > lastReader ? watcher.number - lastReader : watcher.number + Int.max / 2
+    }
+
+    /// Watches in the order of their numbers, but first those behind the one that was told something last.
+    fileprivate func inTurn(_ watchers: [ConnectionWatcher]) -> [ConnectionWatcher] {
+        guard watchers.count > 1 else { return watchers }
+        let sorted = watchers.sorted { $0.number < $1.number }
+        let start = sorted.firstIndex { $0.number > lastTold } ?? 0
+        return Array(sorted[start...] + sorted[..<start])
     }
 }

@@ -16,13 +16,13 @@ package final class Server {
     var poller = Poller()
 
     /// Only under the keyspace's lock.
-    private let core: KeyspaceCore
+    let core: KeyspaceCore
     /// Written by the commit thread when there is something to settle.
-    private let wakeup: Int32
+    let wakeup: Int32
     /// Reads the history; begun when it is first asked for.
-    private var history: HistoryThread?
+    var history: HistoryThread?
     /// Jobs that are done and wait until there is room for what they write.
-    private var waitingForRoom: [any HistoryJob] = []
+    var waitingForRoom: [any HistoryJob] = []
     var listeners: [Int32] = []
     /// Descriptors have run out: nothing is accepted until a connection ends.
     var isOutOfDescriptors = false
@@ -32,9 +32,9 @@ package final class Server {
     var inputByteCount = 0
     /// When the next bookmarks are due, in monotonic milliseconds; nil where nothing has moved since the last.
     var progressAt: Int64?
-    private var needsSettling = false
+    var needsSettling = false
     /// The last replies that were released were those of one client.
-    private var hasAnsweredLoneWriter = false
+    var hasAnsweredLoneWriter = false
     private var stopSignal: Int32 = 0
     private var signals: Int32 = -1
 
@@ -83,7 +83,7 @@ package final class Server {
     deinit { close(wakeup) }
 
     /// Edge-triggered, so nobody has to read it.
-    private static func wake(_ descriptor: Int32) {
+    static func wake(_ descriptor: Int32) {
         var one: UInt64 = 1
         _ = write(descriptor, &one, 8)
     }
@@ -214,95 +214,6 @@ package final class Server {
         }
     }
 
-    /// Takes over what storage has answered: events first, then the replies that waited.
-    func settle() {
-        needsSettling = false
-        hasAnsweredLoneWriter = registry.hasLoneHolder
-        keyspace.settle { outcome in
-            // Order matters: a connection hears of its change in a round of latest values before its reply, too.
-            advanceWatchers(core)
-            registry.updateHolding { connection in
-                switch outcome {
-                case .durable(let revision):
-                    release(connection, durable: revision)
-                case .failed(let revision, let error):
-                    connection.held.fail(from: revision, error)
-                    release(connection, durable: revision - 1)
-                case .reopened, .unopened: break
-                }
-                flushes.add(connection)
-            }
-            note(outcome)
-        }
-        flushes.encodedCommit.forget()
-        if dispatcher.waitingForChanges.hasReady { answerBlocked() }
-    }
-
-    /// Answers those who wait for changes where something has come, or their time is over.
-    private func answerBlocked() {
-        keyspace.withCore { dispatcher.answerBlocked($0) }
-    }
-
-    private func release(_ connection: Connection, durable revision: Int64) {
-        connection.held.release(
-            durable: revision,
-            into: &connection.output,
-            early: &registry.early
-        )
-    }
-
-    /// Logs what is out of the ordinary.
-    private func note(_ outcome: LocalKeyspace.Outcome) {
-        switch outcome {
-        case .durable(let revision):
-            registry.settleEarly(through: revision)
-            if registry.watchCount > 0 { scheduleProgress() }
-        case .failed(let revision, let error):
-            let count = registry.failEarly(from: revision)
-            if count > 0 {
-                let commits = count == 1 ? "1 commit was" : "\(count) commits were"
-                options.log(
-                    .error,
-                    "\(commits) undone though the writer, who asked for no more, had its reply"
-                )
-            }
-            options.log(.error, "commits from revision \(revision) on failed: \(error)")
-        case .reopened(let count):
-            let found = count == 1 ? "1 commit" : "\(count) commits"
-            options.log(
-                .notice,
-                "the store is open again; it held \(found) beyond what was told"
-            )
-        case .unopened(let error):
-            options.log(.error, "the store cannot be opened again yet: \(error)")
-        }
-    }
-
-    // MARK: The history
-
-    /// Has a job read from the history; only where the keyspace has one.
-    func submit(_ job: any HistoryJob) {
-        guard let backing = keyspace.history else {
-            preconditionFailure("there is no history to read")
-        }
-        let descriptor = wakeup
-        let thread = history ?? HistoryThread(backing) { Server.wake(descriptor) }
-        history = thread
-        thread.submit(job)
-    }
-
-    /// Has a job finish once what waits for storage is less.
-    func finishLater(_ job: any HistoryJob) { waitingForRoom.append(job) }
-
-    /// Comes after what storage has answered, which is what makes room.
-    private func finishHistoryJobs() {
-        guard let history else { return }
-        let waiting = waitingForRoom
-        waitingForRoom = []
-        for job in waiting { job.finish(nil, in: self) }
-        for (job, failure) in history.takeDone() { job.finish(failure, in: self) }
-    }
-
     // MARK: Stopping
 
     /// Commits and answers what was accepted, for at most 5 seconds, then lets every client go.
@@ -325,20 +236,5 @@ package final class Server {
         for connection in Array(registry.connections) { end(connection) }
         history?.stop()
         history = nil
-    }
-}
-
-/// The two clocks that a server reads.
-enum Clock {
-    /// Milliseconds since 1970.
-    static func wallMilliseconds() -> Int64 { milliseconds(CLOCK_REALTIME) }
-
-    /// Milliseconds since some start, the same for the whole process.
-    static func monotonicMilliseconds() -> Int64 { milliseconds(CLOCK_MONOTONIC) }
-
-    private static func milliseconds(_ clock: clockid_t) -> Int64 {
-        var time = timespec()
-        clock_gettime(clock, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 }

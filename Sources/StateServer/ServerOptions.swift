@@ -27,6 +27,8 @@ public struct ServerOptions: Sendable {
     public var replyByteCount = 256 << 20
     /// Watches of one client.
     public var watchCount = 1_000
+    /// Patterns of all watches of one client together: each costs memory, and a glob costs time with every write.
+    public var watchPatternCount: Int { 10 * watchCount }
     /// Named handlers of one uid.
     public var handlerCount = 1_000
     /// The patterns of one named handler, in bytes together.

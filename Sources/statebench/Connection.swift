@@ -19,45 +19,44 @@ final class Connection {
     private static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
 
     init(socket path: String) throws(BenchError) {
-        descriptor = Glibc.socket(AF_UNIX, Connection.streamType, 0)
-        guard descriptor >= 0 else { throw .system("socket") }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let room = MemoryLayout.size(ofValue: address.sun_path)
         guard path.utf8.count < room else { throw .usage("the path '\(path)' is too long") }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let result = withUnsafeBytes(of: &address) { bytes in
-            bytes.withMemoryRebound(to: sockaddr.self) {
-                connect(descriptor, $0.baseAddress, socklen_t(bytes.count))
-            }
-        }
-        guard result == 0 else {
-            let error = BenchError.system("connect '\(path)'")
-            close(descriptor)
-            throw error
-        }
+        descriptor = try Connection.open(AF_UNIX, address, "'\(path)'")
     }
 
     /// Connects to a TCP port of this machine; what is written goes at once.
     init(port: Int) throws(BenchError) {
-        descriptor = Glibc.socket(AF_INET, Connection.streamType, 0)
-        guard descriptor >= 0 else { throw .system("socket") }
-        var one: Int32 = 1
-        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(truncatingIfNeeded: port).bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafeBytes(of: &address) { bytes in
+        descriptor = try Connection.open(AF_INET, address, "to port \(port)")
+        var one: Int32 = 1
+        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
+    }
+
+    /// A descriptor that is connected to `address`, which errors call `name`.
+    private static func open<Address>(
+        _ family: Int32,
+        _ address: Address,
+        _ name: String
+    ) throws(BenchError) -> Int32 {
+        let descriptor = Glibc.socket(family, streamType, 0)
+        guard descriptor >= 0 else { throw .system("socket") }
+        let result = withUnsafeBytes(of: address) { bytes in
             bytes.withMemoryRebound(to: sockaddr.self) {
                 connect(descriptor, $0.baseAddress, socklen_t(bytes.count))
             }
         }
         guard result == 0 else {
-            let error = BenchError.system("connect to port \(port)")
+            let error = BenchError.system("connect \(name)")
             close(descriptor)
             throw error
         }
+        return descriptor
     }
 
     deinit { close(descriptor) }

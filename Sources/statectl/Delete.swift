@@ -9,14 +9,7 @@ extension Statectl {
         let commit = try attempt { () throws(StateError) in
             try client.delete(patterns, isDryRun: invocation.has("--dry-run"))
         }
-        guard invocation.has("--json") else {
-            output.write("\(commit.count)\n")
-            return
-        }
-        var object = JSONLine()
-        object.add("revision", number: commit.revision)
-        object.add("count", number: Int64(commit.count))
-        output.write(object.line)
+        output.write(commit, isJSON: invocation.has("--json"))
     }
 
     private static func patterns(_ invocation: Invocation) throws(Failure) -> [Pattern] {

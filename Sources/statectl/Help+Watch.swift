@@ -17,7 +17,8 @@ extension Help {
                        the value on its standard input (with --json the object)
           --on-error skip|retry
                        a command that fails is reported and passed over (without --name), or run again until
-                       it succeeds, after 0.1 s, 0.2 s and so on up to 30 s (with --name)
+                       it succeeds, after 0.1 s, 0.2 s and so on up to 30 s (with --name); a watch that ends
+                       while its command runs sends it SIGTERM
           --name N     a named handler: the daemon remembers the last revision that the command has handled,
                        and the next start goes on there, with the same patterns. Only the commit whose command
                        was under way when this was killed is handled twice. --from and --snapshot say where

@@ -27,6 +27,15 @@ struct Output {
         key.withUnsafeBytes { EscapedText.append(key: $0, to: &bytes) }
     }
 
+    /// Adds how many keys a commit changed; as JSON, its revision too.
+    mutating func write(_ commit: Client.Commit, isJSON: Bool) {
+        guard isJSON else { return write("\(commit.count)\n") }
+        var object = JSONLine()
+        object.add("revision", number: commit.revision)
+        object.add("count", number: Int64(commit.count))
+        write(object.line)
+    }
+
     /// Writes what there is if it is a block.
     mutating func flushIfLarge() throws(Failure) {
         if bytes.count >= Self.blockByteCount { try flush() }

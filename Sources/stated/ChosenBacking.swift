@@ -28,6 +28,7 @@ struct ChosenBacking {
                 log.write(.notice, "the log is moved into the database again")
             }
         }
+        sqlite.onFinding = { log.write(.warning, $0) }
         backing = sqlite
         name = directory
         report = {

@@ -59,14 +59,17 @@ enum StoreCommands {
             "rows \(summary.rowCount), entries \(summary.entryCount), "
             + "revision \(summary.revision)"
         let verdict =
-            switch (summary.isWhole, summary.isCounted, summary.lostRowCount) {
+            switch (summary.hasAllRows, summary.isCounted, summary.lostRowCount) {
             case (true, _, _): "every row was whole"
             case (false, true, 1): "1 row is lost"
             case (false, true, let count): "\(count) rows are lost"
             case (false, false, 0): "rows may be lost"
             case (false, false, let count): "rows are lost, at least \(count)"
             }
-        print("\(found): \(verdict); the new store is in \(target)")
+        let notes =
+            summary.hasAllRows && !summary.isWhole
+            ? ", but what is noted of handlers is not (statectl handlers)" : ""
+        print("\(found): \(verdict)\(notes); the new store is in \(target)")
         return summary.isWhole
     }
 

@@ -84,6 +84,7 @@ struct CopiedStoreTests {
             try stage.daemon.start()
             #expect(try stage.identity() == (before.epoch, told))
         }
+        #expect(!stage.daemon.log.contains("another epoch"))
     }
 
     @Test(arguments: End.allCases)
@@ -130,12 +131,25 @@ struct CopiedStoreTests {
         let after = try stage.identity()
         #expect(after.epoch != before.epoch)
         #expect(after.revision > told)
+        let said = "\(stage.daemon.dataPath)/stated.db is not the store that was here last"
+        #expect(stage.daemon.log.contains(said), "law: never silent about storage")
         #expect(try stage.daemon.connect().value(for: "key/0") != [2])
         #expect(try stage.write(1, 3) > told)
         // From here on it is the same store again.
         let last = try stage.identity()
         try stage.daemon.restart()
         #expect(try stage.identity() == last)
+    }
+
+    @Test func `a copy that is put back twice is not mistaken for what it became the first time`()
+        throws
+    {
+        let stage = try Stage()
+        try stage.write(20, 1)
+        try stage.daemon.stop()
+        try stage.shell(#"cp -a "$D" "$B""#)
+        try stage.daemon.start()
+        for _ in 0..<2 { try expectAnother(stage, Restore.intoTheSameFile.rawValue, .stopped) }
     }
 
     @Test(arguments: End.allCases)
@@ -204,6 +218,24 @@ struct CopiedStoreTests {
         let after = try stage.identity()
         #expect(after.epoch != before.epoch)
         #expect(after.revision > told)
+    }
+
+    @Test(arguments: End.allCases)
+    func `a mark that somebody cuts to nothing costs no commit and ends no daemon`(
+        end: End
+    ) throws {
+        let stage = try Stage()
+        try stage.write(5, 1)
+        let before = try stage.identity()
+        try stage.shell(#": > "$D"/stated.db-mark"#)
+        let told = try stage.write(5, 2)
+        try stage.end(end)
+        try stage.daemon.start()
+        #expect(try stage.daemon.connect().value(for: "key/0") == [2])
+        // A clean stop writes it anew; without one nothing tells the store from a restored one.
+        let after = try stage.identity()
+        #expect((after.epoch == before.epoch) == (end == .stopped))
+        #expect(after.revision >= told)
     }
 
     @Test(arguments: End.allCases)

@@ -1,7 +1,9 @@
+import Glibc
 import StateClient
 import StateContainers
 import StateEngine
 import StateSQLite
+import StateServer
 import StateTestSupport
 import Testing
 
@@ -79,6 +81,35 @@ struct RemoteResumeTests {
         }
         try state.modify(2)
         #expect(state.value == 2)
+    }
+
+    @Test func `a container is current as soon as it is known that it missed nothing`() throws {
+        let directory = try TemporaryDirectory()
+        let (data, socket) = (directory.path(of: "data"), directory.path(of: "s"))
+        struct Present: Error {}
+        /// No bookmark becomes due by time.
+        func serve() throws -> ServedKeyspace {
+            let server = try ServedKeyspace(SQLiteBacking(directory: data)) {
+                $0.progressMilliseconds = 3_600_000
+            }
+            guard symlink(server.socketPath, socket) == 0 else {
+                throw SystemFailure(call: "symlink", errno)
+            }
+            return server
+        }
+        let server = try serve()
+        let state = try RemoteState(0, key: "n", in: RemoteKeyspace(socket: socket))
+        try state.modify(1)
+        server.stop()
+        unlink(socket)
+        try waitUntil { if state.status == .current { throw Present() } }
+        let store = try LocalKeyspace(backing: SQLiteBacking(directory: data))
+        try store.apply([.set("other", [])])
+        store.close()
+        let again = try serve()
+        defer { again.stop() }
+        try waitUntilCurrent(state)
+        #expect(state.value == 1)
     }
 
     @Test func `A gap is never silent: changes over another epoch say so`() throws {

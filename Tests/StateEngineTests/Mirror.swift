@@ -33,7 +33,7 @@ final class Mirror {
 
     @discardableResult
     func advance(byteLimit: Int) -> Bool {
-        walk.stage.withCore { recorder.watcher.advance(in: $0, byteLimit: byteLimit) }
+        walk.stage.advance(recorder, byteLimit: byteLimit)
     }
 
     /// Takes over what was told since the last call.

@@ -82,9 +82,12 @@ extension Stage {
         }
     }
 
-    /// Brings a watcher one step nearer to the present.
+    /// Brings a watcher one step nearer to the present; returns whether there is another.
     @discardableResult
     func advance(_ recorder: Recorder, byteLimit: Int = 1) -> Bool {
-        withCore { recorder.watcher.advance(in: $0, byteLimit: byteLimit) }
+        withCore { core in
+            recorder.watcher.advance(in: core, byteLimit: byteLimit)
+            return recorder.watcher.canAdvance
+        }
     }
 }

@@ -68,6 +68,22 @@ import Testing
         #expect(others.allSatisfy { $0.roomCount == 1 })
     }
 
+    @Test func `a commit compares with the globs with whose literal part its key begins`() throws {
+        let others = try (0..<1_000).map { try stage.watch("other/\($0)*") }
+        let watchers = try ["watched/*", "w*d/key", "watched/k?y", "*/key"].map {
+            try stage.watch($0)
+        }
+        try stage.set("watched/key", "1")
+        try stage.commit()
+        #expect(watchers.allSatisfy { $0.told.count == 1 })
+        #expect(others.allSatisfy { $0.told.isEmpty })
+        #expect(stage.withCore { $0.hub.comparisonCount } == 4)
+        for watcher in watchers.dropLast() { stage.withCore { $0.hub.remove(watcher.watcher) } }
+        try stage.set("watched/key", "2")
+        try stage.commit()
+        #expect(watchers.map(\.told.count) == [1, 1, 1, 2])
+    }
+
     @Test func `a watcher that was removed hears nothing more, the others do`() throws {
         let gone = try stage.watch("k", "k*", "/", "a/")
         let stays = try stage.watch("k", "k*", "/", "a/")

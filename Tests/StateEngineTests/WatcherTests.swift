@@ -85,6 +85,32 @@ import Testing
         #expect(watcher.take() == [piece("d", "1"), .synced(4)])
     }
 
+    @Test func `a snapshot looks at so many keys at a time, also where they do not match`() throws {
+        for number in 100..<400 { try stage.set("k\(number)", "1") }
+        try stage.set("z match", "1")
+        try stage.commit()
+        let watcher = try stage.watch("*match", snapshot: true)
+        for _ in 0..<10 { #expect(stage.advance(watcher, byteLimit: 200)) }
+        #expect(watcher.take() == [])
+        // Of the keys that it has looked at, it tells what happens; of the others, when it comes there.
+        try stage.transact { (core) throws(StateError) in
+            try core.set("a match", "2")
+            try core.set("z match", "2")
+        }
+        try stage.commit()
+        #expect(
+            watcher.take() == [.piece([.init(key: "a match", value: "2", previous: nil)])]
+        )
+        var count = 0
+        while stage.advance(watcher, byteLimit: 200) { count += 1 }
+        #expect(
+            watcher.take() == [
+                .piece([.init(key: "z match", value: "2", previous: nil)]), .synced(302),
+            ]
+        )
+        #expect((20...40).contains(count))
+    }
+
     @Test func `a watcher without room is blocked, then has a gap, pieces, and is synced`() throws {
         let watcher = try stage.watch("/")
         try stage.set("a", "1")

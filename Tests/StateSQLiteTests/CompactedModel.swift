@@ -14,7 +14,7 @@ final class CompactedModel {
 
     private(set) var keyspace: LocalKeyspace
     private let backing: () -> SQLiteBacking
-    private var random: StateTestSupport.SplitMix
+    private var random: SplitMix
     private let keyCount: Int
     /// Every change that was ever committed, in order.
     private(set) var changes: [Change] = []
@@ -24,7 +24,7 @@ final class CompactedModel {
     private(set) var compacted: Int64 = 0
 
     init(seed: UInt64, keyCount: Int, _ backing: @escaping () -> SQLiteBacking) throws {
-        random = StateTestSupport.SplitMix(seed: seed)
+        random = SplitMix(seed: seed)
         self.keyCount = keyCount
         self.backing = backing
         keyspace = try LocalKeyspace(backing: backing())

@@ -18,7 +18,7 @@ struct CompactionTests {
     func `from the compacted revision on every state and every change is right, below it none is`(
         seed: UInt64
     ) throws {
-        var random = StateTestSupport.SplitMix(seed: seed)
+        var random = SplitMix(seed: seed)
         let keyCount = Int.random(in: 3...60, using: &random)
         let model = try openModel(seed: seed, keyCount: keyCount)
         for _ in 0..<8 {
@@ -84,22 +84,32 @@ struct CompactionTests {
         #expect(rows == [["2"]])
     }
 
-    @Test func `a delete that a write supersedes while it is taken away`() throws {
-        let keyspace = try LocalKeyspace(backing: store.backing())
+    /// Runs `body` while another thread does `work` again and again.
+    private func whileAnother(
+        does work: @escaping @Sendable (inout SplitMix) -> Void,
+        body: () throws -> Void
+    ) rethrows {
         let writer = WorkerThread(name: "writer")
         let isOver = Observed(false)
         writer.start {
-            var random = StateTestSupport.SplitMix(seed: Seed.base)
-            while !isOver.current {
-                guard let key = try? Key("k\(Int.random(in: 0..<40, using: &random))") else {
-                    return
-                }
-                _ = try? keyspace.apply([random.chance(50) ? .delete(key) : .set(key, [1])])
-            }
+            var random = SplitMix(seed: Seed.base)
+            while !isOver.current { work(&random) }
         }
-        for _ in 0..<Extent.rounds(200) { try keyspace.compact(to: keyspace.revision) }
-        isOver.update { $0 = true }
-        writer.join()
+        defer {
+            isOver.update { $0 = true }
+            writer.join()
+        }
+        try body()
+    }
+
+    @Test func `a delete that a write supersedes while it is taken away`() throws {
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        try whileAnother { random in
+            guard let key = try? Key("k\(Int.random(in: 0..<40, using: &random))") else { return }
+            _ = try? keyspace.apply([random.chance(50) ? .delete(key) : .set(key, [1])])
+        } body: {
+            for _ in 0..<Extent.rounds(200) { try keyspace.compact(to: keyspace.revision) }
+        }
         let faults = keyspace.withCore { $0.checkInvariants(retainedCauseCount: 0) }
         #expect(faults == [])
         #expect(try store.check().findings == [])
@@ -114,23 +124,20 @@ struct CompactionTests {
 
     @Test func `a store is checked beside its owner while that compacts`() throws {
         let keyspace = try LocalKeyspace(backing: store.backing())
-        let writer = WorkerThread(name: "writer")
-        let isOver = Observed(false)
-        writer.start {
-            var random = StateTestSupport.SplitMix(seed: Seed.base)
-            while !isOver.current {
-                let mutations = (0..<200).compactMap { _ -> Mutation? in
-                    let number = Int.random(in: 0..<5_000, using: &random)
-                    guard let key = try? Key("k\(number)") else { return nil }
-                    return number % 5 < 2 ? .delete(key) : .set(key, random.bytes(200))
-                }
-                _ = try? keyspace.apply(mutations)
-                _ = try? keyspace.compact(to: keyspace.revision)
+        try whileAnother { random in
+            let mutations = (0..<200).compactMap { _ -> Mutation? in
+                let number = Int.random(in: 0..<5_000, using: &random)
+                guard let key = try? Key("k\(number)") else { return nil }
+                return number % 5 < 2 ? .delete(key) : .set(key, random.bytes(200))
+            }
+            _ = try? keyspace.apply(mutations)
+            _ = try? keyspace.compact(to: keyspace.revision)
+        } body: {
+            for _ in 0..<Extent.rounds(20) {
+                let findings = try store.check().findings
+                #expect(findings == [])
             }
         }
-        for _ in 0..<Extent.rounds(20) { #expect(try store.check().findings == []) }
-        isOver.update { $0 = true }
-        writer.join()
         keyspace.close()
         #expect(try store.check().findings == [])
     }
@@ -149,6 +156,24 @@ struct CompactionTests {
         let memory = try LocalKeyspace(backing: MemoryBacking())
         defer { memory.close() }
         #expect(throws: StateError.self) { try memory.compact() }
+    }
+
+    @Test func `who asks for more is not answered with what another asked for`() throws {
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        defer { keyspace.close() }
+        for round in 1...Int64(Extent.rounds(20)) {
+            for number in 0..<10 as Range<UInt8> { try keyspace.apply([.set("k", [number])]) }
+            let replies = Observed<[Int64]>([])
+            try keyspace.withCore { (core) throws(StateError) in
+                for revision in [round * 10 - 2, round * 10 - 8] {
+                    try keyspace.compact(to: revision, shrinks: false, in: core) { result in
+                        replies.update { $0.append((try? result.get().compacted) ?? -1) }
+                    }
+                }
+            }
+            try #require(replies.wait(until: { $0.count == 2 }))
+            #expect(replies.current == [round * 10 - 2, round * 10 - 2])
+        }
     }
 
     @Test func `shrinking gives the room back, and numbers, checks and the view stay as they are`()

@@ -1,6 +1,7 @@
 import Glibc
 import StateEngine
 import StateSQLite
+import StateTestSupport
 import Testing
 
 /// Single bits that a disk turned over.
@@ -21,7 +22,7 @@ struct DamageTests {
         let whole = try readFile(store.database)
         let mark = try readFile(store.mark)
         let expected = try store.contents()
-        var numbers = SplitMix(state: seed)
+        var numbers = SplitMix(seed: seed)
         for _ in 0..<50 {
             var bytes = whole
             let page = Int.random(in: 0..<whole.count / 8_192, using: &numbers)
@@ -66,7 +67,7 @@ struct DamageTests {
         let database = try readFile(store.database)
         let log = try readFile(store.log)
         let all = (sampleChanges(60) + sampleChanges(60, from: 61)).map(\.revision)
-        var numbers = SplitMix(state: seed)
+        var numbers = SplitMix(seed: seed)
         for _ in 0..<15 {
             var damaged = log
             let place = Int.random(in: 0..<60 * 8_216, using: &numbers)

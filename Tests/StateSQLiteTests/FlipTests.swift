@@ -20,13 +20,29 @@ struct FlipTests {
         ) throws
     {
         try store.fillWithHistory(commitCount: 600, seed: seed)
+        try flip(seed, rowCount: 2_000)
+    }
+
+    /// What compaction took away still lies behind the rows of pages, and on free ones.
+    @Test(arguments: Seed.each(Int(parts)))
+    func `the same of a compacted store: what is gone does not come back, what is left stays`(
+        seed: UInt64
+    ) throws {
+        try store.fillWithHistory(commitCount: 400, seed: seed)
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        try keyspace.compact(to: keyspace.revision * 9 / 10)
+        keyspace.close()
+        try flip(seed, rowCount: 300)
+    }
+
+    private func flip(_ seed: UInt64, rowCount: Int) throws {
         try store.addFreePages()
         let expected = try store.contents()
         let whole = try readFile(store.database)
         let mark = try readFile(store.mark)
         let pages = try PageTable(store.database, pageCount: whole.count / 8_192)
-        try #require(expected.changes.count > 2_000 && !pages.interiors.isEmpty)
-        var numbers = StateTestSupport.SplitMix(seed: seed)
+        try #require(expected.changes.count > rowCount && !pages.interiors.isEmpty)
+        var numbers = SplitMix(seed: seed)
         for _ in 0..<(FlipTests.flipCount + 3) / Int(FlipTests.parts) {
             let place = FlipTests.place(in: whole.count, pages, &numbers)
             let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
@@ -52,7 +68,7 @@ struct FlipTests {
     private static func place(
         in byteCount: Int,
         _ pages: PageTable,
-        _ numbers: inout StateTestSupport.SplitMix
+        _ numbers: inout SplitMix
     ) -> Int {
         let page: Int
         switch Int.random(in: 0..<5, using: &numbers) {

@@ -1,6 +1,7 @@
 import Glibc
 import StateEngine
 import StateSQLite
+import StateTestSupport
 import Testing
 
 /// What was committed is read back.
@@ -73,7 +74,7 @@ struct HistoryTests {
 
     @Test(arguments: [0, 1, 1_000, 5_000, 8 << 20])
     func `a value of any bytes and size is read back`(byteCount: Int) throws {
-        var numbers = SplitMix(state: UInt64(byteCount))
+        var numbers = SplitMix(seed: UInt64(byteCount))
         let words = (0..<(byteCount + 7) / 8).map { _ in numbers.next() }
         let value = Array(words.withUnsafeBytes { $0.prefix(byteCount) })
         try store.fill([BuiltBatch.Change(revision: 1, key: [107], value: value, created: 1)])

@@ -155,6 +155,102 @@ struct NoteTests {
         #expect(found.keyCount == 1)
         found.close()
     }
+
+    /// So many words that a page of `meta` holds a part only.
+    @Test(arguments: [2_000, 3_000, 20_000, 300_000])
+    func `long notes go with what is salvaged`(byteCount: Int) throws {
+        var expected: [String: String] = [:]
+        try opened { keyspace in
+            for index in 0..<5 {
+                let line = "pattern \(index)/\n"
+                let text = String(repeating: line, count: byteCount / line.utf8.count)
+                expected["handler:0:\(index)"] = text
+                _ = try keyspace.note("handler:0:\(index)", text)
+            }
+        }
+        let salvaged = try TemporaryStore()
+        let (lines, summary) = try store.salvage(to: salvaged)
+        #expect(lines == [] && summary.isWhole)
+        let found = try LocalKeyspace(backing: salvaged.backing())
+        #expect(found.notes == expected)
+        found.close()
+    }
+
+    /// A byte of its words, of the page that they go on on, or of its name.
+    @Test(arguments: ["a word", "the last", "handler:0:b"])
+    func `a note that is damaged is lost by name`(place: String) throws {
+        let text = "a word \(String(repeating: "and another ", count: 700)) the last"
+        try opened { keyspace in
+            for name in ["a", "c"] { _ = try keyspace.note("handler:0:\(name)", "12") }
+            _ = try keyspace.note("handler:0:b", text)
+            try keyspace.apply([.set("k", [1])])
+        }
+        var bytes = try readFile(store.database)
+        let index = try #require(
+            bytes.indices.last { bytes[$0...].starts(with: Array(place.utf8)) }
+        )
+        bytes[index + 1] ^= 1
+        try write(bytes, to: store.database)
+        #expect(throws: StateError.self) { try store.contents() }
+        let salvaged = try TemporaryStore()
+        let (lines, summary) = try store.salvage(to: salvaged)
+        #expect(!summary.isWhole && summary.hasAllRows && summary.lostNoteCount == 1)
+        let named = place.hasPrefix("handler") ? "'h`ndler:0:b'" : "'handler:0:b'"
+        #expect(lines.count == 1 && lines[0].hasPrefix("lost: "), "\(lines)")
+        #expect(lines.first?.contains("\(named)") == true, "\(lines)")
+        let found = try LocalKeyspace(backing: salvaged.backing())
+        #expect(found.notes == ["handler:0:a": "12", "handler:0:c": "12"])
+        #expect(found.keyCount == 1)
+        found.close()
+    }
+
+    @Test func `a page of notes that is gone is said to be`() throws {
+        try opened { keyspace in
+            for index in 0..<200 {
+                let text = String(repeating: "\(index % 10)", count: 500)
+                _ = try keyspace.submitNote("handler:0:\(index)", text)
+            }
+            try keyspace.apply([.set("k", [1])])
+        }
+        let rows = try Stranger(store.database).run(
+            "SELECT pageno FROM dbstat WHERE name='meta' AND pagetype='leaf' ORDER BY path"
+        )
+        let page = try #require(rows[rows.count / 2][0].flatMap { Int($0) })
+        var bytes = try readFile(store.database)
+        for index in (page - 1) * 8_192..<page * 8_192 { bytes[index] = 0 }
+        try write(bytes, to: store.database)
+        let salvaged = try TemporaryStore()
+        let (lines, summary) = try store.salvage(to: salvaged)
+        #expect(!summary.isWhole && summary.lostRowCount == 0)
+        let line = "page \(page) of meta cannot be read: what it had noted is lost"
+        #expect(lines.contains(line), "\(lines)")
+        let found = try LocalKeyspace(backing: salvaged.backing())
+        #expect((150..<200).contains(found.notes.count))
+        found.close()
+    }
+
+    /// Compaction leaves nothing in doubt that was told, and so nothing that is under way.
+    @Test func `a note under way is kept where the store is opened again after compaction failed`()
+        throws
+    {
+        let faults = try Faults(below: store.directory)
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        for value in 1...3 as ClosedRange<UInt8> { try keyspace.apply([.set("k", [value])]) }
+        for name in ["a", "b"] { _ = try keyspace.note("handler:0:\(name)", "before") }
+        // Not handed to the commit thread before the store is open again.
+        _ = try keyspace.submitNote("handler:0:a", "after")
+        _ = try keyspace.submitNote("handler:0:b", nil)
+        let revision = try keyspace.submitNote("handler:0:c", "new")
+        faults.fail(.write, of: .log)
+        #expect(throws: StateError.self) { try keyspace.compact(to: 3) }
+        try #require(faults.failedCount == 1)
+        keyspace.publish()
+        try keyspace.waitUntilSettled(revision)
+        let expected = ["handler:0:a": "after", "handler:0:c": "new"]
+        #expect(keyspace.notes == expected)
+        keyspace.close()
+        try opened { #expect($0.notes == expected) }
+    }
 }
 
 extension LocalKeyspace {
@@ -191,7 +287,7 @@ extension LocalKeyspace {
         return revision
     }
 
-    private func waitUntilSettled(_ revision: Int64) throws {
+    fileprivate func waitUntilSettled(_ revision: Int64) throws {
         let deadline = ContinuousClock.now + .seconds(20)
         while ContinuousClock.now < deadline {
             let (durable, provisional) = withCore { ($0.durableRevision, $0.provisionalRevision) }

@@ -63,6 +63,39 @@ struct RetentionTests {
         #expect(again.historyStatus.rowCount == 1_001)
     }
 
+    /// What was written after the clock was set back says that it is old, and what came before it is not.
+    @Test(arguments: [20, 3_000] as [Int64])
+    func `by age: what was written before the clock was set back stays`(rowCount: Int64) throws {
+        var limits = HistoryLimits()
+        limits.age = .seconds(3_600)
+        let backing = SQLiteBacking(
+            directory: store.directory,
+            logLimits: LogLimits(),
+            history: limits
+        )
+        _ = try backing.load { _ in }
+        let now = Int64(time(nil)) * 1_000
+        for revision in 0...2 * rowCount {
+            // Before, just then, and after.
+            let seconds: Int64 = revision < rowCount ? 7_200 : revision == rowCount ? 60 : 864_000
+            let change = BuiltBatch.Change(
+                revision: revision + 1,
+                key: Array("k".utf8),
+                value: [1],
+                created: 1,
+                version: revision + 1,
+                time: now - seconds * 1_000,
+                previousRevision: revision
+            )
+            try BuiltBatch([change]).commit(to: backing)
+        }
+        var isDone = false
+        while !isDone { isDone = try backing.compact { true }.isDone }
+        #expect(backing.historyStatus.compacted <= rowCount)
+        #expect(backing.historyStatus.compacted > 0)
+        backing.close()
+    }
+
     @Test func `with nothing to be kept only live entries stay, also after a start`() throws {
         let (keyspace, backing) = try open { $0.changeCount = 0 }
         try overwrite(keyspace, 5_000)

@@ -183,6 +183,32 @@ struct SalvageTests {
         #expect(try target.contents().changes == expected)
     }
 
+    /// What a leaf says of itself in its first bytes: of which kind it is, and how many rows it has.
+    @Test(arguments: ["kind", "count"], [1, 2, 4, 8, 16, 32] as [UInt8])
+    func `a page of a compacted store that says wrong things of itself costs no row`(
+        place: String,
+        mask: UInt8
+    ) throws {
+        try store.fillWithHistory(commitCount: 400, seed: 11)
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        try keyspace.compact(to: keyspace.revision)
+        keyspace.close()
+        let expected = try store.contents().changes
+        let leaves = try PageTable(store.database, pageCount: 1_000).leaves
+        let whole = try readFile(store.database)
+        try #require(leaves.count > 2)
+        for leaf in leaves {
+            var bytes = whole
+            bytes[(leaf - 1) * 8_192 + (place == "kind" ? 0 : 4)] ^= mask
+            try write(bytes, to: store.database)
+            let target = try TemporaryStore()
+            let (lines, summary) = try store.salvage(to: target)
+            #expect(summary.isWhole, "page \(leaf): \(lines)")
+            let isSame = try target.contents().changes == expected
+            #expect(isSame, "page \(leaf)")
+        }
+    }
+
     @Test func `a killed store whose rows nothing counts says that more may be lost`() throws {
         try store.crashAfterHistory(commitCount: 300, seed: 7)
         // Moves the log into the database.

@@ -26,7 +26,7 @@ extension TemporaryStore {
         seed: UInt64,
         to keyspace: LocalKeyspace
     ) throws {
-        var numbers = StateTestSupport.SplitMix(seed: seed)
+        var numbers = SplitMix(seed: seed)
         for _ in 0..<commitCount {
             let count = numbers.chance(20) ? Int.random(in: 2...40, using: &numbers) : 1
             try keyspace.apply(

@@ -68,6 +68,25 @@ struct BoundTests {
         #expect(replies.last == .simple("PONG"))
     }
 
+    // MARK: A client that asks for much
+
+    @Test func `the patterns of all watches of a client have a limit`() throws {
+        let server = try ServedKeyspace { $0.watchCount = 20 }
+        let peer = try server.connect(3)
+        let watch = ["STATE.WATCH"] + (0..<20).map { "k\($0)" }
+        for _ in 0..<10 { #expect(try peer.ask(watch.joined(separator: " "))["watch"] != nil) }
+        #expect(
+            try peer.ask("STATE.WATCH k").errorText
+                == "LIMIT more than 200 patterns of all watches of one client"
+        )
+        _ = try peer.ask("STATE.UNWATCH 1")
+        #expect(try peer.ask("STATE.WATCH k")["watch"] != nil)
+        _ = try peer.ask("RESET")
+        _ = try peer.ask("HELLO 3")
+        for _ in 0..<10 { #expect(try peer.ask(watch.joined(separator: " "))["watch"] != nil) }
+        #expect(try server.connect(3).ask("STATE.WATCH k")["watch"] != nil)
+    }
+
     // MARK: A client that does not read
 
     @Test func `a client that never reads costs no more than its output limit`() throws {

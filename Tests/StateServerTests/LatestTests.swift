@@ -91,6 +91,71 @@ struct LatestTests {
         #expect(try stored.report(client)?["state"]?.textValue == "synced")
     }
 
+    @Test func `A gap is never silent: a watch that owes latest values when it is ended says so`()
+        throws
+    {
+        let peer = try stored.connect()
+        _ = try peer.ask("STATE.WATCH / LATEST")
+        let value = String(repeating: "v", count: 1_000)
+        for first in stride(from: 0, to: 1_500, by: 500) {
+            try writer.send((first..<first + 500).map { Peer.words("SET \($0) \(value)") })
+            _ = try writer.next(500)
+        }
+        try peer.send("STATE.UNWATCH 1")
+        var replies: [Reply] = []
+        while replies.last != .simple("OK") { replies.append(try peer.next()) }
+        #expect(replies.dropLast().last?.pushKind == "state.gap")
+        // One that owes nothing has nothing to say.
+        try peer.expect(
+            """
+            > STATE.WATCH / LATEST
+            {"watch": 2, "revision": 1500, "epoch": …}
+            > SET a 1
+            push["state.change", 2, 1501, [["a", "1"]]]
+            push["state.synced", 2, 1501]
+            +OK
+            > STATE.UNWATCH 2
+            +OK
+            """
+        )
+    }
+
+    @Test func `who wrote each value counts among what waits`() throws {
+        let stored = try StoredServer()
+        let (peer, writer) = try (stored.connect(), stored.connect())
+        let client = try peer.identify()
+        _ = try peer.ask("STATE.WATCH / LATEST BY")
+        let value = String(repeating: "v", count: 1_000)
+        _ = try writer.ask("CLIENT SETNAME \(String(repeating: "n", count: 256))")
+        for first in stride(from: 0, to: 5_000, by: 500) {
+            try writer.send((first..<first + 500).map { Peer.words("SET \($0) \(value)") })
+            _ = try writer.next(500)
+        }
+        let report = try #require(try stored.report(client))
+        let marks = try #require(report["marks"]?.integerValue)
+        #expect(marks > 3_000)
+        #expect(report["waiting"]?.integerValue ?? 0 > marks * 350)
+    }
+
+    @Test func `each watch of a connection is told in its turn`() throws {
+        let peer = try stored.connect()
+        for prefix in ["a", "b", "c", "d"] { _ = try peer.ask("STATE.WATCH \(prefix)/ LATEST") }
+        let value = String(repeating: "v", count: 4_000)
+        var counts: [Int64: Int] = [:]
+        // There is always more to tell of each than is read meanwhile.
+        for _ in 0..<60 {
+            for prefix in ["a", "b", "c", "d"] {
+                try writer.send((0..<100).map { Peer.words("SET \(prefix)/\($0) \(value)") })
+                _ = try writer.next(100)
+            }
+            for reply in try peer.next(40) {
+                counts[reply.elements?[1].integerValue ?? 0, default: 0] += 1
+            }
+        }
+        #expect(counts.keys.sorted() == [1, 2, 3, 4])
+        #expect(counts.values.allSatisfy { $0 > 100 }, "\(counts)")
+    }
+
     @Test func `more keys than may be marked are a gap and the state`() throws {
         let peer = try stored.connect()
         _ = try peer.ask("STATE.WATCH / LATEST")

@@ -10,8 +10,9 @@ struct ResumeTests {
     private let stored: StoredServer
     private let writer: Peer
 
+    /// No bookmark becomes due by time.
     init() throws {
-        stored = try StoredServer()
+        stored = try StoredServer { $0.progressMilliseconds = 3_600_000 }
         writer = try stored.connect(2)
     }
 
@@ -49,8 +50,42 @@ struct ResumeTests {
         let peer = try stored.connect()
         _ = try peer.ask("STATE.WATCH b n FROM 2")
         #expect(try peer.next(5).map(\.pushRevision) == [3, 5, 7, 8, 9])
+        #expect(try peer.next().shown == #"push["state.progress", 1, 10]"#)
         _ = try writer.ask("SET b 1")
         #expect(try peer.next().shown == #"push["state.change", 1, 11, [["b", "1"]]]"#)
+    }
+
+    @Test(arguments: ["", "LATEST"])
+    func `a watch that nothing was missed of is told so as soon as that is known`(
+        option: String
+    ) throws {
+        for key in ["a", "b", "c"] { _ = try writer.ask("SET \(key) 1") }
+        let peer = try stored.connect()
+        _ = try peer.ask("STATE.WATCH a FROM 1 \(option)")
+        let mark = option.isEmpty ? "state.progress" : "state.synced"
+        #expect(try peer.next().shown == #"push["\#(mark)", 1, 3]"#)
+        try stored.server.catchUp()
+        #expect(try peer.arrived() == [])
+    }
+
+    @Test
+    func `bookmarkable: a watch that has caught up is told so at once, whatever others wrote`()
+        throws
+    {
+        let stored = try StoredServer { $0.progressMilliseconds = .max / 2 }
+        let writer = try stored.connect(2)
+        for key in ["a/1", "b/1", "b/2"] { _ = try writer.ask("SET \(key) 1") }
+        let (some, none) = try (stored.connect(), stored.connect())
+        _ = try some.ask("STATE.WATCH a/ FROM 0")
+        #expect(try some.next().shown == #"push["state.change", 1, 1, [["a/1", "1"]]]"#)
+        #expect(try some.next().shown == #"push["state.progress", 1, 3]"#)
+        _ = try none.ask("STATE.WATCH c/ FROM 1")
+        #expect(try none.next().shown == #"push["state.progress", 1, 3]"#)
+        // Where the last commit was its own, that says it.
+        let all = try stored.connect()
+        _ = try all.ask("STATE.WATCH b/ FROM 1")
+        #expect(try all.next(2).map(\.pushRevision) == [2, 3])
+        #expect(try all.ask("PING") == .simple("PONG"))
     }
 
     @Test func `FROM the present is synced at once`() throws {

@@ -8,6 +8,8 @@ package final class ByteSocket {
     private var descriptor: Int32
     /// What arrived while bytes were sent.
     private var arrivedBefore: [UInt8] = []
+    /// The peer's side had ended by then.
+    private var hasArrivedAll = false
 
     /// Connects.
     package init(path: String) throws {
@@ -52,8 +54,13 @@ package final class ByteSocket {
         while true {
             sent += try sendAtOnce(bytes[sent...])
             guard sent < bytes.count else { return }
-            try wait(POLLIN | POLLOUT, for: "room for \(bytes.count - sent) bytes")
-            if let more = try receiveAtOnce() { arrivedBefore += more }
+            let room = hasArrivedAll ? POLLOUT : POLLIN | POLLOUT
+            try wait(room, for: "room for \(bytes.count - sent) bytes")
+            // From the socket itself: as long as something is there, waiting for room is no waiting.
+            if !hasArrivedAll, let more = try takeFromSocket() {
+                arrivedBefore += more
+                hasArrivedAll = more.isEmpty
+            }
         }
     }
 
@@ -92,6 +99,10 @@ package final class ByteSocket {
             defer { arrivedBefore = [] }
             return arrivedBefore
         }
+        return try takeFromSocket()
+    }
+
+    private func takeFromSocket() throws -> [UInt8]? {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: 256 << 10) { room, count in
             let received = recv(descriptor, room.baseAddress, room.count, Int32(MSG_DONTWAIT))

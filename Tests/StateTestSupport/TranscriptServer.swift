@@ -58,7 +58,10 @@ package final class TranscriptServer {
     }
 
     /// Begins to listen.
-    package init(_ steps: Step...) throws {
+    package convenience init(_ steps: Step...) throws { try self.init(steps) }
+
+    /// The same with the steps as a list.
+    package init(_ steps: [Step]) throws {
         let directory = try TemporaryDirectory()
         let path = directory.path(of: "s")
         let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

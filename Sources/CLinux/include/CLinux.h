@@ -64,6 +64,15 @@ static inline void clinux_prefetch(const void *memory) {
     __builtin_prefetch((const char *)memory + 128);
 }
 
+/// Starts a program, found by PATH, that is asked to end (SIGTERM) when the calling thread ends, however that does.
+///
+/// posix_spawn(3) cannot: PR_SET_PDEATHSIG of prctl(2) is for the child to set. SIGPIPE is as it is by default.
+///
+/// Returns 0, or the errno of what failed; then nothing was started.
+int clinux_spawn_bound(
+    pid_t *child, char *const arguments[], char *const environment[], int standard_input
+);
+
 /// Names the calling thread, 15 bytes at most.
 void clinux_name_thread(const char *name);
 /// The name that this program was started by, without its directory.

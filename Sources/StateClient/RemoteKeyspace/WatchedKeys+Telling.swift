@@ -8,7 +8,7 @@ extension WatchedKeys {
     func take(_ event: Client.Event, from wire: WireWatch) throws(StateError) -> Bool {
         switch event {
         case .commit(_, let number, let changes):
-            guard wire === main, !isStale else { break }
+            guard wire === main, !isStale, isNews(wire.revision(number)) else { break }
             told = wire.revision(number)
             tellCommit(wire.revision(number), try changes.map(Self.change))
             noteResumed(by: wire)
@@ -19,17 +19,38 @@ extension WatchedKeys {
             let state = wire.endPieces()
             guard wire === main || wire === snapshot else { break }
             tellState(wire.revision(number), wire.patterns, state)
-            if wire === main || heals { noteCurrent(at: wire.revision(number)) }
+            if wire === main || heals {
+                noteCurrent(at: wire.revision(number))
+            } else {
+                noteAhead(wire.patterns, at: wire.revision(number))
+            }
             guard wire === snapshot else { break }
             snapshot = nil
             return true
         case .progress(_, let number):
             guard wire === main, !isStale else { break }
-            told = wire.revision(number)
+            if isNews(wire.revision(number)) { told = wire.revision(number) }
             releaseHeld()
             noteResumed(by: wire)
         }
         return false
+    }
+
+    // MARK: What main has still to catch up with
+
+    /// Whether it was not told as a state already: that of all keys may overtake a watch that is fed from the history.
+    private func isNews(_ revision: Revision) -> Bool {
+        told.map { $0.epoch != revision.epoch || $0.number < revision.number } ?? true
+    }
+
+    /// The same of the state of some patterns: main has told all up to an older revision, or has nothing to tell.
+    private func noteAhead(_ patterns: [Pattern], at revision: Revision) {
+        guard isNews(revision) else { return }
+        followed.withLock { followed in
+            for pattern in patterns where followed.settled.contains(pattern) {
+                followed.ahead[pattern] = revision.number
+            }
+        }
     }
 
     // MARK: Answers that wait
@@ -71,6 +92,7 @@ extension WatchedKeys {
         told = revision
         isStale = false
         heals = false
+        followed.withLock { $0.ahead = [:] }
         releaseHeld()
     }
 
@@ -90,15 +112,23 @@ extension WatchedKeys {
     }
 
     private func tellCommit(_ revision: Revision, _ changes: [KeyspaceChange]) {
-        let filter = followed.withLock { followed in
-            if let filter = followed.filter { return filter }
+        let (filter, ahead) = followed.withLock { followed in
+            if !followed.ahead.isEmpty {
+                followed.ahead = followed.ahead.filter { $0.value >= revision.number }
+            }
+            let ahead = Array(followed.ahead.keys)
+            if let filter = followed.filter { return (filter, ahead) }
             let isWhole = main?.patterns.allSatisfy { followed.settled.contains($0) } ?? false
             let filter = isWhole ? Filter.all : .some(PatternSet(Array(followed.settled)))
             followed.filter = filter
-            return filter
+            return (filter, ahead)
         }
         var kept = changes
         if case .some(let set) = filter { kept.removeAll { !set.matches($0.key) } }
+        if !ahead.isEmpty {
+            let set = PatternSet(ahead)
+            kept.removeAll { set.matches($0.key) }
+        }
         guard let first = kept.first else { return }
         tell(.commit(revision, kept, cause: first.cause ?? .unknown))
     }

@@ -12,7 +12,8 @@ import Synchronization
 /// STATE.UNWATCH snapshot                    in the order of commits; main tells what follows it
 /// ```
 ///
-/// So there is neither a hole nor a repetition, whatever is committed meanwhile. Until the state of a pattern was told, its
+/// So there is neither a hole nor a repetition, whatever is committed meanwhile. A watch that the daemon feeds from the history may
+/// be overtaken by such a state: what that has told already is passed over (`ahead`). Until the state of a pattern was told, its
 /// commits are not (`settled`). The first watch of all is a snapshot itself; that of a later connection goes on after what was
 /// told last (FROM), and what the daemon cannot tell of that any more comes as a gap and a state.
 ///
@@ -51,6 +52,8 @@ final class WatchedKeys: @unchecked Sendable {
         var owed: Set<Pattern> = []
         /// The state of these was told, and each commit since.
         var settled: Set<Pattern> = []
+        /// Of these, what the state of was told at a later revision than main has come to: no older commit is told of them.
+        var ahead: [Pattern: Int64] = [:]
         /// What the keys of commits are compared with; nil: that is to be found out.
         var filter: Filter?
         var refusals: [([Pattern], StateError)] = []
@@ -207,6 +210,7 @@ extension WatchedKeys.Followed {
         asked.remove(pattern)
         owed.remove(pattern)
         settled.remove(pattern)
+        ahead[pattern] = nil
         filter = nil
     }
 }

@@ -13,7 +13,8 @@ struct HistoryMarks {
         var rowCount: Int64 = 0
         /// Their bytes.
         var byteCount: Int64 = 0
-        /// When the last of them was written, in milliseconds since 1970.
+        /// When the last of them was written, in milliseconds since 1970: none of them counts as older than one before it,
+        /// whatever the clock said.
         var time: Int64 = 0
     }
 
@@ -58,7 +59,7 @@ struct HistoryMarks {
         end.byteCount +=
             Int64(change.key.count + (change.value?.count ?? 0) + change.cause.count)
             + HistoryMarks.rowByteCount
-        end.time = change.time
+        end.time = max(end.time, change.time)
     }
 
     private mutating func markEnd(before time: Int64) {
@@ -84,7 +85,7 @@ struct HistoryMarks {
 
     /// The newest place beyond which all limits are reached: what comes before need not be kept.
     ///
-    /// - Complexity: O(log *n*) in the marks, and O(*m*) in those that are too old.
+    /// - Complexity: O(log *n*) in the marks.
     func retained(at now: Int64) -> Mark {
         var best = start
         func take(_ count: Int, _ isReachedAtEnd: Bool) {
@@ -97,9 +98,8 @@ struct HistoryMarks {
         let (changeCount, byteCount) = (Int64(limits.changeCount), limits.byteCount)
         take(firstIndex { end.rowCount - $0.rowCount < changeCount }, changeCount == 0)
         take(firstIndex { end.byteCount - $0.byteCount < byteCount }, byteCount == 0)
-        // Not by a search: the clock may have been set back.
         let oldest = now - ageMilliseconds
-        let oldCount = marks.prefix { $0.time <= oldest }.count
+        let oldCount = firstIndex { $0.time > oldest }
         take(oldCount, oldCount == marks.count && end.time <= oldest)
         return best
     }

@@ -49,6 +49,7 @@ extension OpenStore {
             throw error
         }
         sweep.didCommit()
+        hasUnsyncedCompaction = true
         rowCount -= count
         doubtfulRowCounts = rowCount...doubtfulRowCounts.upperBound
         hasRowCount = false
@@ -96,6 +97,7 @@ extension OpenStore {
             try abandon(error)
         }
         try finishCommit()
+        hasUnsyncedCompaction = false
         doubtfulRowCounts = rowCount...rowCount
     }
 

@@ -66,43 +66,48 @@ struct FoundHistory {
     /// The bytes of a row.
     func record(of row: Row) -> [UInt8]? {
         guard let bytes = pages.page(Int(row.page)) else { return nil }
-        return TreePage(bytes, isFirst: false).cell(Int(row.cell)).flatMap { record($0, in: bytes) }
+        return TreePage(bytes, isFirst: false).cell(Int(row.cell)).flatMap {
+            pages.record($0, in: bytes)
+        }
     }
 
     /// The rows of a leaf of the table.
     private mutating func take(_ page: TreePage, _ number: Int) {
         var end = page.bytes.count
         var index = 0
+        let count = page.likelyCellCount()
         // Behind the last pointer there may be more: where the number of cells is damaged, and rows that compaction took away.
         while index < page.pointerCount(before: end) {
             let place = page.pointer(index)
             if let row = wholeRow(page, number, index) {
                 end = min(end, place)
                 let isInUse =
-                    index < page.cellCount
+                    index < count
                     || row.place.revision > map.number(.compacted) ?? .max
                 if isInUse { rows.append(row) }
-            } else if index < page.cellCount, place != 0 {
+            } else if index < count, place != 0 {
                 damagedRows.append(damagedRow(page, number, index))
             }
             index += 1
         }
     }
 
-    /// The rows of a page that is no leaf of the table, or does not look like one.
+    /// The rows of a page that is no leaf of the table, or does not look like one; where the tree leads to it, it is one.
     private mutating func takeStray(_ number: Int) {
         guard let bytes = pages.page(number) else { return }
         let page = TreePage(bytes, isFirst: false)
+        let isLed = map.damagedLeaves.contains(number) && !map.free.contains(number)
+        let count = isLed ? page.likelyCellCount() : 0
         var isUsed =
             map.free.contains(number) || map.interiors.contains(number)
-            || map.metaPages.contains(number)
+            || map.meta.pages.contains(number)
         var end = bytes.count
         var index = 0
         while index < page.pointerCount(before: end) {
             if let row = wholeRow(page, number, index) {
                 end = min(end, page.pointer(index))
                 isUsed = true
-                if row.place.revision > leastStrayRevision { rows.append(row) }
+                if index < count || row.place.revision > leastStrayRevision { rows.append(row) }
             }
             index += 1
         }
@@ -115,7 +120,7 @@ struct FoundHistory {
     }
 
     private mutating func wholeRow(_ page: TreePage, _ number: Int, _ index: Int) -> Row? {
-        guard let cell = page.cell(index), let record = record(cell, in: page.bytes) else {
+        guard let cell = page.cell(index), let record = pages.record(cell, in: page.bytes) else {
             return nil
         }
         let place = record.withUnsafeBytes { bytes -> HistoryCheck.Place? in
@@ -125,7 +130,7 @@ struct FoundHistory {
             return HistoryCheck.Place(revision: change.revision, ordinal: change.ordinal)
         }
         guard let place else { return nil }
-        noteOverflow(of: cell, pageByteCount: page.bytes.count)
+        overflowPages.formUnion(pages.overflowPages(of: cell))
         return Row(place: place, number: cell.number, page: Int32(number), cell: Int32(index))
     }
 
@@ -133,36 +138,12 @@ struct FoundHistory {
         var row = DamagedRow(page: number)
         guard let cell = page.cell(index) else { return row }
         row.number = cell.number
-        record(cell, in: page.bytes)?.withUnsafeBytes { bytes in
+        pages.record(cell, in: page.bytes)?.withUnsafeBytes { bytes in
             guard let (change, _) = StoredRecord.historyRow(bytes) else { return }
             row.revision = change.revision
             row.key = Array(change.key)
         }
         return row
-    }
-
-    /// The record that begins in a cell; nil where a page is missing on its way.
-    private func record(_ cell: TreePage.Cell, in page: [UInt8]) -> [UInt8]? {
-        if cell.overflow == 0 { return Array(page[cell.local]) }
-        guard cell.byteCount <= pages.pageCount * pages.pageByteCount else { return nil }
-        var record = Array(page[cell.local])
-        var next = cell.overflow
-        while record.count < cell.byteCount {
-            guard next > 1, let bytes = pages.page(next) else { return nil }
-            record += bytes[4..<min(bytes.count, 4 + cell.byteCount - record.count)]
-            next = bytes.number(at: 0, bytes: 4)
-        }
-        return record
-    }
-
-    private mutating func noteOverflow(of cell: TreePage.Cell, pageByteCount: Int) {
-        var next = cell.overflow
-        var rest = cell.byteCount - cell.local.count
-        while rest > 0, let bytes = pages.page(next) {
-            overflowPages.insert(next)
-            rest -= pageByteCount - 4
-            next = bytes.number(at: 0, bytes: 4)
-        }
     }
 
     private mutating func removeDuplicates() {

@@ -82,7 +82,19 @@ struct LossReport {
     }
 
     /// What is not whole, a sentence each.
-    func lines() -> [String] {
+    func lines() -> [String] { rowLines() + noteLines() }
+
+    private func noteLines() -> [String] {
+        let pages = LossReport.ranges(found.map.meta.lostPages).map {
+            "\(LossReport.range("page", $0)) of meta cannot be read: what it had noted is lost"
+        }
+        return found.map.meta.lostNotes.map { note in
+            let name = note.name.map { " " + LossReport.name($0) } ?? ""
+            return "lost: the note\(name) on page \(note.page), which is not what was written"
+        } + pages
+    }
+
+    private func rowLines() -> [String] {
         if isEmpty { return [] }
         var lines = gaps.map { gap in
             "lost: \(LossReport.range("row", gap.numbers)), of "

@@ -11,31 +11,28 @@ struct StoreMap {
     /// Pages in use for nothing; they may hold old rows.
     private(set) var free: Set<Int> = []
     /// Whether the list of these has as many as the header says.
-    private var isFreeListWhole = false
-    /// The pages of `meta`.
-    private(set) var metaPages: Set<Int> = []
-    /// What `meta` says, as far as it matches its checksums.
-    private(set) var meta: [StoreMetadata.Name: String] = [:]
-    /// The notes of `meta`, as far as they match theirs.
-    private(set) var notes: [String: String] = [:]
+    private let isFreeListWhole: Bool
+    /// Pages that the root of `history` leads to and that are no leaves of it by what they say of themselves.
+    private(set) var damagedLeaves: Set<Int> = []
+    let meta: FoundMeta
 
     init(_ pages: StorePages) {
-        readFreeList(pages)
-        walk(pages, from: StoreMap.root(pages))
+        var free: Set<Int> = []
+        isFreeListWhole = StoreMap.readFreeList(pages, &free)
+        self.free = free
+        meta = FoundMeta(pages, free: free)
+        // Where the schema cannot be read, it begins where it always does.
+        walk(pages, from: StoreMap.root(of: "history", pages) ?? 2)
         for number in 2...max(2, pages.pageCount) where !free.contains(number) {
             guard let bytes = pages.page(number) else { continue }
             let page = TreePage(bytes, isFirst: false)
-            switch page.kind {
-            case .indexLeaf, .indexInterior: readMeta(page, number)
             // A leaf that nothing leads to; where the free list is damaged it may be one of those.
-            case .leaf where !leaves.contains(number) && isFreeListWhole: isWhole = false
-            default: break
-            }
+            if page.kind == .leaf, !leaves.contains(number), isFreeListWhole { isWhole = false }
         }
     }
 
     /// A number of `meta`; nil where it is not known.
-    func number(_ name: StoreMetadata.Name) -> Int64? { meta[name].flatMap { Int64($0) } }
+    func number(_ name: StoreMetadata.Name) -> Int64? { meta.values[name].flatMap { Int64($0) } }
 
     /// Whether the rows of a leaf belong to the history for certain, or as far as can be known.
     func isPart(_ page: TreePage, _ number: Int) -> Bool {
@@ -43,21 +40,21 @@ struct StoreMap {
         return leaves.contains(number) || !isWhole
     }
 
-    /// Where `history` begins: what the schema on the first page says, else where it always does.
-    private static func root(_ pages: StorePages) -> Int {
-        guard let bytes = pages.page(1) else { return 2 }
+    /// Where a table begins, as the schema on the first page says.
+    static func root(of table: String, _ pages: StorePages) -> Int? {
+        guard let bytes = pages.page(1) else { return nil }
         let page = TreePage(bytes, isFirst: true)
-        guard page.kind == .leaf else { return 2 }
+        guard page.kind == .leaf else { return nil }
         for index in 0..<min(page.cellCount, page.pointerCount(before: bytes.count)) {
             guard let cell = page.cell(index), cell.overflow == 0 else { continue }
             let root = bytes[cell.local].withUnsafeBytes { bytes -> Int? in
-                guard let row = StoredRecord(bytes, columnCount: 5), row.bytes(1).text == "history"
+                guard let row = StoredRecord(bytes, columnCount: 5), row.bytes(1).text == table
                 else { return nil }
                 return Int(exactly: row.number(3))
             }
             if let root, (2...max(2, pages.pageCount)).contains(root) { return root }
         }
-        return 2
+        return nil
     }
 
     private mutating func walk(_ pages: StorePages, from root: Int) {
@@ -74,9 +71,13 @@ struct StoreMap {
                 leaves.insert(number)
             } else if let children = page.children {
                 interiors.insert(number)
+                // A leaf of which the first byte is damaged may look like one.
+                let isOne = children.allSatisfy { (2...max(2, pages.pageCount)).contains($0) }
+                if !isOne { damagedLeaves.insert(number) }
                 next += children.reversed()
             } else {
                 isWhole = false
+                damagedLeaves.insert(number)
             }
         }
         guard !leaves.isDisjoint(with: free) else { return }
@@ -85,8 +86,10 @@ struct StoreMap {
     }
 
     /// Follows the trunk pages of the list. https://www.sqlite.org/fileformat2.html#the_freelist
-    private mutating func readFreeList(_ pages: StorePages) {
-        guard let header = pages.page(1) else { return }
+    ///
+    /// - Returns: Whether it has as many pages as the header says.
+    private static func readFreeList(_ pages: StorePages, _ free: inout Set<Int>) -> Bool {
+        guard let header = pages.page(1) else { return false }
         var trunk = header.number(at: 32, bytes: 4)
         while trunk > 1, trunk <= pages.pageCount, !free.contains(trunk),
             let bytes = pages.page(trunk)
@@ -96,26 +99,6 @@ struct StoreMap {
             for index in 0..<count { free.insert(bytes.number(at: 8 + 4 * index, bytes: 4)) }
             trunk = bytes.number(at: 0, bytes: 4)
         }
-        isFreeListWhole = free.count == header.number(at: 36, bytes: 4)
-    }
-
-    private mutating func readMeta(_ page: TreePage, _ number: Int) {
-        let end = page.pointerCount(before: page.bytes.count) - 2
-        for index in 0..<max(0, min(page.cellCount, end)) {
-            guard let cell = page.cell(index, inIndex: true), cell.overflow == 0 else { continue }
-            page.bytes[cell.local].withUnsafeBytes { bytes in
-                guard let row = StoredRecord(bytes, columnCount: 3) else { return }
-                let (name, value) = (row.bytes(0).text, row.bytes(1).text)
-                guard row.number(2) == Int64(StoreMetadata.checksum(name, value)) else { return }
-                if let known = StoreMetadata.Name(rawValue: name) {
-                    meta[known] = value
-                } else if name.hasPrefix(StoreMetadata.notePrefix) {
-                    notes[name] = value
-                } else {
-                    return
-                }
-                metaPages.insert(number)
-            }
-        }
+        return free.count == header.number(at: 36, bytes: 4)
     }
 }

@@ -53,6 +53,33 @@ final class StorePages {
         readBytes(database, count: pageByteCount, at: (number - 1) * pageByteCount)
     }
 
+    /// The record that begins in a cell of the page with these bytes; nil where a page is missing on its way.
+    func record(_ cell: TreePage.Cell, in page: [UInt8]) -> [UInt8]? {
+        if cell.overflow == 0 { return Array(page[cell.local]) }
+        guard cell.byteCount <= pageCount * pageByteCount else { return nil }
+        var record = Array(page[cell.local])
+        var next = cell.overflow
+        while record.count < cell.byteCount {
+            guard next > 1, let bytes = self.page(next) else { return nil }
+            record += bytes[4..<min(bytes.count, 4 + cell.byteCount - record.count)]
+            next = bytes.number(at: 0, bytes: 4)
+        }
+        return record
+    }
+
+    /// The pages on which the record that begins in a cell goes on.
+    func overflowPages(of cell: TreePage.Cell) -> [Int] {
+        var numbers: [Int] = []
+        var next = cell.overflow
+        var rest = cell.byteCount - cell.local.count
+        while rest > 0, let bytes = page(next) {
+            numbers.append(next)
+            rest -= pageByteCount - 4
+            next = bytes.number(at: 0, bytes: 4)
+        }
+        return numbers
+    }
+
     static func isPageSize(_ size: Int) -> Bool {
         (512...65_536).contains(size) && size & (size - 1) == 0
     }

@@ -17,12 +17,16 @@ package struct StoreSalvage {
         package var entryCount: Int
         /// The revision that the new store goes on above.
         package var revision: Int64
-        /// Whether every row of the damaged store was whole.
+        /// Whether every row of the damaged store was whole, and every note.
         package var isWhole: Bool
+        /// Whether every row was.
+        package var hasAllRows: Bool
         /// Rows that are lost.
         package var lostRowCount: Int64
         /// Whether the damaged store says how many rows it had; else more may be lost.
         package var isCounted: Bool
+        /// Notes that are lost: how far handlers had come; beside those on pages that cannot be read.
+        package var lostNoteCount: Int
     }
 
     private let source: StoreLocation
@@ -78,7 +82,7 @@ package struct StoreSalvage {
         try store.finish(
             compacted: losses.wholeFrom,
             leastRevision: losses.leastRevision,
-            notes: found.map.notes
+            notes: found.map.meta.notes
         ) {
             guard ObservedStore.footprints(of: source) == footprints,
                 try OwnerLock.owner(path: source.lock) == nil
@@ -89,9 +93,11 @@ package struct StoreSalvage {
             rowCount: Int64(found.rows.count),
             entryCount: losses.entryCount,
             revision: losses.leastRevision,
-            isWhole: losses.isEmpty,
+            isWhole: losses.isEmpty && found.map.meta.hasAllNotes,
+            hasAllRows: losses.isEmpty,
             lostRowCount: losses.lostRowCount,
-            isCounted: losses.isCounted
+            isCounted: losses.isCounted,
+            lostNoteCount: found.map.meta.lostNotes.count
         )
     }
 
@@ -100,7 +106,7 @@ package struct StoreSalvage {
         if let format = found.map.number(.format), format > HistorySchema.formatVersion {
             throw StateError(.newerFormat, "\(source.database) has format \(format)")
         }
-        guard !found.rows.isEmpty || !found.map.meta.isEmpty else {
+        guard !found.rows.isEmpty || !found.map.meta.values.isEmpty else {
             throw StateError(
                 .corrupt,
                 "\(source.database) holds nothing that could be salvaged: no row of a history is whole"

@@ -37,6 +37,42 @@ struct TreePage {
     /// How many cells the page says that it has.
     var cellCount: Int { bytes.number(at: start + 3, bytes: 2) }
 
+    /// How many cells a leaf has, where the room that they take tells that a bit of what it says of that is damaged.
+    ///
+    /// What is not free is cells, so the count is the one with which they take all of the rest. Where the beginning of that
+    /// room may be what is damaged, the page is believed.
+    func likelyCellCount(inIndex isIndex: Bool = false) -> Int {
+        let top = bytes.number(at: start + 5, bytes: 2)
+        let taken = bytes.count - top - Int(bytes[start + 7]) - freeBlockByteCount
+        var (count, sum, lowest) = (0, 0, bytes.count)
+        while sum < taken, count < pointerCount(before: lowest),
+            let cell = cell(count, inIndex: isIndex)
+        {
+            let place = pointer(count)
+            sum += max(4, cell.local.upperBound + (cell.overflow > 0 ? 4 : 0) - place)
+            lowest = min(lowest, place)
+            count += 1
+        }
+        let isOneBit = (count ^ cellCount).nonzeroBitCount == 1
+        guard sum == taken, isOneBit else { return cellCount }
+        let first = (0..<min(cellCount, pointerCount(before: bytes.count))).map { pointer($0) }
+            .min()
+        return ((first ?? 0) ^ top).nonzeroBitCount == 1 ? cellCount : count
+    }
+
+    /// Bytes of the blocks between cells that are free. https://www.sqlite.org/fileformat2.html#b_tree_pages ("freeblock")
+    private var freeBlockByteCount: Int {
+        var place = bytes.number(at: start + 1, bytes: 2)
+        var byteCount = 0
+        while place > start, place + 4 <= bytes.count {
+            byteCount += bytes.number(at: place + 2, bytes: 2)
+            let next = bytes.number(at: place, bytes: 2)
+            guard next > place else { break }
+            place = next
+        }
+        return byteCount
+    }
+
     /// How many pointers there is room for before the byte at `end`.
     func pointerCount(before end: Int) -> Int { max(0, (end - start - 8) / 2) }
 
@@ -45,7 +81,9 @@ struct TreePage {
 
     /// The pages below an interior page; nil where they cannot be read.
     var children: [Int]? {
-        guard kind == .interior, cellCount <= pointerCount(before: bytes.count) else { return nil }
+        guard kind == .interior || kind == .indexInterior,
+            cellCount <= pointerCount(before: bytes.count)
+        else { return nil }
         var children: [Int] = []
         for index in 0..<cellCount {
             // Before the pointers stands the last page.

@@ -1,7 +1,11 @@
+import CLinux
 @preconcurrency import Glibc
 import StateEngine
 
 /// The command that a watch runs for each change, one after the other.
+///
+/// It does not outlive the watch that runs it: it gets SIGTERM when that ends in the middle, also by SIGKILL. Else it would go on
+/// beside the same command of the next one.
 struct ChildCommand {
     /// The program, found by PATH, and its arguments.
     let arguments: [[UInt8]]
@@ -39,31 +43,13 @@ struct ChildCommand {
         adding variables: [[UInt8]],
         standardInput: Int32
     ) -> (status: Int32, child: pid_t) {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, standardInput, STDIN_FILENO)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // We ignore SIGPIPE; a command expects the default.
-        var defaults = sigset_t()
-        sigemptyset(&defaults)
-        sigaddset(&defaults, SIGPIPE)
-        posix_spawnattr_setsigdefault(&attributes, &defaults)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+        // Who has started us may ignore it: then the system keeps no child's exit code.
+        signal(SIGCHLD, SIG_DFL)
         var child: pid_t = 0
         let arguments = Self.cStrings(arguments)
         let environment = Self.cStrings(Self.inherited(without: variables) + variables)
         defer { for string in arguments + environment { free(string) } }
-        let status = posix_spawnp(
-            &child,
-            arguments[0] ?? strdup(""),
-            &actions,
-            &attributes,
-            arguments,
-            environment
-        )
+        let status = clinux_spawn_bound(&child, arguments, environment, standardInput)
         return (status, child)
     }
 

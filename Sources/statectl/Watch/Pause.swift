@@ -30,12 +30,12 @@ enum Pause {
     ) throws(Failure) -> Bool {
         let end = Deadline(after: pause)
         let wanted = deadline.map { min($0, end) } ?? end
+        var output = pollfd(fd: needsReader ? STDOUT_FILENO : -1, events: 0, revents: 0)
         while !wanted.hasPassed {
-            var output = pollfd(fd: needsReader ? STDOUT_FILENO : -1, events: 0, revents: 0)
-            let count = poll(&output, 1, wanted.millisecondsLeft)
-            if count > 0, output.revents & Int16(POLLERR | POLLHUP) != 0 { throw .brokenPipe }
+            guard poll(&output, 1, wanted.millisecondsLeft) > 0 else { continue }
+            if output.revents & Int16(POLLERR | POLLHUP) != 0 { throw .brokenPipe }
             // A descriptor that is none: there is nobody to lose.
-            if count > 0 { usleep(10_000) }
+            output.fd = -1
         }
         return !(deadline?.hasPassed ?? false)
     }

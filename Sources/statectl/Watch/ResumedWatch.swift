@@ -36,6 +36,9 @@ struct ResumedWatch {
     private let needsReader: Bool
 
     private var client: Client
+    /// The connection that has the handler, without a watch: behind one, each answer would bring more events than are handled
+    /// meanwhile, all of them to be kept here.
+    private var control: Client
     private var standing: Standing
     /// The epoch of the store that is watched.
     private var epoch = ""
@@ -72,6 +75,7 @@ struct ResumedWatch {
         standing = .before(start)
         do throws(StateError) {
             client = try Self.connect(socket, deadline)
+            control = client
             try begin()
         } catch {
             guard Self.isLoss(error), deadline?.hasPassed ?? false else { throw .refused(error) }
@@ -114,7 +118,7 @@ struct ResumedWatch {
         var backOff = BackOff(first: .milliseconds(100), last: .seconds(30))
         while handler?.owed != nil, !hasEnded {
             do throws(StateError) {
-                try client.finishHandling(name, through: revision)
+                try control.finishHandling(name, through: revision)
                 handler?.noteFinished(revision)
             } catch  where error.code == .readOnly || error.code == .noSpace {
                 let pause = backOff.next()
@@ -205,8 +209,11 @@ extension ResumedWatch {
     /// Claims the handler, and tells the daemon what it has not heard yet.
     private mutating func attach() throws(StateError) {
         guard let handler else { return }
+        // Order matters: the name is free once the connection of before is closed.
+        control = client
+        control = try Self.connect(socket, deadline)
         guard handler.isAttached else {
-            let attachment = try client.attachHandler(
+            let attachment = try control.attachHandler(
                 handler.name,
                 patterns,
                 from: handler.start,
@@ -222,7 +229,7 @@ extension ResumedWatch {
             }
             return
         }
-        let attachment = try client.attachHandler(
+        let attachment = try control.attachHandler(
             handler.name,
             patterns,
             from: .snapshot,
@@ -232,7 +239,7 @@ extension ResumedWatch {
             // It was forgotten meanwhile, or the daemon keeps everything in memory.
             standing = .inState
         } else if attachment.currentEpoch == epoch, let owed = handler.owed {
-            try client.finishHandling(handler.name, through: owed)
+            try control.finishHandling(handler.name, through: owed)
             self.handler?.noteFinished(owed)
         }
         // What was handled of another store is nothing to tell this one: its gap comes.

@@ -1,0 +1,35 @@
+/// A hash of bytes that come one by one, so that one walk over a key has the hash of each of its beginnings.
+///
+/// FNV-1a from a random start, so that nobody can choose literals that collide.
+@frozen
+package struct LiteralHash {
+    @usableFromInline var state = LiteralHash.seed
+    @usableFromInline var byteCount = 0
+
+    @usableFromInline static let seed = UInt64.random(in: 0...UInt64.max)
+
+    /// Begins with no bytes.
+    @inlinable
+    package init() {}
+
+    /// Takes all of some bytes.
+    ///
+    /// - Complexity: O(*n*) in the bytes.
+    @inlinable
+    package init(of bytes: some Sequence<UInt8>) {
+        for byte in bytes { take(byte) }
+    }
+
+    /// Takes one more byte.
+    @inlinable
+    package mutating func take(_ byte: UInt8) {
+        state = (state ^ UInt64(byte)) &* 0x100_0000_01B3
+        byteCount += 1
+    }
+
+    /// The hash of what was taken.
+    @inlinable
+    package var value: Int {
+        Int(truncatingIfNeeded: (state ^ (state >> 32)) &+ UInt64(byteCount))
+    }
+}

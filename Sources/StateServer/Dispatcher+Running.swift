@@ -1,0 +1,76 @@
+import StateEngine
+import StateWire
+
+/// The table: which function carries out which command.
+extension Dispatcher {
+    func run(
+        _ command: Command,
+        for connection: Connection,
+        in core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        switch command {
+        case .get(let key): get(key, connection, core)
+        case .set(let key, let value, let condition, let returnsOld):
+            try set(key, value, condition, returnsOld: returnsOld, connection, core)
+        case .multiGet(let keys): try multiGet(keys, connection, core)
+        case .exists(let keys): exists(keys, connection, core)
+        case .type(let key): type(key, connection, core)
+        case .length(let key): length(key, connection, core)
+        case .databaseSize: connection.output.writeInteger(Int64(core.durableKeyCount))
+        case .keys(let glob): try keys(glob, connection, core)
+        case .scan(let cursor, let match, let count):
+            try scan(cursor, match, count, connection, core)
+        case .getDelete(let key): try getDelete(key, connection, core)
+        case .multiSet(let pairs, let onlyIfAllAbsent):
+            try multiSet(pairs, onlyIfAllAbsent: onlyIfAllAbsent, connection, core)
+        case .delete(let keys): try delete(keys, connection, core)
+        case .append(let key, let suffix): try append(suffix, to: key, connection, core)
+        case .add(let key, let number): try add(number, to: key, connection, core)
+        case .multi: try begin(connection)
+        case .execute: try execute(connection, core)
+        case .discard: try discard(connection)
+        case .watchKeys(let keys): try watchKeys(keys, connection, core)
+        case .unwatchKeys:
+            connection.watchedKeys = []
+            connection.output.writeOK()
+        case .subscribe(let names, let isPattern):
+            try subscribe(names, isPattern ? .pattern : .name, connection, core)
+        case .unsubscribe(let names, let isPattern):
+            try unsubscribe(names, isPattern ? .pattern : .name, connection, core)
+        case .publish(let channel, let message): try publish(message, to: channel, connection)
+        case .channels(let command): try tellChannels(command, connection)
+        case .stateGet(let key, nil): stateGet(key, connection, core)
+        case .stateGet(let key, let revision?): try stateGet(key, at: revision, connection, core)
+        case .stateSet(let key, let value, let conditions, let durability):
+            try stateSet(key, value, conditions, durability, connection, core)
+        case .stateApply(let steps): try stateApply(steps, connection, core)
+        case .stateDelete(let patterns, let isDryRun):
+            try stateDelete(patterns, isDryRun: isDryRun, connection, core)
+        case .stateList(let pattern, let after, let limit, let form, nil):
+            try stateList(pattern, after, limit, form, connection, core)
+        case .stateList(let pattern, let after, let limit, let form, let revision?):
+            try stateList(pattern, after, limit, form, at: revision, connection, core)
+        case .stateWatch(let patterns, let options, let resume):
+            try stateWatch(patterns, options, resume, connection, core)
+        case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
+        case .stateWatches: try stateWatches(connection, core)
+        case .stateHistory(let key, let limit, let revision):
+            try stateHistory(key, limit, before: revision, connection, core)
+        case .stateRevert(let pattern, let revision):
+            try stateRevert(pattern, to: revision, connection, core)
+        case .stateChanges(let patterns, let options):
+            try stateChanges(patterns, options, connection, core)
+        case .stateCompact(let revision, let shrinks):
+            try stateCompact(to: revision, shrinks: shrinks, connection, core)
+        case .stateStatus: stateStatus(connection, core)
+        case .stateHandler(let name, let step):
+            try stateHandler(name, step, connection, core)
+        case .stateHandlers: try stateHandlers(connection, core)
+        case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
+            .describe, .configuration, .configure, .time:
+            try runSession(command, for: connection, in: core)
+        }
+    }
+}

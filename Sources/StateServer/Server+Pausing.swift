@@ -1,0 +1,50 @@
+import StateEngine
+import StateWire
+
+/// Connections that are not read from until what they wait for has come.
+extension Server {
+    func pause(_ connection: Connection, _ reason: Connection.Pause) {
+        guard connection.pause == nil else { return }
+        connection.pause = reason
+        registry.addPaused(connection)
+        updateInterest(connection)
+    }
+
+    /// Whether what a paused connection waits for has come.
+    private func mayGoOn(_ connection: Connection, uncommitted: Int) -> Bool {
+        switch connection.pause {
+        case .queueIsFull: uncommitted < options.limits.queueByteCount
+        case .outputIsFull: connection.waitingByteCount <= options.outputByteCount / 2
+        case .repliesAreHeld: connection.held.isEmpty
+        case .readsHistory: !connection.isReadingHistory
+        case nil: true
+        }
+    }
+
+    /// Whether a paused connection may go on: what it waited for may have left with the last flush.
+    var canResume: Bool {
+        guard registry.hasPaused else { return false }
+        let uncommitted = keyspace.withCore { $0.uncommittedByteCount }
+        return registry.hasPaused(where: { mayGoOn($0, uncommitted: uncommitted) })
+    }
+
+    func resumePaused() {
+        guard registry.hasPaused else { return }
+        let uncommitted = keyspace.withCore { $0.uncommittedByteCount }
+        for connection in registry.takePaused(where: { mayGoOn($0, uncommitted: uncommitted) }) {
+            connection.pause = nil
+            updateInterest(connection)
+            if !connection.input.isEmpty { processInput(of: connection) }
+        }
+    }
+
+    func updateInterest(_ connection: Connection) {
+        var interest: UInt32 = 0
+        if connection.pause == nil, !connection.isEnding { interest |= Poller.readableOnce }
+        if !connection.output.isEmpty { interest |= Poller.writableOnce }
+        guard interest != connection.interest else { return }
+        connection.interest = interest
+        let token = Token.make(Token.connection, connection.number)
+        poller.modify(connection.descriptor, interest, token: token)
+    }
+}

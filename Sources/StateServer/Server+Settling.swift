@@ -1,0 +1,68 @@
+import StateEngine
+
+/// What storage has answered, on its way to clients.
+extension Server {
+    /// Takes over what storage has answered: events first, then the replies that waited.
+    func settle() {
+        needsSettling = false
+        hasAnsweredLoneWriter = registry.hasLoneHolder
+        keyspace.settle { outcome in
+            // Order matters: a connection hears of its change in a round of latest values before its reply, too.
+            advanceWatchers(core)
+            registry.updateHolding { connection in
+                switch outcome {
+                case .durable(let revision):
+                    release(connection, durable: revision)
+                case .failed(let revision, let error):
+                    connection.held.fail(from: revision, error)
+                    release(connection, durable: revision - 1)
+                case .reopened, .unopened: break
+                }
+                flushes.add(connection)
+            }
+            note(outcome)
+        }
+        flushes.encodedCommit.forget()
+        if dispatcher.waitingForChanges.hasReady { answerBlocked() }
+    }
+
+    /// Answers those who wait for changes where something has come, or their time is over.
+    func answerBlocked() {
+        keyspace.withCore { dispatcher.answerBlocked($0) }
+    }
+
+    private func release(_ connection: Connection, durable revision: Int64) {
+        connection.held.release(
+            durable: revision,
+            into: &connection.output,
+            early: &registry.early
+        )
+    }
+
+    /// Logs what is out of the ordinary.
+    private func note(_ outcome: LocalKeyspace.Outcome) {
+        switch outcome {
+        case .durable(let revision):
+            registry.settleEarly(through: revision)
+            if registry.watchCount > 0 { scheduleProgress() }
+        case .failed(let revision, let error):
+            let count = registry.failEarly(from: revision)
+            if count > 0 {
+                let commits = count == 1 ? "1 commit was" : "\(count) commits were"
+                options.log(
+                    .error,
+                    "\(commits) undone though the writer, who asked for no more, had its reply"
+                )
+            }
+            options.log(.error, "commits from revision \(revision) on failed: \(error)")
+        case .reopened(let count):
+            let found = count == 1 ? "1 commit" : "\(count) commits"
+            options.log(
+                .notice,
+                "the store is open again; it held \(found) beyond what was told"
+            )
+        case .unopened(let error):
+            options.log(.error, "the store cannot be opened again yet: \(error)")
+        }
+    }
+}
