@@ -1,4 +1,5 @@
 package import StateContainers
+import StateEngine
 
 /// What a configuration file says; an option that it does not name is nil, and has the daemon's default.
 package struct Configuration: Sendable {
@@ -96,6 +97,14 @@ package struct Configuration: Sendable {
             }
         }
         try reader.finish()
+        let standard = Configuration.limitOptions.first { $0.name == "transactionBytes" }?.standard
+        let most = (limits["transactionBytes"] ?? standard ?? 0) - Int64(Key.maximumByteCount)
+        if let byteCount = limits["valueBytes"], byteCount > most {
+            throw OptionFault(
+                path.member("valueBytes"),
+                "at most \(most) is wanted: a transaction has to hold a value and its key"
+            )
+        }
     }
 
     private mutating func readHistory(

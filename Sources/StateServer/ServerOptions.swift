@@ -64,7 +64,8 @@ extension ServerOptions {
     /// What the parser of a connection refuses.
     var frameLimits: FrameParser.Limits {
         var frames = FrameParser.Limits()
-        frames.argumentByteCount = limits.valueByteCount
+        // Keys are arguments too, however small values have to be.
+        frames.argumentByteCount = max(limits.valueByteCount, Key.maximumByteCount)
         frames.commandByteCount = 2 * limits.transactionByteCount
         return frames
     }

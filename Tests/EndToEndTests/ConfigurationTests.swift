@@ -81,7 +81,7 @@ struct ConfigurationTests {
             to: lines
         )
         #expect(try Statectl.run(daemon, "import", lines).exitCode == 4)
-        #expect(try client.get("audio/a") == nil)
+        #expect(try client.value(for: "audio/a") == nil)
         _ = try client.set([1], for: "once/a")
         for attempt in [
             ["set", "once/a", "2"], ["delete", "once/a"], ["set", "fixed", "1"],

@@ -50,6 +50,8 @@ struct StartupOptionTests {
         stated keeps values that outlive the programs that set them, and serves them on a Unix socket.
 
         Usage: stated [--socket PATH] [--data DIRECTORY] [--memory] [--socket-mode MODE] [LIMIT …]
+               stated --config FILE [OPTION …]
+               stated --check-config FILE
                stated --check [--data DIRECTORY]
                stated --salvage [--data DIRECTORY] --to NEWDIRECTORY
 
@@ -64,6 +66,10 @@ struct StartupOptionTests {
 
           stated --history-age 30d --history-bytes 4GiB --history-changes 10000000
               Keep more of the past than usual, for watches that resume late and for looking back.
+
+          stated --config /etc/stated/stated.json5
+              Serve as the file says; options beside it count more. A file that cannot be used is
+              refused with the place in it: try it with --check-config before.
 
           stated --check
               Check this user's values: structure, checksums, order, and the chain of each key's
@@ -80,6 +86,9 @@ struct StartupOptionTests {
           redis-cli -s /tmp/try.sock get audio/volume
 
         Options:
+          --config FILE       What to do, in JSON5: socket, data, limits, history, and rules for the
+                              values of keys (schema, readonly, writeOnce, limits).
+          --check-config FILE Say whether the file can be used, and else where it cannot; 2, then.
           --socket PATH       Listen here. Without it: a socket that was inherited (LISTEN_FDS),
                               else $STATED_SOCKET, else $XDG_RUNTIME_DIR/stated/stated.sock, else
                               $XDG_STATE_HOME/stated/stated.sock (~/.local/state);

@@ -75,6 +75,10 @@ struct ConfigurationTests {
             #"{"limits": {"valueBytes": "8MB"}}"#,
             "limits.valueBytes: wanted are bytes such as 65536, 64KiB, 8MiB, 1GiB or 2TiB, not '8MB'"
         ),
+        (
+            #"{"limits": {"valueBytes": "64MiB"}}"#,
+            "limits.valueBytes: at most 67107840 is wanted: a transaction has to hold a value and its key"
+        ),
         (#"{"socket": {"mode": 660}}"#, "socket.mode: a string is wanted, not 660"),
         (
             #"{"history": {"age": "7 days"}}"#,

@@ -54,16 +54,16 @@ struct ChannelBoundTests {
 
     @Test func `a message is as large as a value may be`() throws {
         let server = try ServedKeyspace {
-            $0.limits.valueByteCount = 1_000
+            $0.limits.valueByteCount = 2_000
             $0.outputByteCount = 100
         }
         let (subscriber, publisher) = try (server.connect(), server.connect())
         _ = try subscriber.ask("SUBSCRIBE c")
-        #expect(try publisher.ask("PUBLISH c \(value(1_000))") == .integer(1))
-        #expect(try subscriber.next().elements?[2].textValue == value(1_000))
+        #expect(try publisher.ask("PUBLISH c \(value(2_000))") == .integer(1))
+        #expect(try subscriber.next().elements?[2].textValue == value(2_000))
         #expect(
-            try publisher.ask("PUBLISH c \(value(1_001))").errorText
-                == "TOOBIG an argument has 1001 bytes; the limit is 1000"
+            try publisher.ask("PUBLISH c \(value(2_001))").errorText
+                == "TOOBIG an argument has 2001 bytes; the limit is 2000"
         )
     }
 

@@ -105,15 +105,29 @@ struct TransactionTests {
     }
 
     @Test func `an argument over the limit while queuing is EXECABORT`() throws {
-        let server = try ServedKeyspace { $0.limits.valueByteCount = 10 }
+        let server = try ServedKeyspace { $0.limits.valueByteCount = 2_000 }
         try server.connect().expect(
             """
             > MULTI
-            > SET a 12345678901
+            > SET a \(String(repeating: "1", count: 2_001))
             > EXEC
             +OK
-            -TOOBIG an argument has 11 bytes; the limit is 10
+            -TOOBIG an argument has 2001 bytes; the limit is 2000
             -EXECABORT Transaction discarded because of previous errors.
+            """
+        )
+    }
+
+    @Test func `keys may be longer than values`() throws {
+        let server = try ServedKeyspace { $0.limits.valueByteCount = 3 }
+        try server.connect().expect(
+            """
+            > SET longer abc
+            > SET longer abcd
+            > GET longer
+            +OK
+            -TOOBIG the value of key 'longer' has 4 bytes; the limit is 3
+            "abc"
             """
         )
     }

@@ -84,7 +84,7 @@ package final class ValueRules: WriteRules {
         let index = limit?.rule ?? rule.schema?.rule ?? 0
         throw StateError(
             .tooBig,
-            "the value of \(StateError.quoted(key)) has \(byteCount) bytes, its limit is \(most) "
+            "the value of key \(StateError.quoted(key)) has \(byteCount) bytes; the limit is \(most) "
                 + "(rule \(index + 1), limits.valueBytes)"
         )
     }
