@@ -168,6 +168,32 @@ struct SalvageTests {
         #expect(try target.contents().changes == expected)
     }
 
+    enum Place: CaseIterable { case leaf, interior, beyond }
+
+    /// The free page that the list lacks then is one that nothing leads to, and its rows are old.
+    @Test(arguments: Place.allCases)
+    func `an entry of the free list that is damaged brings nothing back`(place: Place) throws {
+        try store.fill(sampleChanges(900))
+        try store.compact(200..<600)
+        let expected = try store.contents().changes
+        let pages = try PageTable(store.database, pageCount: 1_000)
+        let bytes = try readFile(store.database)
+        let trunk = (Int(bytes[34]) << 8 | Int(bytes[35])) - 1
+        try #require(trunk > 0 && bytes[trunk * 8_192 + 7] > 0)
+        let number =
+            switch place {
+            case .leaf: try #require(pages.leaves.first)
+            case .interior: try #require(pages.interiors.first)
+            case .beyond: 0xFFFF
+            }
+        let entry = trunk * 8_192 + 8
+        try overwrite(entry + 2..<entry + 3, with: UInt8(number >> 8))
+        try overwrite(entry + 3..<entry + 4, with: UInt8(number & 0xFF))
+        #expect(throws: StateError.self) { try store.contents() }
+        #expect(try store.salvage(to: target).summary.isWhole)
+        #expect(try target.contents().changes == expected)
+    }
+
     /// Where rows went from the end of a page, what pointed at them still stands behind its last row.
     @Test func `a deleted key that was compacted does not come back`() throws {
         let keyspace = try LocalKeyspace(backing: store.backing())

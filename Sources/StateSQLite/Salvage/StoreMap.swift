@@ -10,25 +10,52 @@ struct StoreMap {
     private(set) var isWhole = true
     /// Pages in use for nothing; they may hold old rows.
     private(set) var free: Set<Int> = []
-    /// Whether the list of these has as many as the header says.
-    private let isFreeListWhole: Bool
     /// Pages that the root of `history` leads to and that are no leaves of it by what they say of themselves.
     private(set) var damagedLeaves: Set<Int> = []
     let meta: FoundMeta
 
+    /// Leaves whose rows do not have the numbers that the pages above them say.
+    private var misplacedLeaves: Set<Int> = []
+
     init(_ pages: StorePages) {
         var free: Set<Int> = []
-        isFreeListWhole = StoreMap.readFreeList(pages, &free)
+        let isListWhole = StoreMap.readFreeList(pages, &free)
         self.free = free
         meta = FoundMeta(pages, free: free)
         // Where the schema cannot be read, it begins where it always does.
         walk(pages, from: StoreMap.root(of: "history", pages) ?? 2)
-        for number in 2...max(2, pages.pageCount) where !free.contains(number) {
-            guard let bytes = pages.page(number) else { continue }
-            let page = TreePage(bytes, isFirst: false)
-            // A leaf that nothing leads to; where the free list is damaged it may be one of those.
-            if page.kind == .leaf, !leaves.contains(number), isFreeListWhole { isWhole = false }
+        // Of a leaf that is free too, one of both is damaged: the way to it, where it does not fit there, else the list.
+        if !misplacedLeaves.isEmpty { isWhole = false }
+        let used = leaves.subtracting(misplacedLeaves).union(interiors).union(meta.pages)
+            .union(overflowPages(pages))
+        let isListRight =
+            isListWhole && free.isDisjoint(with: used)
+            && free.allSatisfy { (2...max(2, pages.pageCount)).contains($0) }
+        self.free.subtract(used)
+        // Where the list lacks a page, another leaf that nothing leads to is that one.
+        if isListRight, hasStrayLeaf(pages) { isWhole = false }
+    }
+
+    private func hasStrayLeaf(_ pages: StorePages) -> Bool {
+        (2...max(2, pages.pageCount)).contains { number in
+            guard !free.contains(number), !leaves.contains(number), let bytes = pages.page(number)
+            else { return false }
+            return TreePage(bytes, isFirst: false).kind == .leaf
         }
+    }
+
+    /// Pages that continue rows of the leaves.
+    private func overflowPages(_ pages: StorePages) -> Set<Int> {
+        var numbers: Set<Int> = []
+        for leaf in leaves.subtracting(misplacedLeaves) {
+            guard let bytes = pages.page(leaf) else { continue }
+            let page = TreePage(bytes, isFirst: false)
+            for index in 0..<min(page.cellCount, page.pointerCount(before: bytes.count)) {
+                guard let cell = page.cell(index), cell.overflow > 0 else { continue }
+                numbers.formUnion(pages.overflowPages(of: cell))
+            }
+        }
+        return numbers
     }
 
     /// A number of `meta`; nil where it is not known.
@@ -58,8 +85,9 @@ struct StoreMap {
     }
 
     private mutating func walk(_ pages: StorePages, from root: Int) {
-        var next = [root]
-        while let number = next.popLast() {
+        // With the numbers that the rows below a page have, after those that pages above it say.
+        var next: [(number: Int, rows: ClosedRange<Int64>)] = [(root, Int64.min...Int64.max)]
+        while let (number, rows) = next.popLast() {
             guard number > 1, !leaves.contains(number), !interiors.contains(number),
                 let bytes = pages.page(number)
             else {
@@ -69,20 +97,19 @@ struct StoreMap {
             let page = TreePage(bytes, isFirst: false)
             if page.kind == .leaf {
                 leaves.insert(number)
+                if !page.hasRows(in: rows) { misplacedLeaves.insert(number) }
             } else if let children = page.children {
                 interiors.insert(number)
                 // A leaf of which the first byte is damaged may look like one.
                 let isOne = children.allSatisfy { (2...max(2, pages.pageCount)).contains($0) }
                 if !isOne { damagedLeaves.insert(number) }
-                next += children.reversed()
+                next += zip(children, page.rows(ofChildrenIn: rows)).reversed()
+                    .map { (number: $0, rows: $1) }
             } else {
                 isWhole = false
                 damagedLeaves.insert(number)
             }
         }
-        guard !leaves.isDisjoint(with: free) else { return }
-        // One of the two is damaged: the list where its length does not fit, else the way to the leaves.
-        if isFreeListWhole { isWhole = false } else { free.subtract(leaves) }
     }
 
     /// Follows the trunk pages of the list. https://www.sqlite.org/fileformat2.html#the_freelist

@@ -94,6 +94,26 @@ struct TreePage {
         return children + [bytes.number(at: start + 8, bytes: 4)]
     }
 
+    /// Which numbers the rows below each of ``children`` have, where those below this page are `rows`.
+    func rows(ofChildrenIn rows: ClosedRange<Int64>) -> [ClosedRange<Int64>] {
+        var ranges: [ClosedRange<Int64>] = []
+        var first = rows.lowerBound
+        for index in 0..<cellCount {
+            // Behind the child stands the highest number below it.
+            let last = Varint(bytes, at: pointer(index + 2) + 4)?.value ?? rows.upperBound
+            // A key that is damaged says nothing.
+            ranges.append(first...max(first, last))
+            if last >= first, last < rows.upperBound { first = last + 1 }
+        }
+        return ranges + [first...max(first, rows.upperBound)]
+    }
+
+    /// Whether the rows of a leaf have such numbers; true of one without rows.
+    func hasRows(in range: ClosedRange<Int64>) -> Bool {
+        (0..<min(cellCount, pointerCount(before: bytes.count)))
+            .allSatisfy { cell($0).map { range.contains($0.number) } ?? true }
+    }
+
     /// The cell that the `index`-th pointer points at, read as one of a leaf; nil where none begins there.
     func cell(_ index: Int, inIndex isIndex: Bool = false) -> Cell? {
         // Above leaves the last child stands before the pointers, and a child before each row.
