@@ -204,6 +204,44 @@ struct CompactionTests {
         #expect(last == [["meta"]])
     }
 
+    /// What a delete superseded goes before it, or a start would find it alive.
+    @Test func `killed between any two transactions of a sweep, the live entries are the same`()
+        throws
+    {
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        for number in 0..<12 { try keyspace.apply([.set(Key("k\(number)"), [1])]) }
+        try keyspace.compact(to: keyspace.revision)
+        for number in 0..<6 { try keyspace.apply([.delete(Key("k\(number)"))]) }
+        for number in 4..<8 { try keyspace.apply([.set(Key("k\(number)"), [2])]) }
+        try keyspace.apply([.delete("k7"), .set("last", [3])])
+        let revision = keyspace.revision
+        keyspace.close()
+        let backing = store.backing()
+        let expected = try live(Contents(of: backing))
+        try #require(expected.count == 8)
+        backing.raiseCompaction(to: revision)
+        var (stepCount, isDone) = (0, false)
+        while !isDone {
+            var goesOn = true
+            isDone = try backing.compact {
+                defer { goesOn = false }
+                return goesOn
+            }.isDone
+            let killed = try TemporaryStore()
+            try store.copy(to: killed)
+            #expect(try live(killed.contents()) == expected, "after step \(stepCount)")
+            stepCount += 1
+        }
+        backing.close()
+        #expect(stepCount > 6)
+    }
+
+    private func live(_ contents: Contents) -> [[UInt8]: [UInt8]] {
+        var values: [[UInt8]: [UInt8]] = [:]
+        for change in contents.changes { values[change.plain.key] = change.plain.value }
+        return values
+    }
+
     @Test func `after a salvage the history goes on to be compacted`() throws {
         let model = try openModel(seed: 9, keyCount: 20)
         for _ in 0..<200 { try model.commit() }
