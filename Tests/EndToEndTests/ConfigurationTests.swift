@@ -95,6 +95,23 @@ struct ConfigurationTests {
         #expect(try client.status().first { $0.name == "revision" }?.number == 2)
     }
 
+    @Test func `a new rule leaves what is stored, and REVERT obeys it`() throws {
+        let path = try file("{}")
+        let daemon = try Daemon(["--config", path])
+        _ = try daemon.connect().set(Array("5".utf8), for: "audio/volume")
+        _ = try daemon.connect().set(Array("0.5".utf8), for: "audio/volume")
+        _ = try daemon.connect().set(Array("7".utf8), for: "audio/mute")
+        try daemon.stop()
+        _ = try file("{ rules: [ { keys: 'audio/', schema: { type: 'number', maximum: 1 } } ] }")
+        try daemon.start()
+        let client = try daemon.connect()
+        #expect(try client.value(for: "audio/mute") == Array("7".utf8))
+        let revert = try Statectl.run(daemon, "revert", "audio/volume", "--to", "1")
+        #expect(revert.exitCode == 4 && revert.errorText.contains("5 is above 1 (rule 1, schema)"))
+        #expect(try client.value(for: "audio/volume") == Array("0.5".utf8))
+        #expect(try Statectl.run(daemon, "revert", "audio/volume", "--to", "2").exitCode == 0)
+    }
+
     @Test func `what stands in the file counts, and the command line more`() throws {
         let path = try file(#"{ limits: { valueBytes: 3 }, history: { changes: 5 } }"#)
         let daemon = try Daemon(["--config", path])

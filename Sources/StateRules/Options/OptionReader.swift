@@ -26,17 +26,13 @@ package struct OptionReader {
         return try body(value, path.member(name))
     }
 
-    /// The names that there are, whatever they mean.
-    package var names: [String] { members.keys.sorted() }
-
-    /// Whether a member of that name is there.
-    package func has(_ name: String) -> Bool { members[name] != nil }
-
     /// Refuses members that nothing has asked for.
     ///
     /// - Throws: ``OptionFault``, with the nearest name that is known.
     package func finish() throws(OptionFault) {
-        guard let unknown = names.first(where: { !known.contains($0) }) else { return }
+        guard let unknown = members.keys.sorted().first(where: { !known.contains($0) }) else {
+            return
+        }
         let nearest = Self.nearest(to: unknown, in: known)
         let help =
             nearest.map { "did you mean '\($0)'?" }
@@ -45,7 +41,7 @@ package struct OptionReader {
     }
 
     /// The name with the fewest changes between them; nil where none is near.
-    package static func nearest(to name: String, in names: [String]) -> String? {
+    private static func nearest(to name: String, in names: [String]) -> String? {
         let ranked = names.map {
             (name: $0, distance: distance(name.lowercased(), $0.lowercased()))
         }

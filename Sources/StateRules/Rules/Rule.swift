@@ -29,15 +29,6 @@ package enum RuleBacking: Hashable, Sendable {
     case memory
     /// One file each, below a directory; `isShared` where others may write to it.
     case file(directory: String, isShared: Bool)
-
-    /// As it is written.
-    package var name: String {
-        switch self {
-        case .sqlite: "sqlite"
-        case .memory: "memory"
-        case .file: "file"
-        }
-    }
 }
 
 /// What somebody does to keys.
@@ -52,16 +43,6 @@ package enum RulePrincipal: Hashable, Sendable {
     case owner
     case user(UInt32, name: String)
     case group(UInt32, name: String)
-
-    /// As it is written.
-    package var description: String {
-        switch self {
-        case .everybody: "*"
-        case .owner: "owner"
-        case .user(_, let name): name
-        case .group(_, let name): "group:\(name)"
-        }
-    }
 }
 
 /// What of a rule's keys is limited.
