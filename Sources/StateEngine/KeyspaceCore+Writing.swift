@@ -13,7 +13,7 @@ extension KeyspaceCore {
 
     /// Sets `key` to `value`, followed by `suffix` where there is one.
     ///
-    /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, what the ``WriteRules`` refuse,
+    /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, what the ``KeyRules`` refuse,
     ///   ``StateError/Code/readOnly`` while the store is reopened or revisions are at their ceiling, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
     /// - Complexity: O(*n*) in the bytes of key and value.
     package func set(
@@ -32,8 +32,8 @@ extension KeyspaceCore {
         let chain = table.chain(key)
         let head = chain?.pointee.leaf
         let current = head.flatMap { $0.isDeleted ? nil : $0 }
-        if let rules {
-            try rules.checkSet(key, to: value, appending: suffix, isPresent: current != nil)
+        if let rule = rules?.rule(for: key) {
+            try rule.checkSet(key, to: value, appending: suffix, isPresent: current != nil)
         }
         put(
             Record.make(
@@ -57,7 +57,7 @@ extension KeyspaceCore {
     package func delete(_ key: Bytes) throws(StateError) -> Bool {
         guard let current = read(key), let chain = table.chain(key) else { return false }
         try checkRoom(key.count)
-        if let rules { try rules.checkDelete(key) }
+        if let rule = rules?.rule(for: key) { try rule.checkDelete(key) }
         if let editable { try editable.validate(key) }
         let fields = fields(of: current, version: 0)
         put(Record.make(fields, key: key, value: nil, in: &pool), onto: chain)

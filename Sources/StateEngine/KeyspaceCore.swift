@@ -39,8 +39,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) var raisingRevision = Int64.max
     @exclusivity(unchecked) var ceiling: RevisionCeiling?
 
-    /// What is asked before a change is taken.
-    @exclusivity(unchecked) package var rules: (any WriteRules)?
+    /// What the configuration says of keys.
+    @exclusivity(unchecked) package var rules: (any KeyRules)?
 
     // The open transaction; a revision of 0 where none is.
     @exclusivity(unchecked) package internal(set) var openRevision: Int64 = 0

@@ -56,11 +56,9 @@ extension Configuration {
         _ path: OptionPath
     ) throws(OptionFault) {
         guard let standard = rule.standard else { return }
-        let resolved = rule.keys.literal.withUnsafeBytes { key in
-            ResolvedRule(table.rules, matching: table.matching(key))
-        }
-        guard let schema = resolved.schema else { return }
-        let issues = standard.withUnsafeBytes { schema.value.issues(of: $0) }
+        let holding = rule.keys.literal.withUnsafeBytes { table.rule(for: $0) }
+        guard let schema = holding?.settings.schema else { return }
+        let issues = standard.withUnsafeBytes { schema.value.issues(of: $0, depthLimit: 64) }
         guard let issue = issues.first else { return }
         throw OptionFault(
             path.member("default"),
@@ -80,8 +78,8 @@ extension Rule {
         if standard != nil { names.append("default") }
         if isReadOnly != nil { names.append("readonly") }
         if isWriteOnce != nil { names.append("writeOnce") }
-        names += RuleAction.allCases.filter { access[$0] != nil }.map(\.rawValue)
-        for limit in RuleLimit.allCases {
+        names += KeyAction.allCases.filter { access[$0] != nil }.map(\.rawValue)
+        for limit in KeyLimit.allCases {
             if limits[limit] != nil { names.append("limits.\(limit.rawValue)") }
             if softLimits[limit] != nil { names.append("softLimits.\(limit.rawValue)") }
         }

@@ -40,8 +40,7 @@ struct Daemon {
         }
         defer { keyspace.close() }
         if !options.rules.rules.isEmpty {
-            let rules = ValueRules(options.rules)
-            keyspace.withCore { $0.rules = rules }
+            keyspace.withCore { $0.rules = options.rules }
         }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {

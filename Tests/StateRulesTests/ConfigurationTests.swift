@@ -14,11 +14,9 @@ struct ConfigurationTests {
         try Configuration(JSONValue(parsing: Array(text.utf8)), accounts: accounts)
     }
 
-    private func resolved(_ configuration: Configuration, _ key: String) -> ResolvedRule {
-        let table = configuration.rules
-        return Array(key.utf8).withUnsafeBytes {
-            ResolvedRule(table.rules, matching: table.matching($0))
-        }
+    private func resolved(_ configuration: Configuration, _ key: String) -> KeyRule.Settings {
+        let rule = Array(key.utf8).withUnsafeBytes { configuration.rules.rule(for: $0) }
+        return rule?.settings ?? KeyRule.Settings()
     }
 
     @Test func `each option comes from the most specific rule that names it`() throws {

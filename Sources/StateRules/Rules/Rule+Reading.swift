@@ -38,7 +38,7 @@ extension Rule {
             try Schema(value, at: path)
         }
         try readValue(&reader)
-        for action in RuleAction.allCases {
+        for action in KeyAction.allCases {
             access[action] = try reader.read(action.rawValue) { value, path throws(OptionFault) in
                 try Rule.principals(value, path, accounts)
             }
@@ -158,8 +158,8 @@ extension Rule {
         _ value: JSONValue,
         _ path: OptionPath,
         _ accounts: AccountDirectory
-    ) throws(OptionFault) -> [RulePrincipal] {
-        var principals: [RulePrincipal] = []
+    ) throws(OptionFault) -> [Principal] {
+        var principals: [Principal] = []
         for (element, path) in try value.elements(path) {
             let text = try element.option(path, as: String.self)
             principals.append(try principal(text, path, accounts))
@@ -171,7 +171,7 @@ extension Rule {
         _ text: String,
         _ path: OptionPath,
         _ accounts: AccountDirectory
-    ) throws(OptionFault) -> RulePrincipal {
+    ) throws(OptionFault) -> Principal {
         if text == "*" { return .everybody }
         if text == "owner" { return .owner }
         if text.hasPrefix("group:") {
@@ -193,10 +193,10 @@ extension Rule {
     private static func limits(
         _ value: JSONValue,
         _ path: OptionPath
-    ) throws(OptionFault) -> [RuleLimit: Int64] {
+    ) throws(OptionFault) -> [KeyLimit: Int64] {
         var reader = try OptionReader(value, at: path)
-        var limits: [RuleLimit: Int64] = [:]
-        for limit in RuleLimit.allCases {
+        var limits: [KeyLimit: Int64] = [:]
+        for limit in KeyLimit.allCases {
             limits[limit] = try reader.read(limit.rawValue) { value, path throws(OptionFault) in
                 switch limit {
                 case .valueBytes, .bytes: try value.byteCount(path, in: 0...Int64.max)

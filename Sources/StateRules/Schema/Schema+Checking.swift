@@ -15,7 +15,7 @@ extension Schema {
     ///   - depthLimit: As deep may its arrays and objects be nested.
     /// - Returns: At most 16 issues, each with the path inside the value.
     /// - Complexity: O(*n*) in the bytes, but for `pattern`: times the size of the pattern. A number allocates nothing.
-    package func issues(of bytes: Bytes, depthLimit: Int = 64) -> [ValidationIssue] {
+    package func issues(of bytes: Bytes, depthLimit: Int) -> [ValidationIssue] {
         if isNumeric { return numericIssues(bytes) }
         var check = Check()
         if let document = document(bytes, depthLimit, &check) {

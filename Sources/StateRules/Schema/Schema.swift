@@ -4,7 +4,7 @@ import StateEngine
 /// What a value may be, in the words of JSON Schema draft 2020-12.
 ///
 /// https://json-schema.org/draft/2020-12/json-schema-validation
-package struct Schema: Sendable {
+package struct Schema: ValueSchema {
     /// A schema of parts.
     indirect enum Parts: Sendable {
         case anything

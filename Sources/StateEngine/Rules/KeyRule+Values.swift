@@ -1,0 +1,72 @@
+/// What a rule says of values, however they come.
+extension KeyRule {
+    /// Whether `key` may be set to `value`, followed by `suffix` where there is one.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - value: The bytes.
+    ///   - suffix: More of them.
+    ///   - isPresent: Whether the key has a value.
+    /// - Throws: ``StateError/Code/rejected`` or ``StateError/Code/tooBig``, naming the key, the rule and the value.
+    func checkSet(
+        _ key: Bytes,
+        to value: Bytes,
+        appending suffix: Bytes?,
+        isPresent: Bool
+    ) throws(StateError) {
+        if let readOnlyRule { throw refused(key, readOnlyRule, "readonly", "it may not be changed") }
+        if isPresent, let writeOnceRule {
+            throw refused(key, writeOnceRule, "writeOnce", "it is set already")
+        }
+        let byteCount = value.count + (suffix?.count ?? 0)
+        if byteCount > valueByteCount { throw tooBig(byteCount, key) }
+        guard let schema else { return }
+        var issues: [ValidationIssue]
+        if let suffix {
+            issues = (Array(value) + Array(suffix)).withUnsafeBytes {
+                schema.value.issues(of: $0, depthLimit: depth)
+            }
+        } else {
+            issues = schema.value.issues(of: value, depthLimit: depth)
+        }
+        guard issues.isEmpty else { throw rejected(key, issues, schema.rule) }
+    }
+
+    /// Whether `key`, which has a value, may be deleted.
+    ///
+    /// - Throws: ``StateError/Code/rejected``, naming the key and the rule.
+    func checkDelete(_ key: Bytes) throws(StateError) {
+        if let readOnlyRule { throw refused(key, readOnlyRule, "readonly", "it may not be changed") }
+        if let writeOnceRule { throw refused(key, writeOnceRule, "writeOnce", "it stays") }
+    }
+
+    private func rejected(_ key: Bytes, _ issues: [ValidationIssue], _ rule: Int) -> StateError {
+        let wrong = issues.prefix(5).map(\.description).joined(separator: "; ")
+        return StateError(
+            .rejected,
+            "key \(StateError.quoted(key)): \(wrong) (rule \(rule + 1), schema)",
+            issues: issues
+        )
+    }
+
+    private func tooBig(_ byteCount: Int, _ key: Bytes) -> StateError {
+        let rule = settings.limits[.valueBytes]?.rule ?? schema?.rule ?? 0
+        return StateError(
+            .tooBig,
+            "the value of key \(StateError.quoted(key)) has \(byteCount) bytes; the limit is "
+                + "\(valueByteCount) (rule \(rule + 1), limits.valueBytes)"
+        )
+    }
+
+    private func refused(
+        _ key: Bytes,
+        _ rule: Int,
+        _ option: String,
+        _ sentence: String
+    ) -> StateError {
+        StateError(
+            .rejected,
+            "key \(StateError.quoted(key)): \(sentence) (rule \(rule + 1), \(option))"
+        )
+    }
+}
