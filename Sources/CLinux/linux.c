@@ -77,6 +77,12 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer) {
     return 0;
 }
 
+int64_t clinux_boottime_milliseconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_BOOTTIME, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
 int64_t clinux_monotonic_nanoseconds(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);

@@ -22,6 +22,8 @@ extension Client {
         public let expires: Int64?
         /// How safe the value is: `synced` or `memory`.
         public let durability: String
+        /// Whether nobody has set the key, and the value is what a rule says it is then; its revision is 0.
+        public let isDefault: Bool
     }
 
     /// A key as a listing has it.
@@ -70,7 +72,8 @@ extension Client {
             owner: UInt32(truncatingIfNeeded: owner),
             writer: reply["by"]?.textValue ?? "",
             expires: reply["expires"]?.integerValue,
-            durability: reply["durability"]?.textValue ?? ""
+            durability: reply["durability"]?.textValue ?? "",
+            isDefault: reply["default"] != nil
         )
     }
 

@@ -57,6 +57,7 @@ final class CommitQueue: Sendable {
         var reopens = false
         /// Whether the backing has something to do that takes its time.
         var maintains = false
+        var ceiling: RevisionCeiling?
         /// When the ceiling of the revisions is to be raised, on the monotonic clock; nil where it need not be.
         var raisesAt: Int64?
         /// Whether there is something to tell that nobody is about.
@@ -66,7 +67,10 @@ final class CommitQueue: Sendable {
         var isStopping = false
         var notify: @Sendable () -> Void = {}
 
-        init(storedRevision: Int64) { self.storedRevision = storedRevision }
+        init(storedRevision: Int64, ceiling: RevisionCeiling?) {
+            self.storedRevision = storedRevision
+            self.ceiling = ceiling
+        }
 
         /// Whether there is something for the commit thread to do.
         var hasWork: Bool {
@@ -87,7 +91,6 @@ final class CommitQueue: Sendable {
 
     let backing: any Backing
     let editable: (any EditableBacking)?
-    let bounded: (any BoundedBacking)?
     let compacting: (any CompactingBacking)?
     let state: StateLock<State>
     let parking = Semaphore()
@@ -104,12 +107,12 @@ final class CommitQueue: Sendable {
     /// - Parameters:
     ///   - backing: Where commits go; it is loaded.
     ///   - revision: What it was loaded at.
-    init(backing: any Backing, revision: Int64) {
+    ///   - ceiling: What revisions may not go beyond, where it has to be raised.
+    init(backing: any Backing, revision: Int64, ceiling: RevisionCeiling? = nil) {
         self.backing = backing
         editable = backing as? any EditableBacking
-        bounded = backing as? any BoundedBacking
         compacting = backing as? any CompactingBacking
-        state = StateLock(State(storedRevision: revision))
+        state = StateLock(State(storedRevision: revision, ceiling: ceiling))
         thread = WorkerThread(name: "commit")
     }
 
@@ -191,6 +194,9 @@ final class CommitQueue: Sendable {
     /// Others may have changed the store: the commit thread looks.
     func lookOutside() { wakeThread { $0.looksOutside = true } }
 
+    /// From now on revisions have a ceiling.
+    func bound(by ceiling: RevisionCeiling) { state.withLock { $0.ceiling = ceiling } }
+
     /// The block of revisions is half used: the commit thread begins the next.
     func raiseCeiling() { wakeThread { $0.raisesAt = 0 } }
 
@@ -260,7 +266,8 @@ final class CommitQueue: Sendable {
         let (notify, waiting, wakes) = state.withLock { state in
             state.finished.append(finished)
             switch finished {
-            case .committed(let batch): state.storedRevision = batch.lastRevision
+            case .committed(let batch):
+                if let revision = batch.storedRevision { state.storedRevision = revision }
             case .failed(_, let error):
                 state.isHalted = true
                 state.reopens = error.isOutcomeUnknown

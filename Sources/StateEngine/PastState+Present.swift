@@ -4,9 +4,12 @@ extension PastState {
     func note(_ changes: [Record], _ core: KeyspaceCore) {
         guard meanwhileByteCount <= request.byteLimit else { return }
         for change in changes where isMeant(change.key) {
+            // What is in memory is in no history.
+            let older = change.older.flatMap { $0.isVolatile ? nil : $0 }
+            if change.isVolatile, older == nil { continue }
             let key = Array(change.key)
             guard changedMeanwhile[key] == nil else { continue }
-            let version = change.older.flatMap { PastVersion($0, in: core) }
+            let version = older.flatMap { PastVersion($0, in: core) }
             meanwhileByteCount +=
                 key.count + (version?.value.count ?? 0) + PastVersion.overheadByteCount
             changedMeanwhile[key] = .some(version)
@@ -49,7 +52,7 @@ extension PastState {
         let changedCount = all.count
         core.forEachProvisional(request.patterns) { head in
             let key = Array(head.key)
-            guard !isKnown(key), changedMeanwhile[key] == nil else { return }
+            guard !head.isVolatile, !isKnown(key), changedMeanwhile[key] == nil else { return }
             let durable = head.version(at: core.durableRevision)
             let version = durable.flatMap { PastVersion($0, in: core) }
             all.append(Changed(key: key, place: nil, version: version))
@@ -110,7 +113,7 @@ extension PastState {
                 if let lastKey, lastKey.withUnsafeBytes({ $0.precedes(record.key) }) {
                     return false
                 }
-                if goesOn, !isChanged { tell(record.key, .present(record)) }
+                if goesOn, !isChanged, !record.isVolatile { tell(record.key, .present(record)) }
                 return goesOn
             }
         }

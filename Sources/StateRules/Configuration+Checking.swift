@@ -56,7 +56,7 @@ extension Configuration {
         _ path: OptionPath
     ) throws(OptionFault) {
         guard let standard = rule.standard else { return }
-        let holding = rule.keys.literal.withUnsafeBytes { table.rule(for: $0) }
+        let holding = rule.keys.literal.withUnsafeBytes { table.byKey.rule(for: $0) }
         guard let schema = holding?.settings.schema else { return }
         let issues = standard.withUnsafeBytes { schema.value.issues(of: $0, depthLimit: 64) }
         guard let issue = issues.first else { return }

@@ -11,6 +11,23 @@ extension ByteBuffer {
         _ version: ProtocolVersion
     ) {
         writeMap(9, version)
+        writeFields(fields, value, by: cause, durability, version)
+    }
+
+    /// The same for a key that nobody has set, of which a rule says what it is then.
+    mutating func writeDefault(_ value: Bytes, _ version: ProtocolVersion) {
+        writeMap(10, version)
+        writeFields(EntryFields.none, value, by: [], "synced", version)
+        writeField("default", 1)
+    }
+
+    private mutating func writeFields(
+        _ fields: EntryFields,
+        _ value: Bytes,
+        by cause: [UInt8],
+        _ durability: String,
+        _ version: ProtocolVersion
+    ) {
         writeBulk("value")
         writeBulk(value)
         writeField("revision", fields.revision)
@@ -21,7 +38,7 @@ extension ByteBuffer {
         writeBulk("by")
         writeBulk(cause)
         writeBulk("expires")
-        writeNull(version)
+        if let expires = fields.expires { writeInteger(expires) } else { writeNull(version) }
         writeField("durability", durability)
     }
 

@@ -96,8 +96,11 @@ extension Dispatcher {
         let (count, revision) = try write(connection, core) {
             () throws(StateError) -> (Int, Int64) in
             var count = 0
-            for entry in entries where try bring(entry.key, to: entry.version?.value, core) {
-                count += 1
+            for entry in entries {
+                // What has expired since stays away.
+                let expires = entry.version?.fields.expires ?? .max
+                let value = expires <= now ? nil : entry.version?.value
+                if try bring(entry.key, to: value, core) { count += 1 }
             }
             return (count, self.revision(of: core))
         }
@@ -113,6 +116,8 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) -> Bool {
         try key.withBorrowed { (key) throws(StateError) in
+            // What is in memory has no past to go back to.
+            if core.isInMemory(core.rules?.rule(for: key)) { return false }
             guard let value else { return try core.delete(key) }
             return try value.withBorrowed { (value) throws(StateError) in
                 if let newest = core.read(key)?.value, newest.isEqual(to: value) { return false }

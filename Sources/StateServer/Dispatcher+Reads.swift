@@ -4,7 +4,13 @@ import StateWire
 /// Redis's reading commands.
 extension Dispatcher {
     func get(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
-        write(core.read(key)?.value, connection)
+        if let value = core.read(key)?.value {
+            connection.output.writeBulk(value)
+        } else if let standard = core.rules?.rule(for: key)?.settings.standard {
+            standard.value.withUnsafeBytes { connection.output.writeBulk($0) }
+        } else {
+            connection.output.writeNull(connection.version)
+        }
     }
 
     func multiGet(
@@ -17,7 +23,7 @@ extension Dispatcher {
         let start = connection.output.count
         connection.output.writeArray(keys.count)
         for index in 0..<keys.count {
-            write(core.read(keys[index])?.value, connection)
+            get(keys[index], connection, core)
             try checkReply(connection.output.count - start)
         }
     }

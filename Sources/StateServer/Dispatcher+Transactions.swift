@@ -116,8 +116,7 @@ extension Dispatcher {
             undoChannels(of: connection, core)
             throw error
         }
-        let revision = core.finish()
-        core.observedRevision = max(core.observedRevision, revision)
+        finish(connection, core, waits: true)
     }
 
     private func runQueued(

@@ -20,6 +20,8 @@ final class Dispatcher {
     var subscriptionsBefore: Subscriptions?
     /// The commit of which the reply under way may tell before it is durable; 0: it may not.
     private var earlyRevision: Int64 = 0
+    /// Whether nothing undoes the commit that the reply under way waits for.
+    private var isSafe = false
     /// Has a job read from the history; set by the server.
     var submit: (any HistoryJob) -> Void = { _ in }
     /// The STATE.CHANGES that wait.
@@ -59,6 +61,7 @@ final class Dispatcher {
         let start = connection.output.count
         core.observedRevision = 0
         earlyRevision = 0
+        isSafe = false
         do throws(StateError) {
             let verb = try findVerb(arguments, for: connection)
             if connection.isSubscribed { try checkMayRun(verb, arguments, connection) }
@@ -96,7 +99,8 @@ final class Dispatcher {
             connection.held.append(
                 reply,
                 behind: isHeld ? core.observedRevision : 0,
-                tellingOf: earlyRevision
+                tellingOf: earlyRevision,
+                isSafe: isSafe
             )
             connection.output.truncate(to: start)
             registry.addHolding(connection)
@@ -189,9 +193,18 @@ final class Dispatcher {
     // MARK: What several commands need
 
     /// Makes what `body` changes one commit, or part of the transaction that is open.
+    ///
+    /// - Parameters:
+    ///   - connection: Who writes.
+    ///   - core: The keyspace, whose lock is held.
+    ///   - waits: Whether the reply waits for storage, though the rules of the keys ask for less.
+    ///   - body: Makes the changes.
+    /// - Returns: What `body` returns.
+    /// - Throws: What `body` throws; nothing has changed then.
     func write<R>(
         _ connection: Connection,
         _ core: KeyspaceCore,
+        waits: Bool = false,
         _ body: () throws(StateError) -> R
     ) throws(StateError) -> R {
         guard !isExecuting else { return try body() }
@@ -203,9 +216,23 @@ final class Dispatcher {
             core.rollBack()
             throw error
         }
-        let revision = core.finish()
-        core.observedRevision = max(core.observedRevision, revision)
+        finish(connection, core, waits: waits)
         return result
+    }
+
+    /// Ends a transaction, and says what its reply waits for: storage; nothing, where its keys are in memory, or their rules ask
+    /// for no more.
+    func finish(_ connection: Connection, _ core: KeyspaceCore, waits: Bool) {
+        let revision = core.finish()
+        if core.hasFinishedTold {
+            // Its own watches hear of it first.
+            guard !connection.watchers.isEmpty || connection.isSubscribed else { return }
+            isSafe = true
+        } else if core.finishedDurability == .memory, !waits {
+            earlyRevision = revision
+            return
+        }
+        core.observedRevision = max(core.observedRevision, revision)
     }
 
     /// The same, with a reply that only waits for what `looksAt` read of others, not for the commit itself.

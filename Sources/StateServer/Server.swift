@@ -126,9 +126,11 @@ package final class Server {
 
     /// How long nothing is due; negative: for ever.
     private var millisecondsToSleep: Int32 {
-        let progress = millisecondsToProgress
-        let changes = dispatcher.waitingForChanges.millisecondsLeft
-        return min(progress, changes) < 0 ? max(progress, changes) : min(progress, changes)
+        let times = [
+            millisecondsToProgress, dispatcher.waitingForChanges.millisecondsLeft,
+            millisecondsToExpiry,
+        ]
+        return times.lazy.filter { $0 >= 0 }.min() ?? -1
     }
 
     // MARK: The turn
@@ -171,6 +173,7 @@ package final class Server {
             finishHistoryJobs()
         }
         if dispatcher.waitingForChanges.hasReady { answerBlocked() }
+        expire()
         resumePaused()
         for event in ready {
             handle(event)
@@ -179,6 +182,7 @@ package final class Server {
         }
         ready.removeAll(keepingCapacity: true)
         if keyspace.publish() { settle() }
+        logNotices()
         advanceWatchers()
         tellProgress()
         flushes.drain(flush)

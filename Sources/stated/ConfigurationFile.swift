@@ -34,7 +34,13 @@ enum ConfigurationFile {
     /// Refuses what a rule may say and this version does not do: an access that is not checked would be worse than none.
     private static func requireKnown(_ configuration: Configuration) throws(OptionFault) {
         for rule in configuration.rules.rules {
-            guard let name = rule.optionNames.first(where: { !known.contains($0) }) else {
+            if case .file = rule.backing {
+                throw OptionFault(
+                    OptionPath().member("rules").element(rule.index).member("backing"),
+                    "this version of stated does not do that yet"
+                )
+            }
+            guard let name = rule.optionNames.first(where: missing.contains) else {
                 continue
             }
             let path = name.split(separator: ".").reduce(
@@ -44,9 +50,7 @@ enum ConfigurationFile {
         }
     }
 
-    private static let known: Set<String> = [
-        "schema", "readonly", "writeOnce", "limits.valueBytes", "limits.depth",
-    ]
+    private static let missing = Set(KeyAction.allCases.map(\.rawValue))
 
     private static func bytes(_ path: String) throws(StateError) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)

@@ -39,9 +39,7 @@ struct Daemon {
             try LocalKeyspace(backing: chosen.backing, limits: options.limits)
         }
         defer { keyspace.close() }
-        if !options.rules.rules.isEmpty {
-            keyspace.withCore { $0.rules = options.rules }
-        }
+        try installRules(in: keyspace)
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
             [("socket", places)] + chosen.report()
@@ -55,6 +53,23 @@ struct Daemon {
                 for socket in sockets { socket.stopListening() }
             }
         )
+    }
+
+    /// Has the rules hold before anybody is served, and moves what lives elsewhere by them.
+    private func installRules(in keyspace: LocalKeyspace) throws(StateError) {
+        let installation = RuleInstallation(
+            keyspace: keyspace,
+            dataDirectory: try DataDirectory.path(options),
+            log: log
+        )
+        try installation.prepare(options.rules)
+        let count: Int
+        do throws(StateError) {
+            count = try keyspace.exchange(rules: options.rules.byKey)
+        } catch {
+            throw StateError(.err, error.message)
+        }
+        if count > 0 { log.write(.notice, "\(count) keys moved to the backing of their rule") }
     }
 
     /// The sockets that were inherited and the one that was asked for; without either, the user's own.

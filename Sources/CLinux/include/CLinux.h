@@ -51,6 +51,9 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer);
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);
 
+/// CLOCK_BOOTTIME in milliseconds: it runs on while the machine sleeps, and nobody sets it.
+int64_t clinux_boottime_milliseconds(void);
+
 /// The calling thread no longer interrupts others when it wakes up (SCHED_BATCH, sched(7)); it needs no privilege.
 void clinux_schedule_as_batch(void);
 

@@ -71,7 +71,8 @@ extension RemoteKeyspace {
     }
 
     private static func entry(_ answer: Answer) throws(StateError) -> Entry? {
-        guard let found = try Client.entry(try answer.get()) else { return nil }
+        // A container has a default of its own.
+        guard let found = try Client.entry(try answer.get()), !found.isDefault else { return nil }
         return Entry(
             value: found.value,
             revision: found.revision,

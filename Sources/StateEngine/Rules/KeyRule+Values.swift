@@ -14,7 +14,9 @@ extension KeyRule {
         appending suffix: Bytes?,
         isPresent: Bool
     ) throws(StateError) {
-        if let readOnlyRule { throw refused(key, readOnlyRule, "readonly", "it may not be changed") }
+        if let readOnlyRule {
+            throw refused(key, readOnlyRule, "readonly", "it may not be changed")
+        }
         if isPresent, let writeOnceRule {
             throw refused(key, writeOnceRule, "writeOnce", "it is set already")
         }
@@ -36,7 +38,9 @@ extension KeyRule {
     ///
     /// - Throws: ``StateError/Code/rejected``, naming the key and the rule.
     func checkDelete(_ key: Bytes) throws(StateError) {
-        if let readOnlyRule { throw refused(key, readOnlyRule, "readonly", "it may not be changed") }
+        if let readOnlyRule {
+            throw refused(key, readOnlyRule, "readonly", "it may not be changed")
+        }
         if let writeOnceRule { throw refused(key, writeOnceRule, "writeOnce", "it stays") }
     }
 

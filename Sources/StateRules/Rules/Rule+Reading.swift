@@ -45,6 +45,7 @@ extension Rule {
         }
         limits = try reader.read("limits", Rule.limits) ?? [:]
         softLimits = try reader.read("softLimits", Rule.limits) ?? [:]
+        try checkLimits(reader.path)
         try reader.finish()
     }
 
@@ -188,6 +189,23 @@ extension Rule {
             )
         }
         return .user(number, name: text)
+    }
+
+    /// A connection is of no keys, and of how deep a value is nothing is logged.
+    private func checkLimits(_ path: OptionPath) throws(OptionFault) {
+        for (name, limits) in [("limits", limits), ("softLimits", softLimits)] {
+            guard limits[.connections] != nil, keys != .everything else { continue }
+            throw OptionFault(
+                path.member(name).member(KeyLimit.connections.rawValue),
+                "a connection is of all keys: it goes into the rule for \"/\""
+            )
+        }
+        if softLimits[.depth] != nil {
+            throw OptionFault(
+                path.member("softLimits").member(KeyLimit.depth.rawValue),
+                "there is only limits.depth: a value that is deeper is refused"
+            )
+        }
     }
 
     private static func limits(
