@@ -77,6 +77,12 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer) {
     return 0;
 }
 
+int clinux_peer_groups(int socket, gid_t *groups, int count) {
+    socklen_t size = (socklen_t)count * (socklen_t)sizeof *groups;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0) return -1;
+    return (int)(size / sizeof *groups);
+}
+
 int64_t clinux_monotonic_nanoseconds(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);

@@ -4,8 +4,10 @@ extension KeyspaceCore {
     /// - Parameters:
     ///   - cause: Who writes; retained until the transaction has ended.
     ///   - time: Wall time in milliseconds since 1970.
-    package func begin(_ cause: InternedCause, at time: Int64) {
+    ///   - subject: Who has to be allowed what it does; nil where everything is.
+    package func begin(_ cause: InternedCause, at time: Int64, by subject: Subject? = nil) {
         precondition(openRevision == 0, "a transaction is open")
+        openSubject = subject
         openRevision = newestRevision + 1
         openTime = time
         openCause = .passUnretained(cause)
@@ -23,6 +25,8 @@ extension KeyspaceCore {
     )
         throws(StateError)
     {
+        let rule = rules?.rule(for: key)
+        if let openSubject, let rule { try checkWriting(key, rule, openSubject) }
         let byteCount = value.count + (suffix?.count ?? 0)
         guard byteCount <= limits.valueByteCount else {
             throw valueTooBig(byteCount, key)
@@ -32,12 +36,14 @@ extension KeyspaceCore {
         let chain = table.chain(key)
         let head = chain?.pointee.leaf
         let current = head.flatMap { $0.isDeleted ? nil : $0 }
-        if let rule = rules?.rule(for: key) {
+        if let rule {
             try rule.checkSet(key, to: value, appending: suffix, isPresent: current != nil)
         }
+        var fields = fields(of: current, version: (current?.version ?? 0) + 1)
+        if let owner = ownerKept(by: head) { fields.owner = owner }
         put(
             Record.make(
-                fields(of: current, version: (current?.version ?? 0) + 1),
+                fields,
                 key: key,
                 value: value,
                 appending: suffix,
@@ -55,9 +61,11 @@ extension KeyspaceCore {
     /// - Complexity: O(*n*) in the bytes of the key.
     @discardableResult
     package func delete(_ key: Bytes) throws(StateError) -> Bool {
+        let rule = rules?.rule(for: key)
+        if let openSubject, let rule { try checkWriting(key, rule, openSubject, deletes: true) }
         guard let current = read(key), let chain = table.chain(key) else { return false }
         try checkRoom(key.count)
-        if let rule = rules?.rule(for: key) { try rule.checkDelete(key) }
+        if let rule { try rule.checkDelete(key) }
         if let editable { try editable.validate(key) }
         let fields = fields(of: current, version: 0)
         put(Record.make(fields, key: key, value: nil, in: &pool), onto: chain)
@@ -66,8 +74,10 @@ extension KeyspaceCore {
 
     /// Checks a condition; what was looked at counts as observed.
     ///
-    /// - Throws: ``StateError/Code/conflict``, naming the current revision.
+    /// - Throws: ``StateError/Code/conflict``, naming the current revision; ``StateError/Code/noPermission``, where who writes may
+    ///   not read the key.
     package func check(_ condition: Condition, of key: Bytes) throws(StateError) {
+        if let openSubject { try require(.read, of: key, for: openSubject) }
         let current = read(key)
         let holds =
             switch condition {
@@ -128,6 +138,7 @@ extension KeyspaceCore {
             observedRevision = max(provisionalRevision, durableRevision)
         }
         openRevision = 0
+        openSubject = nil
         openCause = nil
         openByteCount = 0
         if !openNotes.isEmpty { openNotes = [] }

@@ -168,7 +168,8 @@ extension Dispatcher {
     func publish(
         _ message: Bytes,
         to channel: Bytes,
-        _ connection: Connection
+        _ connection: Connection,
+        _ core: KeyspaceCore
     ) throws(StateError) {
         try checkName(channel)
         let count =
@@ -179,7 +180,8 @@ extension Dispatcher {
 
     func tellChannels(
         _ command: Command.ChannelsCommand,
-        _ connection: Connection
+        _ connection: Connection,
+        _ core: KeyspaceCore
     )
         throws(StateError)
     {

@@ -75,6 +75,7 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) {
         let request = try pastState(pattern, revision, "revert it pattern by pattern")
+        try requireRevert(request.patterns, connection, core)
         let isPresent = try isPresent(revision, core)
         let past = PastState(request, in: core)
         if isPresent {
@@ -95,10 +96,7 @@ extension Dispatcher {
         let entries = try past.allThatMayDiffer(in: core)
         let (count, revision) = try write(connection, core) {
             () throws(StateError) -> (Int, Int64) in
-            var count = 0
-            for entry in entries where try bring(entry.key, to: entry.version?.value, core) {
-                count += 1
-            }
+            let count = try bring(entries, of: past.request.patterns, connection, core)
             return (count, self.revision(of: core))
         }
         // That there is nothing to change is told of the newest, too.
@@ -106,19 +104,44 @@ extension Dispatcher {
         writeCount(count, revision, connection)
     }
 
-    /// Sets or deletes a key; returns whether it was anything else before.
+    /// Sets and deletes keys as they were; returns how many were anything else before.
+    ///
+    /// An administrator of a key need not be allowed to write it.
+    private func bring(
+        _ entries: [PastState.Changed],
+        of patterns: PatternSet,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) -> Int {
+        let subject = restriction(connection, core)
+        var count = 0
+        for entry in entries {
+            let isOther = try entry.key.withBorrowed { (key) throws(StateError) in
+                let newest = core.read(key)?.value
+                guard let value = entry.version?.value else { return newest != nil }
+                return !value.withUnsafeBytes { newest?.isEqual(to: $0) ?? false }
+            }
+            guard isOther else { continue }
+            count += 1
+            if let subject { try requireRevert(entry.key, of: patterns, subject, core) }
+            try core.asDaemon { () throws(StateError) in
+                try bring(entry.key, to: entry.version?.value, core)
+            }
+        }
+        return count
+    }
+
     private func bring(
         _ key: [UInt8],
         to value: [UInt8]?,
         _ core: KeyspaceCore
-    ) throws(StateError) -> Bool {
+    ) throws(StateError) {
         try key.withBorrowed { (key) throws(StateError) in
-            guard let value else { return try core.delete(key) }
-            return try value.withBorrowed { (value) throws(StateError) in
-                if let newest = core.read(key)?.value, newest.isEqual(to: value) { return false }
-                try core.set(key, to: value)
-                return true
+            guard let value else {
+                try core.delete(key)
+                return
             }
+            try value.withBorrowed { (value) throws(StateError) in try core.set(key, to: value) }
         }
     }
 

@@ -75,6 +75,7 @@ final class Dispatcher {
         } catch {
             connection.output.truncate(to: start)
             connection.output.writeError(error)
+            logDenial(connection, core)
         }
         hold(from: start, connection, core)
         if subscriptionsBefore != nil {
@@ -182,6 +183,7 @@ final class Dispatcher {
         } catch {
             connection.output.truncate(to: start)
             connection.output.writeError(error)
+            logDenial(connection, core)
         }
         hold(from: start, connection, core)
     }
@@ -195,7 +197,7 @@ final class Dispatcher {
         _ body: () throws(StateError) -> R
     ) throws(StateError) -> R {
         guard !isExecuting else { return try body() }
-        core.begin(cause(of: connection, core), at: now)
+        core.begin(cause(of: connection, core), at: now, by: restriction(connection, core))
         let result: R
         do throws(StateError) {
             result = try body()

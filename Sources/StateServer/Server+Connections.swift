@@ -26,6 +26,7 @@ extension Server {
                 descriptor: descriptor,
                 number: registry.takeNumber(),
                 limits: options.frameLimits,
+                subjects: &registry.subjects,
                 at: dispatcher.now
             )
             let token = Token.make(Token.connection, connection.number)

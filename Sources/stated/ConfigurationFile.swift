@@ -46,6 +46,7 @@ enum ConfigurationFile {
 
     private static let known: Set<String> = [
         "schema", "readonly", "writeOnce", "limits.valueBytes", "limits.depth",
+        "read", "write", "watch", "create", "admin",
     ]
 
     private static func bytes(_ path: String) throws(StateError) -> [UInt8] {

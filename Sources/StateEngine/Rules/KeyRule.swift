@@ -40,6 +40,20 @@ package final class KeyRule: Sendable {
     let valueByteCount: Int
     let depth: Int
 
+    // Who may, beside those whom no rule keeps out; nil for everybody.
+    let readers: AccessList?
+    let writers: AccessList?
+    let watchers: AccessList?
+    let creators: AccessList?
+    let admins: AccessList?
+    let isCreateNamed: Bool
+    /// Where it is not, nobody else is an administrator.
+    let isAdminNamed: Bool
+    /// Whether it depends on the owner of an entry who may do what.
+    let asksForOwner: Bool
+    /// Whether anybody is kept from setting or deleting.
+    let limitsWriting: Bool
+
     /// Values under a schema have at most so many bytes, unless a rule says otherwise.
     private static let schemaByteCount = 256 << 10
     /// The same for how deep their arrays and objects are nested.
@@ -54,5 +68,14 @@ package final class KeyRule: Sendable {
             settings.limits[.valueBytes].map { Int(clamping: $0.value) }
             ?? (settings.schema == nil ? Int.max : KeyRule.schemaByteCount)
         depth = settings.limits[.depth].map { Int(clamping: $0.value) } ?? KeyRule.schemaDepth
+        readers = AccessList(settings.access[.read])
+        writers = AccessList(settings.access[.write])
+        watchers = AccessList(settings.access[.watch])
+        creators = AccessList(settings.access[.create])
+        admins = AccessList(settings.access[.admin])
+        isCreateNamed = settings.access[.create] != nil
+        isAdminNamed = settings.access[.admin] != nil
+        asksForOwner = [readers, writers, watchers, admins].contains { $0?.namesOwner ?? false }
+        limitsWriting = writers != nil || creators != nil
     }
 }

@@ -9,6 +9,18 @@ package protocol KeyRules: AnyObject, Sendable {
 
     /// Whether some rule says who may do what.
     var limitsAccess: Bool { get }
+
+    /// What the rule whose keys are `/` says, and it alone; nil where there is none.
+    var ruleOfAll: KeyRule? { get }
+
+    /// Whether some rule makes `subject` an administrator.
+    func namesAdministrator(_ subject: Subject) -> Bool
+
+    /// The same rules for another thread.
+    func copy() -> any KeyRules
+
+    /// What the rules say of access, the same for the same: whoever remembers it sees that it has changed.
+    var accessText: String { get }
 }
 
 /// What a value may be, as a rule says it.

@@ -12,6 +12,7 @@ package final class RuleTable: KeyRules, @unchecked Sendable {
     /// As they stand in the configuration.
     package let rules: [Rule]
     package let limitsAccess: Bool
+    package let ruleOfAll: KeyRule?
     private let byLiteral: LiteralTable<Int>
 
     private struct Node {
@@ -31,7 +32,11 @@ package final class RuleTable: KeyRules, @unchecked Sendable {
         var table = LiteralTable<Int>()
         for (index, rule) in rules.enumerated() { table.insert(index, under: rule.keys.literal) }
         byLiteral = table
+        let all = rules.indices.filter { rules[$0].keys == .everything }
+        ruleOfAll = all.isEmpty ? nil : KeyRule(KeyRule.Settings(rules, all))
     }
+
+    package func copy() -> any KeyRules { RuleTable(rules) }
 
     package func rule(for key: Bytes) -> KeyRule? { nodes[node(of: key)].rule }
 
