@@ -138,7 +138,7 @@ extension KeyspaceCore {
 
     /// Whether `subject` is told of a version as a watcher.
     package func maySee(_ record: Record, _ subject: Subject) -> Bool {
-        guard let rules, rules.limitsAccess, let rule = rules.rule(for: record.key) else {
+        guard !subject.isPrivileged, let rules, rules.limitsAccess, let rule = rules.rule(for: record.key) else {
             return true
         }
         return rule.allows(.watch, subject, .entry(owner: record.owner))

@@ -6,7 +6,9 @@ extension PastState {
         for change in changes where isMeant(change.key) {
             let key = Array(change.key)
             guard changedMeanwhile[key] == nil else { continue }
-            let version = change.older.flatMap { PastVersion($0, in: core) }
+            let version = change.older.flatMap { older in
+                core.mayRead(older, request.subject) ? PastVersion(older, in: core) : nil
+            }
             meanwhileByteCount +=
                 key.count + (version?.value.count ?? 0) + PastVersion.overheadByteCount
             changedMeanwhile[key] = .some(version)
@@ -110,7 +112,9 @@ extension PastState {
                 if let lastKey, lastKey.withUnsafeBytes({ $0.precedes(record.key) }) {
                     return false
                 }
-                if goesOn, !isChanged { tell(record.key, .present(record)) }
+                if goesOn, !isChanged, core.mayRead(record, request.subject) {
+                    tell(record.key, .present(record))
+                }
                 return goesOn
             }
         }

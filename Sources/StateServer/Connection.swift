@@ -69,6 +69,8 @@ final class Connection {
     /// A held reply, of EXEC, tells of subscriptions: no message passes it.
     var isConfirmationHeld = false
     var commandCount = 0
+    /// How often the rules of access had changed when its last read of the history was begun.
+    var accessCount = 0
     /// What of the rules was refused to it and is logged.
     var loggedDenials: Set<AccessDenial> = []
 

@@ -20,6 +20,7 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
+        try requireSight(.read, of: [Pattern(Key(verified: key))], connection, core)
         guard registry.hasHistory else { throw Dispatcher.noHistory }
         read(
             KeyHistoryJob(
@@ -28,6 +29,7 @@ extension Dispatcher {
                 before: revision,
                 limit: limit,
                 for: connection,
+                seeing: historyRules.view(.read, of: connection),
                 byteLimit: options.replyByteCount
             )
         )
@@ -39,10 +41,18 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
-        let place = core.durablePlace(of: key)
-        let job = PastEntryJob(from: place, at: revision, for: connection)
+        try requireSight(.read, of: [Pattern(Key(verified: key))], connection, core)
+        let job = PastEntryJob(
+            from: core.durablePlace(of: key),
+            at: revision,
+            for: connection,
+            seeing: historyRules.view(.read, of: connection)
+        )
         if try isPresent(revision, core) {
-            job.version = core.readDurable(key).flatMap { PastVersion($0, in: core) }
+            let subject = restriction(connection, core)
+            job.version = core.readDurable(key).flatMap { record in
+                core.mayRead(record, subject) ? PastVersion(record, in: core) : nil
+            }
             job.writeReply(core)
         } else {
             read(job)
@@ -62,6 +72,9 @@ extension Dispatcher {
         request.after = after.map { Array($0) }
         request.limit = limit
         request.needsValues = form == .entries || form == .long
+        try requireSight(.read, of: request.patterns.patterns, connection, core)
+        request.subject = restriction(connection, core)
+        request.view = historyRules.view(.read, of: connection)
         let isPresent = try isPresent(revision, core)
         let past = PastState(request, in: core)
         let job = PastListJob(past, form, for: connection)

@@ -14,6 +14,9 @@ final class Dispatcher {
     var cursors: ScanCursors
     /// Wall time of this turn in milliseconds since 1970.
     var now: Int64 = 0
+    /// What the history thread knows of the rules.
+    let historyRules: HistoryRules
+    var access = AccessState()
     /// A transaction is open and commands are part of it.
     var isExecuting = false
     /// What its connection subscribed to before it changed that; nil where it has not.
@@ -27,7 +30,8 @@ final class Dispatcher {
     /// Has the commit thread compact; set by the server.
     var compact: (CompactionWait, KeyspaceCore) throws(StateError) -> Void = { _, _ in }
 
-    init(options: ServerOptions, registry: Registry, flushes: FlushList) {
+    init(options: ServerOptions, registry: Registry, flushes: FlushList, core: KeyspaceCore) {
+        historyRules = HistoryRules(core)
         self.options = options
         self.registry = registry
         self.flushes = flushes
@@ -167,6 +171,7 @@ final class Dispatcher {
     /// The same with a job that answers in its own way.
     func read(_ job: some HistoryJob, for connection: Connection) {
         connection.isReadingHistory = true
+        connection.accessCount = access.count
         submit(job)
     }
 

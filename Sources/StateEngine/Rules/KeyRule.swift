@@ -53,6 +53,8 @@ package final class KeyRule: Sendable {
     let asksForOwner: Bool
     /// Whether anybody is kept from setting or deleting.
     let limitsWriting: Bool
+    /// Whether anybody is kept from watching.
+    package let limitsSight: Bool
 
     /// Values under a schema have at most so many bytes, unless a rule says otherwise.
     private static let schemaByteCount = 256 << 10
@@ -76,6 +78,7 @@ package final class KeyRule: Sendable {
         isCreateNamed = settings.access[.create] != nil
         isAdminNamed = settings.access[.admin] != nil
         asksForOwner = [readers, writers, watchers, admins].contains { $0?.namesOwner ?? false }
+        limitsSight = readers != nil || watchers != nil
         limitsWriting = writers != nil || creators != nil
     }
 }

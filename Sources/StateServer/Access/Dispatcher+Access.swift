@@ -65,7 +65,11 @@ extension Dispatcher {
     ) throws(StateError) {
         guard let denial = adminDenial(connection, core) else { return }
         core.lastDenial = denial
-        throw denial.error("'\(what)'", connection.subject)
+        let place = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
+        throw StateError(
+            .noPermission,
+            "\(what) is for administrators, and uid \(connection.peer.uid) is none (\(place), admin)"
+        )
     }
 
     /// Whether the connection is shown what others do.

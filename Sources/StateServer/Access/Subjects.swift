@@ -7,14 +7,17 @@ import StateEngine
 /// Everything belongs to the loop thread.
 struct Subjects {
     private var known: [UInt32: Subject] = [:]
-    private let uid = geteuid()
+    private let privileged: Set<UInt32>
 
     /// More users than this are not remembered at once.
     private static let capacity = 1_024
 
+    /// - Parameter privileged: The users whom no rule keeps out.
+    init(privileged: Set<UInt32>) { self.privileged = privileged }
+
     /// Who `peer` is, with the groups that it had when it connected.
     mutating func subject(of peer: clinux_peer, on descriptor: Int32) -> Subject {
-        let isPrivileged = peer.uid == 0 || peer.uid == uid
+        let isPrivileged = privileged.contains(peer.uid)
         // Nobody asks for the groups of whom no rule keeps out.
         let groups = isPrivileged ? [peer.gid] : Subjects.groups(of: peer, descriptor)
         if let subject = known[peer.uid], subject.groups == groups { return subject }
