@@ -20,7 +20,9 @@ extension KeyspaceCore {
         for subject: Subject
     ) throws(StateError) {
         guard let rule = rules?.rule(for: key) else {
-            if action == .admin { throw refuse(AccessDenial(action: .admin, rule: nil), key, subject) }
+            if action == .admin {
+                throw refuse(AccessDenial(action: .admin, rule: nil), key, subject)
+            }
             return
         }
         guard let denial = rule.denial(action, subject, target(of: key, rule)) else { return }
@@ -138,7 +140,9 @@ extension KeyspaceCore {
 
     /// Whether `subject` is told of a version as a watcher.
     package func maySee(_ record: Record, _ subject: Subject) -> Bool {
-        guard !subject.isPrivileged, let rules, rules.limitsAccess, let rule = rules.rule(for: record.key) else {
+        guard !subject.isPrivileged, let rules, rules.limitsAccess,
+            let rule = rules.rule(for: record.key)
+        else {
             return true
         }
         return rule.allows(.watch, subject, .entry(owner: record.owner))

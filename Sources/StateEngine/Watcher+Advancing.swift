@@ -50,7 +50,9 @@ extension Watcher {
         if latest?.hasRound == false {
             latest?.beginRound(at: core.durableRevision, isPiece: false)
         }
-        if let values = latest?.takeValues(byteLimit: byteLimit, for: self, in: core), !values.values.isEmpty {
+        if let values = latest?.takeValues(byteLimit: byteLimit, for: self, in: core),
+            !values.values.isEmpty
+        {
             receiver.receive(.latest(values), in: core)
         }
         if let revision = latest?.endRound() { tellSynced(revision, receiver, in: core) }

@@ -142,7 +142,9 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             let dispatcher = server.dispatcher
             // What is to be told is told at once; if there is nothing, what came meanwhile, or what will come.
             let isStale = dispatcher.isStale(request.accessCount, connection)
-            if failure == nil, !isCompacted, !isStale, reply.isEmpty, let blocked = connection.blocked {
+            if failure == nil, !isCompacted, !isStale, reply.isEmpty,
+                let blocked = connection.blocked
+            {
                 return dispatcher.beginWaiting(blocked)
             }
             dispatcher.unblock(connection, core)

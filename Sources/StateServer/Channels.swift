@@ -127,7 +127,10 @@ final class Channels {
     ///
     /// The connection whose command is under way must not be among them: see ``postpone(_:to:)``.
     ///
-    /// - Parameter audience: Who may hear it; nil: everybody.
+    /// - Parameters:
+    ///   - payload: The message.
+    ///   - name: The channel.
+    ///   - audience: Who may hear it; nil: everybody.
     /// - Returns: How many times it was handed out; a connection may have several subscriptions that match.
     /// - Complexity: O(*n*) in the bytes of the name and in what is handed out, and what the globs cost whose literal
     ///   it begins with.

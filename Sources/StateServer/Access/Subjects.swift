@@ -32,7 +32,8 @@ struct Subjects {
         var groups: Set<UInt32> = [peer.gid]
         // NGROUPS_MAX is 65,536, and hardly anybody is in more than a few.
         for capacity in [64, 65_536] {
-            let isWhole = withUnsafeTemporaryAllocation(of: gid_t.self, capacity: capacity) { room in
+            let isWhole = withUnsafeTemporaryAllocation(of: gid_t.self, capacity: capacity) {
+                room in
                 let count = clinux_peer_groups(descriptor, room.baseAddress, Int32(capacity))
                 guard count >= 0 else { return errno != ERANGE }
                 groups.formUnion(room[..<Int(count)])
