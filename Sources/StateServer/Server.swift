@@ -112,6 +112,7 @@ package final class Server {
         _ = poller.add(signals, Poller.readable, token: Token.signals)
         dispatcher.now = Clock.wallMilliseconds()
         keyspace.withCore { dispatcher.noteAccess($0) }
+        keyspace.publish()
         onReady()
         while stopSignal == 0 {
             if hasMoreToDo {

@@ -99,14 +99,18 @@ final class AccessActor {
     }
 
     /// Has further connections told of everything that was.
-    func catchUp(_ daemon: Daemon) throws {
-        for (options, last) in [("PREVIOUS BY", "state.progress"), ("LATEST", "state.synced")] {
+    func lookBack(_ daemon: Daemon) throws {
+        for options in ["PREVIOUS BY", "LATEST"] {
             let connection = try AccessConnection(user, daemon, version: 3)
             let words = "STATE.WATCH / FROM 1 \(options)".split(separator: " ").map(String.init)
             try connection.exchange([words])
-            try connection.wait(for: last)
             hearers.append(connection)
         }
+    }
+
+    /// Waits until all that hear have heard of the last commit of all.
+    func hear(_ last: String) throws {
+        for connection in hearers { try connection.wait(for: last) }
     }
 
     /// Every byte that any of his connections ever received.

@@ -66,9 +66,10 @@ struct AccessTests {
             )
             try step(actor, area ?? "free", &known, &random)
         }
+        for actor in actors { try actor.lookBack(daemon) }
+        try actors[0].connections[0].exchange([["SET", "free/last", "1"]])
         for actor in actors {
-            try actor.catchUp(daemon)
-            for connection in actor.hearers { try connection.exchange([]) }
+            try actor.hear("free/last")
             let seen = tokens(in: actor.received)
             let allowed = known.filter { mayRead($0.value, actor) }
             let leaked = seen.filter { known[$0] != nil && allowed[$0] == nil }
@@ -133,13 +134,13 @@ struct AccessTests {
             ["STATE.HISTORY", key], ["STATE.REVERT", key, "TO", "3"],
             ["STATE.CHANGES", "SINCE", "1", "PREVIOUS", "/"], ["STATE.CHANGES", "SINCE", "1", key],
             ["STATE.CHANGES", "SINCE", "999999999", "/"], ["STATE.WATCHES"], ["STATE.HANDLERS"],
-            ["STATE.HANDLER", "h", "ATTACH", "\(area)/"], ["CLIENT", "LIST"], ["STATE.STATUS"],
+            ["STATE.HANDLER", "ATTACH", "h", "\(area)/"], ["CLIENT", "LIST"], ["STATE.STATUS"],
             ["INFO"], ["PUBLISH", key, value], ["PUBLISH", "free/channel", token("free")],
             ["PUBSUB", "CHANNELS"], ["DBSIZE"],
         ]
     }
 
-    @Test func `statectl exits with 4 where it is refused`() throws {
+    @Test func `the kernel tells a daemon the groups of its peer`() throws {
         let refused = try AccessConnection(b, daemon, version: 2)
         #expect(try refused.exchange([["GET", "secret/k"]]).contains("-NOPERM key 'secret/k'"))
         #expect(try refused.exchange([["GET", "team/k"]]).contains("(rule 2, read)"))

@@ -31,7 +31,7 @@ struct AccessTests {
         "STRLEN secret/k", "STATE.GET secret/k", "STATE.GET secret/k AT 2",
         "STATE.HISTORY secret/k",
         "STATE.LIST secret/k", "STATE.LIST secret/k AT 2", "WATCH free secret/k",
-        "STATE.WATCH secret/k", "STATE.CHANGES SINCE 0 secret/k", "STATE.HANDLER h ATTACH secret/k",
+        "STATE.WATCH secret/k", "STATE.CHANGES SINCE 0 secret/k", "STATE.HANDLER ATTACH h secret/k",
         "GET secret/absent", "EXISTS secret/absent", "STATE.GET secret/absent",
     ])
     func `what may not be read is refused with the rule, whether or not it is there`(

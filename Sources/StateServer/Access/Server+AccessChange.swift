@@ -88,7 +88,8 @@ struct AccessState {
 
 /// What the store remembers of the rules of access: FNV-1a of what they say, so that another text is seen to be another.
 struct AccessMark: Equatable {
-    static let noteName = "access"
+    /// Begins as every note does that a store knows as one; a handler's has a uid behind that.
+    static let noteName = "handler:access"
     private let hash: UInt64
 
     init(_ text: String) {
