@@ -129,6 +129,7 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/CFaultVFS"),
+        .target(name: "CTestUsers", path: "Tests/CTestUsers"),
         .executableTarget(
             name: "filewriter",
             dependencies: ["StateEngine"],
@@ -139,6 +140,7 @@ let package = Package(
             name: "StateTestSupport",
             dependencies: [
                 "StateEngine", "StateWire", "StateServer", "StateClient", "CLinux", "CFaultVFS",
+                "CTestUsers",
             ],
             path: "Tests/StateTestSupport",
             swiftSettings: strict
@@ -233,7 +235,8 @@ let package = Package(
         .testTarget(
             name: "StateServerTests",
             dependencies: [
-                "StateServer", "StateSQLite", "StateEngine", "StateWire", "StateTestSupport",
+                "StateServer", "StateSQLite", "StateRules", "StateContainers", "StateEngine",
+                "StateWire", "StateTestSupport",
             ],
             swiftSettings: strict
         ),

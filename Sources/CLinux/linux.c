@@ -83,6 +83,12 @@ int64_t clinux_boottime_milliseconds(void) {
     return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
+int clinux_peer_groups(int socket, gid_t *groups, int count) {
+    socklen_t size = (socklen_t)count * (socklen_t)sizeof *groups;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0) return -1;
+    return (int)(size / sizeof *groups);
+}
+
 int64_t clinux_monotonic_nanoseconds(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);

@@ -10,15 +10,17 @@ package final class CommitSubscription: WatchReceiver {
     ///
     /// - Parameters:
     ///   - patterns: Which keys.
+    ///   - subject: Who hears of them, as far as the rules let it; nil: of all.
     ///   - core: The keyspace, whose lock is held.
     ///   - receive: Takes a commit that has become durable; its records are borrowed, and each still has the version that it
     ///     supersedes as `older`.
     package init(
         _ patterns: PatternSet,
+        for subject: Subject? = nil,
         in core: KeyspaceCore,
         _ receive: @escaping (_ revision: Int64, _ changes: [Record], KeyspaceCore) -> Void
     ) {
-        watcher = Watcher(patterns, .now, in: core)
+        watcher = Watcher(patterns, .now, for: subject, in: core)
         body = receive
         watcher.receiver = self
         core.hub.add(watcher)

@@ -8,7 +8,7 @@ extension KeyspaceCore {
         try editable.validate(key)
         for index in key.indices where key[index] == UInt8(ascii: "/") && index > 0 {
             guard let above = table.head(key.slice(0, index)), !above.isDeleted else { continue }
-            throw KeyspaceCore.nested(key, below: above.key)
+            throw KeyspaceCore.nested(StateError.quoted(key), below: shown(above))
         }
         var below: Record?
         let prefix = Array(key) + [UInt8(ascii: "/")]
@@ -18,14 +18,16 @@ extension KeyspaceCore {
                 return record.isDeleted
             }
         }
-        if let below { throw KeyspaceCore.nested(below.key, below: key) }
+        if let below { throw KeyspaceCore.nested(shown(below), below: StateError.quoted(key)) }
     }
 
-    private static func nested(_ key: Bytes, below above: Bytes) -> StateError {
-        StateError(
-            .rejected,
-            "key \(StateError.quoted(key)) is below key \(StateError.quoted(above)), and a file is no directory"
-        )
+    private static func nested(_ key: String, below above: String) -> StateError {
+        StateError(.rejected, "key \(key) is below key \(above), and a file is no directory")
+    }
+
+    /// How an entry is named to who writes: not at all where he may not read it.
+    private func shown(_ record: Record) -> String {
+        mayRead(record, openSubject) ? StateError.quoted(record.key) : "of another's"
     }
 
     /// Those of `changes` that differ from what is on stable storage.

@@ -4,8 +4,10 @@ extension KeyspaceCore {
     /// - Parameters:
     ///   - cause: Who writes; retained until the transaction has ended.
     ///   - time: Wall time in milliseconds since 1970.
-    package func begin(_ cause: InternedCause, at time: Int64) {
+    ///   - subject: Who has to be allowed what it does; nil where everything is.
+    package func begin(_ cause: InternedCause, at time: Int64, by subject: Subject? = nil) {
         precondition(openRevision == 0, "a transaction is open")
+        openSubject = subject
         openRevision = newestRevision + 1
         openTime = time
         openCause = .passUnretained(cause)
@@ -26,11 +28,12 @@ extension KeyspaceCore {
     )
         throws(StateError)
     {
+        let rule = rules?.rule(for: key)
+        if let openSubject, let rule { try checkWriting(key, rule, openSubject) }
         let byteCount = value.count + (suffix?.count ?? 0)
         guard byteCount <= limits.valueByteCount else {
             throw valueTooBig(byteCount, key)
         }
-        let rule = rules?.rule(for: key)
         let isVolatile = isInMemory(rule)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
         if let editable { try checkPlace(of: key, in: editable) }
@@ -42,6 +45,7 @@ extension KeyspaceCore {
             try checkQuota(rule, key, byteCount, superseding: current)
         }
         var fields = fields(of: current, version: (current?.version ?? 0) + 1)
+        if let owner = ownerKept(by: head) { fields.owner = owner }
         fields.isVolatile = isVolatile
         take(rule, &fields)
         put(
@@ -64,8 +68,9 @@ extension KeyspaceCore {
     /// - Complexity: O(*n*) in the bytes of the key.
     @discardableResult
     package func delete(_ key: Bytes) throws(StateError) -> Bool {
-        guard let current = read(key), let chain = table.chain(key) else { return false }
         let rule = rules?.rule(for: key)
+        if let openSubject, let rule { try checkWriting(key, rule, openSubject, deletes: true) }
+        guard let current = read(key), let chain = table.chain(key) else { return false }
         try checkRoom(key.count, isVolatile: current.isVolatile)
         if let rule {
             try rule.checkDelete(key)
@@ -81,8 +86,10 @@ extension KeyspaceCore {
 
     /// Checks a condition; what was looked at counts as observed.
     ///
-    /// - Throws: ``StateError/Code/conflict``, naming the current revision.
+    /// - Throws: ``StateError/Code/conflict``, naming the current revision; ``StateError/Code/noPermission``, where who writes may
+    ///   not read the key.
     package func check(_ condition: Condition, of key: Bytes) throws(StateError) {
+        if let openSubject { try require(.read, of: key, for: openSubject) }
         let current = read(key)
         let holds =
             switch condition {
@@ -145,6 +152,7 @@ extension KeyspaceCore {
 
     private func closeTransaction() {
         openRevision = 0
+        openSubject = nil
         openCause = nil
         openByteCount = 0
         if !openNotes.isEmpty { openNotes = [] }

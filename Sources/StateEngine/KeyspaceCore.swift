@@ -57,6 +57,10 @@ package final class KeyspaceCore: @unchecked Sendable {
     // The open transaction; a revision of 0 where none is.
     @exclusivity(unchecked) package internal(set) var openRevision: Int64 = 0
     @exclusivity(unchecked) var openTime: Int64 = 0
+    /// Who has to be allowed what it does; nil where everything is.
+    @exclusivity(unchecked) var openSubject: Subject?
+    /// The last thing that was refused to somebody, until who logs it has taken it.
+    @exclusivity(unchecked) package var lastDenial: AccessDenial?
     /// Its session holds it, which outlives the transaction.
     @exclusivity(unchecked) var openCause: Unmanaged<InternedCause>?
     /// Nil where a change was taken back by a later one of the same transaction.

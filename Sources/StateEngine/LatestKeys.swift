@@ -105,8 +105,12 @@ package struct LatestKeys {
         marks = [:]
     }
 
-    /// The next values of the round, of about `byteLimit` bytes.
-    mutating func takeValues(byteLimit: Int, in core: KeyspaceCore) -> Watcher.LatestValues {
+    /// The next values of the round, of about `byteLimit` bytes; a key that has come to be another's is absent for `watcher`.
+    mutating func takeValues(
+        byteLimit: Int,
+        for watcher: Watcher,
+        in core: KeyspaceCore
+    ) -> Watcher.LatestValues {
         var values = Watcher.LatestValues(isPiece: round?.isPiece ?? false, values: [])
         var taken = 0
         while taken < byteLimit, let (key, mark) = takeKey() {
@@ -117,7 +121,9 @@ package struct LatestKeys {
                 byteCount -= saved?.count ?? 0
             case .current?, nil:
                 value = key.withUnsafeBytes { key in
-                    core.readDurable(key)?.value.map { Array($0) }
+                    core.readDurable(key).flatMap { record in
+                        watcher.isShown(record, in: core) ? record.value.map { Array($0) } : nil
+                    }
                 }
             }
             byteCount -= key.count + mark.byteCount

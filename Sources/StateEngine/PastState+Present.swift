@@ -9,7 +9,9 @@ extension PastState {
             if change.isVolatile, older == nil { continue }
             let key = Array(change.key)
             guard changedMeanwhile[key] == nil else { continue }
-            let version = older.flatMap { PastVersion($0, in: core) }
+            let version = older.flatMap { older in
+                core.mayRead(older, request.subject) ? PastVersion(older, in: core) : nil
+            }
             meanwhileByteCount +=
                 key.count + (version?.value.count ?? 0) + PastVersion.overheadByteCount
             changedMeanwhile[key] = .some(version)
@@ -113,7 +115,9 @@ extension PastState {
                 if let lastKey, lastKey.withUnsafeBytes({ $0.precedes(record.key) }) {
                     return false
                 }
-                if goesOn, !isChanged, !record.isVolatile { tell(record.key, .present(record)) }
+                if goesOn, !isChanged, !record.isVolatile, core.mayRead(record, request.subject) {
+                    tell(record.key, .present(record))
+                }
                 return goesOn
             }
         }

@@ -92,7 +92,7 @@ package final class WatchHub {
         var index = 0
         for item in batch.items {
             while index < item.changeEnd {
-                match(batch.changes[index])
+                match(batch.changes[index], in: core)
                 index += 1
             }
             for watcher in touched { watcher.deliverMatched(revision: item.revision, in: core) }
@@ -100,11 +100,13 @@ package final class WatchHub {
         }
     }
 
-    private func match(_ record: Record) {
-        for subscription in everything { tell(subscription.watcher, record) }
+    private func match(_ record: Record, in core: KeyspaceCore) {
+        for subscription in everything { tell(subscription.watcher, record, in: core) }
         globs.forEach(atStartOf: record.key) { subscription in
             comparisonCount += 1
-            if subscription.pattern.matches(record.key) { tell(subscription.watcher, record) }
+            if subscription.pattern.matches(record.key) {
+                tell(subscription.watcher, record, in: core)
+            }
         }
         guard !byLiteral.isEmpty else { return }
         let key = record.key
@@ -115,13 +117,14 @@ package final class WatchHub {
             guard let found = byLiteral[hash.value] else { continue }
             comparisonCount += found.count
             for group in found where group.pattern.matches(key) {
-                for watcher in group.watchers { tell(watcher, record) }
+                for watcher in group.watchers { tell(watcher, record, in: core) }
             }
         }
     }
 
-    /// Notes a change for a watcher, once however many of its patterns match.
-    private func tell(_ watcher: Watcher, _ record: Record) {
+    /// Notes a change for a watcher that may see it, once however many of its patterns match.
+    private func tell(_ watcher: Watcher, _ record: Record, in core: KeyspaceCore) {
+        guard watcher.isShown(record, in: core) else { return }
         if watcher.matched.isEmpty { touched.append(watcher) }
         if watcher.matched.last != record { watcher.match(record) }
     }

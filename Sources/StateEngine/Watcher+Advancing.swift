@@ -50,7 +50,9 @@ extension Watcher {
         if latest?.hasRound == false {
             latest?.beginRound(at: core.durableRevision, isPiece: false)
         }
-        if let values = latest?.takeValues(byteLimit: byteLimit, in: core), !values.values.isEmpty {
+        if let values = latest?.takeValues(byteLimit: byteLimit, for: self, in: core),
+            !values.values.isEmpty
+        {
             receiver.receive(.latest(values), in: core)
         }
         if let revision = latest?.endRound() { tellSynced(revision, receiver, in: core) }
@@ -107,6 +109,7 @@ extension Watcher {
     ) -> Bool {
         guard let reading else { preconditionFailure("a read ends that was not begun") }
         self.reading = nil
+        guard phase == .catchingUp else { return false }
         position = revision
         if let told { toldRevision = told }
         if revision == reading.through, reading.isKeeping {
@@ -142,6 +145,9 @@ extension Watcher {
         block(at: nil)
     }
 
+    /// Whether what is being read is still to be told.
+    package var awaitsReading: Bool { reading != nil && phase == .catchingUp }
+
     /// A piece of about so many bytes, or of what is among the keys that can be compared meanwhile.
     ///
     /// - Returns: It, and the last key that was looked at; nil where nothing was left.
@@ -152,15 +158,28 @@ extension Watcher {
     ) -> (piece: [Record], seen: [UInt8]?) {
         var piece: [Record] = []
         var byteCount = 0
+        var last: Record?
         func collect(_ bound: Bytes?) -> [UInt8]? {
             core.forEachDurable(patterns, after: bound, comparing: byteLimit) { record in
-                piece.append(record)
-                byteCount += record.byteCount + 32
+                last = record
+                if isShown(record, in: core) {
+                    piece.append(record)
+                    byteCount += record.byteCount + 32
+                } else {
+                    // To ask for its rule costs as much as to compare it with a pattern.
+                    byteCount += record.key.count + 32
+                }
                 return byteCount < byteLimit
             }
         }
         let seen = if let passed { passed.withUnsafeBytes { collect($0) } } else { collect(nil) }
-        return (piece, seen ?? piece.last.map { Array($0.key) })
+        return (piece, seen ?? last.map { Array($0.key) })
+    }
+
+    /// Whether it may be told of a version.
+    func isShown(_ record: Record, in core: KeyspaceCore) -> Bool {
+        guard let subject else { return true }
+        return core.maySee(record, subject)
     }
 }
 

@@ -23,6 +23,8 @@ package final class Watcher {
     }
 
     package let patterns: PatternSet
+    /// Who is told, of what the rules let it see; nil where that is everything.
+    let subject: Subject?
     /// Set once, before the watcher is added to a hub.
     package weak var receiver: (any WatchReceiver)?
     package internal(set) var phase: Phase
@@ -57,16 +59,19 @@ package final class Watcher {
     ///   - start: Where it begins.
     ///   - manner: How it is told.
     ///   - latestByteLimit: How much may be owed of latest values.
+    ///   - subject: Who is told, of what the rules let it see; nil where that is everything.
     ///   - core: The keyspace, whose lock is held.
     package init(
         _ patterns: PatternSet,
         _ start: Start,
         _ manner: Manner = .everyCommit,
         latestByteLimit: Int = .max,
+        for subject: Subject? = nil,
         in core: KeyspaceCore
     ) {
         self.patterns = patterns
         self.latestByteLimit = latestByteLimit
+        self.subject = subject.flatMap { $0.isPrivileged ? nil : $0 }
         if case .latest(let tellsCause) = manner { latest = LatestKeys(tellsCause: tellsCause) }
         let present = core.durableRevision
         toldRevision = present
@@ -145,6 +150,15 @@ package final class Watcher {
 
     func checkOwed() {
         if let latest, latest.byteCount > latestByteLimit { block(at: nil) }
+    }
+
+    /// The rules that say what it may see have changed: what was told is void, and the state follows.
+    ///
+    /// - Returns: Whether it was told of anything that they say; a read of the history that is under way is void, too.
+    package func beginAnew() -> Bool {
+        guard subject != nil else { return false }
+        block(at: nil)
+        return true
     }
 
     // MARK: How far it is

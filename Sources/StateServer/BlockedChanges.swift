@@ -7,6 +7,12 @@ struct ChangesRequest: Sendable {
     let options: Options
     let version: ProtocolVersion
     let byteLimit: Int
+    /// Who asks, for what is done under the lock.
+    let subject: Subject
+    /// What may be seen, for the history thread; nil for everything.
+    let view: AccessView?
+    /// How often the rules of access had changed when it was asked.
+    let accessCount: Int
     /// Whether the caller tells which store it knows, and so is told which one this is.
     let tellsEpoch: Bool
 
@@ -54,7 +60,7 @@ final class BlockedChanges {
         self.deadline = deadline
         self.connection = connection
         reply = request.makeReply()
-        subscription = CommitSubscription(request.patterns, in: core) {
+        subscription = CommitSubscription(request.patterns, for: request.subject, in: core) {
             [unowned self] revision, changes, _ in
             note(revision, changes)
             if isWaiting { wake(self) }

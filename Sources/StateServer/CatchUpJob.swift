@@ -14,6 +14,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     private let missed: MissedCommits
     private let format: WatchFormat
     private let patterns: PatternSet
+    private let view: AccessView?
 
     // What came of it.
     /// The pushes of the commits up to `reached`.
@@ -64,8 +65,12 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     /// To look up what a change replaced counts as so many bytes: about 500 are looked up at once.
     private static let lookUpByteCount = 512
 
-    init(_ missed: MissedCommits) {
+    /// - Parameters:
+    ///   - missed: What is wanted.
+    ///   - view: What of it may be seen; nil for everything.
+    init(_ missed: MissedCommits, _ view: AccessView?) {
         self.missed = missed
+        self.view = view
         format = missed.watcher.format
         patterns = missed.watcher.watcher.patterns
         place = .end(of: missed.position)
@@ -128,7 +133,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     ///
     /// - Returns: As how many bytes it counts.
     private func take(_ change: borrowing StoredChange) -> Int {
-        guard patterns.matches(change.key) else { return 0 }
+        guard patterns.matches(change.key), view.shows(change) else { return 0 }
         let before = rows.count
         if openCount == 0, format.options.contains(.by) { openCause = Array(change.cause) }
         openCount += 1
@@ -169,7 +174,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         if let place = row.place {
             // One that was compacted is a delete: a value that is replaced later stays.
             isFound = try history.withChange(at: place) { change in
-                format.writeValue(change.value, to: &output)
+                format.writeValue(view.shows(change) ? change.value : nil, to: &output)
             }
         }
         if !isFound { format.writeValue(nil, to: &output) }

@@ -72,7 +72,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
         return try history.forEachChange(after: place, through: through) { change in
             seenRevision = change.revision
             var byteCount = 0
-            if request.patterns.matches(change.key) {
+            if request.patterns.matches(change.key), request.view.shows(change) {
                 if change.revision != last {
                     last = change.revision
                     left -= 1
@@ -109,7 +109,10 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             openRevision = row.place.revision
             var previous: [UInt8]?
             if let place = row.previous {
-                _ = try history.withChange(at: place) { previous = $0.value.map { Array($0) } }
+                _ = try history.withChange(at: place) { change in
+                    guard request.view.shows(change) else { return }
+                    previous = change.value.map { Array($0) }
+                }
             }
             try add(row, previous)
             guard row.previous != nil, index + 1 < rows.count,
@@ -138,14 +141,17 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             guard !connection.isClosed else { return }
             let dispatcher = server.dispatcher
             // What is to be told is told at once; if there is nothing, what came meanwhile, or what will come.
-            if failure == nil, !isCompacted, reply.isEmpty, let blocked = connection.blocked {
+            let isStale = dispatcher.isStale(request.accessCount, connection)
+            if failure == nil, !isCompacted, !isStale, reply.isEmpty,
+                let blocked = connection.blocked
+            {
                 return dispatcher.beginWaiting(blocked)
             }
             dispatcher.unblock(connection, core)
             connection.isReadingHistory = false
             dispatcher.answer(connection, core) { () throws(StateError) in
                 if let failure { throw failure }
-                if isCompacted, reply.isEmpty {
+                if isCompacted && reply.isEmpty || isStale {
                     try dispatcher.writeGap(request, connection, core)
                 } else {
                     reply.write(

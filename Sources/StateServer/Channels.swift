@@ -127,15 +127,21 @@ final class Channels {
     ///
     /// The connection whose command is under way must not be among them: see ``postpone(_:to:)``.
     ///
+    /// - Parameters:
+    ///   - payload: The message.
+    ///   - name: The channel.
+    ///   - audience: Who may hear it; nil: everybody.
     /// - Returns: How many times it was handed out; a connection may have several subscriptions that match.
     /// - Complexity: O(*n*) in the bytes of the name and in what is handed out, and what the globs cost whose literal
     ///   it begins with.
     @discardableResult
-    func publish(_ payload: Bytes, to name: Bytes) -> Int {
+    func publish(_ payload: Bytes, to name: Bytes, heardBy audience: Audience? = nil) -> Int {
         var count = 0
         forEachMatch(name) { channel in
-            count += channel.subscribers.count
-            send(payload, to: name, by: channel, channel.subscribers)
+            let subscribers = channel.subscribers(in: audience)
+            guard !subscribers.isEmpty else { return }
+            count += subscribers.count
+            send(payload, to: name, by: channel, subscribers)
         }
         return count
     }
@@ -143,14 +149,15 @@ final class Channels {
     /// Keeps a message until ``publishPostponed()``.
     ///
     /// - Returns: How many times it will be handed out.
-    func postpone(_ payload: Bytes, to name: Bytes) -> Int {
+    func postpone(_ payload: Bytes, to name: Bytes, heardBy audience: Audience? = nil) -> Int {
         outbox.append(name)
         outbox.append(payload)
         var message = Postponed(nameByteCount: name.count, payloadByteCount: payload.count)
         var count = 0
         forEachMatch(name) { channel in
-            count += channel.subscribers.count
-            message.receivers.append((channel, channel.subscribers))
+            let subscribers = channel.subscribers(in: audience)
+            count += subscribers.count
+            message.receivers.append((channel, subscribers))
         }
         postponed.append(message)
         return count

@@ -10,6 +10,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     /// What is wanted; watcher and connection are the loop thread's.
     private let missed: MissedCommits
     private let patterns: PatternSet
+    private let view: AccessView?
     private let tellsCause: Bool
     private let byteLimit: Int
 
@@ -19,8 +20,12 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     /// Commits were compacted, or more keys were changed than may be marked.
     private(set) var isLost = false
 
-    init(_ missed: MissedCommits) {
+    /// - Parameters:
+    ///   - missed: What is wanted.
+    ///   - view: What of it may be seen; nil for everything.
+    init(_ missed: MissedCommits, _ view: AccessView?) {
         self.missed = missed
+        self.view = view
         patterns = missed.watcher.watcher.patterns
         tellsCause = missed.watcher.format.options.contains(.by)
         byteLimit = missed.watcher.latestByteLimit
@@ -49,7 +54,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     }
 
     private func mark(_ change: borrowing StoredChange) {
-        guard patterns.matches(change.key) else { return }
+        guard patterns.matches(change.key), view.shows(change) else { return }
         let mark = LatestKeys.Mark(
             at: change.place,
             cause: tellsCause ? Array(change.cause) : []

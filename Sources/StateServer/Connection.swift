@@ -12,6 +12,8 @@ final class Connection {
     /// Counts up, never given twice: CLIENT ID, and the registration number in epoll.
     let number: Int
     let peer: clinux_peer
+    /// Whom the rules know the peer as.
+    let subject: Subject
     let connectedAt: Int64
 
     // Coming in.
@@ -67,6 +69,10 @@ final class Connection {
     /// A held reply, of EXEC, tells of subscriptions: no message passes it.
     var isConfirmationHeld = false
     var commandCount = 0
+    /// How often the rules of access had changed when its last read of the history was begun.
+    var accessCount = 0
+    /// What of the rules was refused to it and is logged.
+    var loggedDenials: Set<AccessDenial> = []
 
     enum Pause {
         /// What is not committed yet has reached its limit.
@@ -86,7 +92,13 @@ final class Connection {
         let revision: Int64
     }
 
-    init(descriptor: Int32, number: Int, limits: FrameParser.Limits, at time: Int64) {
+    init(
+        descriptor: Int32,
+        number: Int,
+        limits: FrameParser.Limits,
+        subjects: inout Subjects,
+        at time: Int64
+    ) {
         self.descriptor = descriptor
         self.number = number
         var peer = clinux_peer()
@@ -95,6 +107,7 @@ final class Connection {
             peer = clinux_peer(pid: 0, uid: .max, gid: .max)
         }
         self.peer = peer
+        subject = subjects.subject(of: peer, on: descriptor)
         connectedAt = time
         parser = FrameParser(limits: limits)
     }

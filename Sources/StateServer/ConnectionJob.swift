@@ -23,6 +23,7 @@ extension ConnectionJob {
             connection.isReadingHistory = false
             server.dispatcher.answer(connection, core) { () throws(StateError) in
                 if let failure { throw failure }
+                try server.dispatcher.requireSameAccess(connection)
                 try writeReply(core)
             }
         }

@@ -30,6 +30,7 @@ final class ConnectionWatcher: WatchReceiver {
             start,
             isLatest ? .latest(tellsCause: format.options.contains(.by)) : .everyCommit,
             latestByteLimit: dispatcher.options.outputByteCount,
+            for: connection.subject,
             in: core
         )
         watcher.receiver = self
@@ -79,12 +80,15 @@ final class ConnectionWatcher: WatchReceiver {
     // MARK: The history
 
     func read(after position: Int64, through revision: Int64) {
-        dispatcher.submit(CatchUpJob(beginReading(after: position, through: revision)))
+        dispatcher.submit(CatchUpJob(beginReading(after: position, through: revision), view))
     }
 
     func readMarks(after position: Int64, through revision: Int64) {
-        dispatcher.submit(CollectMarksJob(beginReading(after: position, through: revision)))
+        dispatcher.submit(CollectMarksJob(beginReading(after: position, through: revision), view))
     }
+
+    /// What its client may see, for the history thread.
+    private var view: AccessView? { dispatcher.historyRules.view(.watch, of: connection) }
 
     private func beginReading(after position: Int64, through revision: Int64) -> MissedCommits {
         connection.reader = self
@@ -116,7 +120,9 @@ final class ConnectionWatcher: WatchReceiver {
     /// - Returns: What to log.
     func finish(_ job: CatchUpJob, _ failure: StateError?, in core: KeyspaceCore) -> String? {
         defer { forgetKept() }
-        guard failure == nil, !job.isCompacted else { return failReading(failure) }
+        guard failure == nil, !job.isCompacted, watcher.awaitsReading else {
+            return failReading(failure)
+        }
         connection.output.append(job.output.bytes)
         let tellsKept = watcher.finishReading(
             through: job.reached,

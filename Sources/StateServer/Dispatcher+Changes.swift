@@ -14,13 +14,17 @@ extension Dispatcher {
             options: ChangesRequest.Options(options),
             version: connection.version,
             byteLimit: self.options.replyByteCount,
+            subject: connection.subject,
+            view: historyRules.view(.watch, of: connection),
+            accessCount: access.count,
             tellsEpoch: options.epoch != nil
         )
+        try requireSight(.watch, of: request.patterns.patterns, connection, core)
         let since = options.since
         let current = core.durableRevision
         guard try isOfThisStore(options.epoch, core),
             since <= max(current, core.provisionalRevision),
-            since >= current || registry.hasHistory
+            since >= current || registry.hasHistory, !isBeforeAccess(since, connection)
         else {
             return try writeGap(request, connection, core)
         }
@@ -73,6 +77,7 @@ extension Dispatcher {
         var rows = ByteBuffer()
         var count = 0
         core.forEachDurable(request.patterns, after: nil) { record in
+            guard core.maySee(record, request.subject) else { return true }
             count += 1
             rows.writeRow(record, .entries, in: core)
             return rows.count <= request.byteLimit
@@ -123,7 +128,12 @@ extension Dispatcher {
             let connection = blocked.connection
             unblock(connection, core)
             connection.isReadingHistory = false
-            answer(connection, core) { () throws(StateError) in try blocked.writeReply(core) }
+            answer(connection, core) { () throws(StateError) in
+                guard isStale(blocked.request.accessCount, connection) else {
+                    return try blocked.writeReply(core)
+                }
+                try writeGap(blocked.request, connection, core)
+            }
         }
     }
 

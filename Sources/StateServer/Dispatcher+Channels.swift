@@ -40,6 +40,7 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) {
         try checkConfirmations(names)
+        if kind == .name { try requireHearing(names, connection, core) }
         try checkRoom(for: names, kind, connection)
         rememberSubscriptions(of: connection)
         for index in 0..<names.count {
@@ -168,18 +169,23 @@ extension Dispatcher {
     func publish(
         _ message: Bytes,
         to channel: Bytes,
-        _ connection: Connection
+        _ connection: Connection,
+        _ core: KeyspaceCore
     ) throws(StateError) {
         try checkName(channel)
+        try requirePublish(message, to: channel, connection, core)
+        let audience = core.audience(ofChannel: channel)
         let count =
             isExecuting || connection.isSubscribed
-            ? channels.postpone(message, to: channel) : channels.publish(message, to: channel)
+            ? channels.postpone(message, to: channel, heardBy: audience)
+            : channels.publish(message, to: channel, heardBy: audience)
         connection.output.writeInteger(Int64(count))
     }
 
     func tellChannels(
         _ command: Command.ChannelsCommand,
-        _ connection: Connection
+        _ connection: Connection,
+        _ core: KeyspaceCore
     )
         throws(StateError)
     {
@@ -187,6 +193,7 @@ extension Dispatcher {
         case .patternCount: connection.output.writeInteger(Int64(channels.patternCount))
         case .subscriberCounts(let names):
             try checkConfirmations(names)
+            try requireHearing(names, connection, core)
             connection.output.writeArray(2 * names.count)
             for index in 0..<names.count {
                 connection.output.writeBulk(names[index])
@@ -198,6 +205,7 @@ extension Dispatcher {
             let pattern = glob.map { Pattern(redisGlob: $0) }
             let found = channels.subscribedNames.filter { channel in
                 channel.bytes.withUnsafeBytes { pattern?.matches($0) ?? true }
+                    && mayHear(channel.bytes, connection, core)
             }
             let byteCount = found.reduce(0) { $0 + $1.bytes.count + 16 }
             guard byteCount <= options.replyByteCount else {

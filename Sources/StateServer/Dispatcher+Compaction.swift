@@ -27,6 +27,7 @@ extension Dispatcher {
         guard !isExecuting else {
             throw StateError(.err, "the history cannot be compacted inside of MULTI")
         }
+        try requireAdmin(connection, "STATE.COMPACT", core)
         try compact(CompactionWait(connection, to: revision, shrinks: shrinks), core)
         connection.isReadingHistory = true
     }

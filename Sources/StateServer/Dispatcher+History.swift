@@ -20,6 +20,7 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
+        try requireSight(.read, of: [Pattern(Key(verified: key))], connection, core)
         guard registry.hasHistory else { throw Dispatcher.noHistory }
         read(
             KeyHistoryJob(
@@ -28,6 +29,7 @@ extension Dispatcher {
                 before: revision,
                 limit: limit,
                 for: connection,
+                seeing: historyRules.view(.read, of: connection),
                 byteLimit: options.replyByteCount
             )
         )
@@ -39,10 +41,18 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
-        let place = core.durablePlace(of: key)
-        let job = PastEntryJob(from: place, at: revision, for: connection)
+        try requireSight(.read, of: [Pattern(Key(verified: key))], connection, core)
+        let job = PastEntryJob(
+            from: core.durablePlace(of: key),
+            at: revision,
+            for: connection,
+            seeing: historyRules.view(.read, of: connection)
+        )
         if try isPresent(revision, core) {
-            job.version = core.readDurable(key).flatMap { PastVersion($0, in: core) }
+            let subject = restriction(connection, core)
+            job.version = core.readDurable(key).flatMap { record in
+                core.mayRead(record, subject) ? PastVersion(record, in: core) : nil
+            }
             job.writeReply(core)
         } else {
             read(job)
@@ -62,6 +72,9 @@ extension Dispatcher {
         request.after = after.map { Array($0) }
         request.limit = limit
         request.needsValues = form == .entries || form == .long
+        try requireSight(.read, of: request.patterns.patterns, connection, core)
+        request.subject = restriction(connection, core)
+        request.view = historyRules.view(.read, of: connection)
         let isPresent = try isPresent(revision, core)
         let past = PastState(request, in: core)
         let job = PastListJob(past, form, for: connection)
@@ -75,6 +88,7 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) {
         let request = try pastState(pattern, revision, "revert it pattern by pattern")
+        try requireRevert(request.patterns, connection, core)
         let isPresent = try isPresent(revision, core)
         let past = PastState(request, in: core)
         if isPresent {
@@ -95,13 +109,7 @@ extension Dispatcher {
         let entries = try past.allThatMayDiffer(in: core)
         let (count, revision) = try write(connection, core) {
             () throws(StateError) -> (Int, Int64) in
-            var count = 0
-            for entry in entries {
-                // What has expired since stays away.
-                let expires = entry.version?.fields.expires ?? .max
-                let value = expires <= now ? nil : entry.version?.value
-                if try bring(entry.key, to: value, core) { count += 1 }
-            }
+            let count = try bring(entries, of: past.request.patterns, connection, core)
             return (count, self.revision(of: core))
         }
         // That there is nothing to change is told of the newest, too.
@@ -109,21 +117,49 @@ extension Dispatcher {
         writeCount(count, revision, connection)
     }
 
-    /// Sets or deletes a key; returns whether it was anything else before.
+    /// Sets and deletes keys as they were; returns how many were anything else before.
+    ///
+    /// An administrator of a key need not be allowed to write it.
+    private func bring(
+        _ entries: [PastState.Changed],
+        of patterns: PatternSet,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) -> Int {
+        let subject = restriction(connection, core)
+        var count = 0
+        for entry in entries {
+            // What has expired since stays away.
+            let isExpired = entry.version?.fields.expires.map { $0 <= now } ?? false
+            let value = isExpired ? nil : entry.version?.value
+            let isOther = try entry.key.withBorrowed { (key) throws(StateError) in
+                // What is in memory has no past to go back to.
+                if core.isInMemory(core.rules?.rule(for: key)) { return false }
+                let newest = core.read(key)?.value
+                guard let value else { return newest != nil }
+                return !value.withUnsafeBytes { newest?.isEqual(to: $0) ?? false }
+            }
+            guard isOther else { continue }
+            count += 1
+            if let subject { try requireRevert(entry.key, of: patterns, subject, core) }
+            try core.asDaemon { () throws(StateError) in
+                try bring(entry.key, to: value, core)
+            }
+        }
+        return count
+    }
+
     private func bring(
         _ key: [UInt8],
         to value: [UInt8]?,
         _ core: KeyspaceCore
-    ) throws(StateError) -> Bool {
+    ) throws(StateError) {
         try key.withBorrowed { (key) throws(StateError) in
-            // What is in memory has no past to go back to.
-            if core.isInMemory(core.rules?.rule(for: key)) { return false }
-            guard let value else { return try core.delete(key) }
-            return try value.withBorrowed { (value) throws(StateError) in
-                if let newest = core.read(key)?.value, newest.isEqual(to: value) { return false }
-                try core.set(key, to: value)
-                return true
+            guard let value else {
+                try core.delete(key)
+                return
             }
+            try value.withBorrowed { (value) throws(StateError) in try core.set(key, to: value) }
         }
     }
 

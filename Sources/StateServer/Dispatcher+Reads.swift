@@ -3,7 +3,13 @@ import StateWire
 
 /// Redis's reading commands.
 extension Dispatcher {
-    func get(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
+    func get(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
+        try requireRead(key, connection, core)
+        writeValue(of: key, connection, core)
+    }
+
+    /// What a key holds, or what a rule says that it is while nobody has set it.
+    private func writeValue(of key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
         if let value = core.read(key)?.value {
             connection.output.writeBulk(value)
         } else if let standard = core.rules?.rule(for: key)?.settings.standard {
@@ -20,32 +26,44 @@ extension Dispatcher {
     )
         throws(StateError)
     {
+        try requireRead(keys, connection, core)
         let start = connection.output.count
         connection.output.writeArray(keys.count)
         for index in 0..<keys.count {
-            get(keys[index], connection, core)
+            writeValue(of: keys[index], connection, core)
             try checkReply(connection.output.count - start)
         }
     }
 
-    func exists(_ keys: Arguments, _ connection: Connection, _ core: KeyspaceCore) {
+    func exists(
+        _ keys: Arguments,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        try requireRead(keys, connection, core)
         var count: Int64 = 0
         for index in 0..<keys.count where core.read(keys[index]) != nil { count += 1 }
         connection.output.writeInteger(count)
     }
 
-    func type(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
+    func type(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
+        try requireRead(key, connection, core)
         connection.output.writeSimple(core.read(key) == nil ? "none" : "string")
     }
 
-    func length(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
+    func length(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
+        try requireRead(key, connection, core)
         connection.output.writeInteger(Int64(core.read(key)?.value?.count ?? 0))
     }
 
     func keys(_ glob: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
         var found: [Record] = []
         var byteCount = 0
+        let subject = restriction(connection, core)
         core.forEach(PatternSet([Pattern(redisGlob: glob)])) { record in
+            guard core.mayRead(record, subject) else { return true }
             found.append(record)
             byteCount += record.key.count + 8
             return byteCount <= options.replyByteCount
@@ -74,6 +92,7 @@ extension Dispatcher {
         var last: Record?
         var isWhole = true
         var seen = 0
+        let subject = restriction(connection, core)
         let pattern = match.map { Pattern(redisGlob: $0) }
         let area =
             pattern.map { PatternSet([Pattern(literalPartOf: $0)]) } ?? PatternSet([.everything])
@@ -85,7 +104,9 @@ extension Dispatcher {
                 }
                 seen += 1
                 last = record
-                if pattern?.matches(record.key) ?? true { found.append(record) }
+                if pattern?.matches(record.key) ?? true, core.mayRead(record, subject) {
+                    found.append(record)
+                }
                 return true
             }
         }

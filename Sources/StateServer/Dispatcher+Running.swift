@@ -11,13 +11,13 @@ extension Dispatcher {
         throws(StateError)
     {
         switch command {
-        case .get(let key): get(key, connection, core)
+        case .get(let key): try get(key, connection, core)
         case .set(let key, let value, let condition, let returnsOld):
             try set(key, value, condition, returnsOld: returnsOld, connection, core)
         case .multiGet(let keys): try multiGet(keys, connection, core)
-        case .exists(let keys): exists(keys, connection, core)
-        case .type(let key): type(key, connection, core)
-        case .length(let key): length(key, connection, core)
+        case .exists(let keys): try exists(keys, connection, core)
+        case .type(let key): try type(key, connection, core)
+        case .length(let key): try length(key, connection, core)
         case .databaseSize: connection.output.writeInteger(Int64(core.durableKeyCount))
         case .keys(let glob): try keys(glob, connection, core)
         case .scan(let cursor, let match, let count):
@@ -39,9 +39,9 @@ extension Dispatcher {
             try subscribe(names, isPattern ? .pattern : .name, connection, core)
         case .unsubscribe(let names, let isPattern):
             try unsubscribe(names, isPattern ? .pattern : .name, connection, core)
-        case .publish(let channel, let message): try publish(message, to: channel, connection)
-        case .channels(let command): try tellChannels(command, connection)
-        case .stateGet(let key, nil): stateGet(key, connection, core)
+        case .publish(let channel, let message): try publish(message, to: channel, connection, core)
+        case .channels(let command): try tellChannels(command, connection, core)
+        case .stateGet(let key, nil): try stateGet(key, connection, core)
         case .stateGet(let key, let revision?): try stateGet(key, at: revision, connection, core)
         case .stateSet(let key, let value, let conditions, let durability):
             try stateSet(key, value, conditions, durability, connection, core)

@@ -136,7 +136,8 @@ extension Dispatcher {
         case .identify: connection.output.writeInteger(Int64(connection.number))
         case .information: connection.output.writeBulk(line(connection))
         case .list:
-            let lines = registry.connections.sorted { $0.number < $1.number }.map(line)
+            let lines = registry.connections.filter { maySee($0, connection, core) }
+                .sorted { $0.number < $1.number }.map(line)
             connection.output.writeBulk(lines.joined())
         }
     }

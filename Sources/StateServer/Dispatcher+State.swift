@@ -3,7 +3,14 @@ import StateWire
 
 /// Our own verbs.
 extension Dispatcher {
-    func stateGet(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
+    func stateGet(
+        _ key: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    )
+        throws(StateError)
+    {
+        try requireRead(key, connection, core)
         guard let record = core.read(key), let value = record.value else {
             return writeDefault(of: key, connection, core)
         }
@@ -119,10 +126,18 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) {
         let set = try patternSet(patterns)
+        let subject = restriction(connection, core)
         if isDryRun {
-            let count = core.count(set)
+            var count = 0
+            core.forEach(set) { record in
+                if core.mayRead(record, subject) { count += 1 }
+                return true
+            }
             writeCount(count, max(core.provisionalRevision, core.durableRevision), connection)
             return
+        }
+        if set.patterns.contains(where: \.meansEverything) {
+            try requireAdmin(connection, "STATE.DELETE of everything", core)
         }
         let (count, revision) = try write(connection, core) {
             () throws(StateError) -> (Int, Int64) in
@@ -131,10 +146,25 @@ extension Dispatcher {
                 keys.append(Array(record.key))
                 return keys.count <= options.limits.transactionChangeCount
             }
+            if let subject { try requireDelete(keys, set, subject, core) }
             for key in keys { _ = try key.withBorrowed(core.delete) }
             return (keys.count, self.revision(of: core))
         }
         writeCount(count, revision, connection)
+    }
+
+    /// Refuses to delete keys among which one is forbidden; one that may not be read is not named.
+    private func requireDelete(
+        _ keys: [[UInt8]],
+        _ set: PatternSet,
+        _ subject: Subject,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        for key in keys {
+            try key.withBorrowed { (key) throws(StateError) in
+                try core.require(.write, of: key, for: subject, of: set)
+            }
+        }
     }
 
     /// The revision that the open transaction will have, or the newest where it has changed nothing.
@@ -158,11 +188,14 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) {
         let patterns = PatternSet([try Pattern(pattern)])
+        try requireSight(.read, of: patterns.patterns, connection, core)
+        let subject = restriction(connection, core)
         var found: [Record] = []
         var count = 0
         var byteCount = 0
         if limit > 0 {
             core.forEach(patterns, after: after) { record in
+                guard core.mayRead(record, subject) else { return true }
                 count += 1
                 if form != .count {
                     found.append(record)

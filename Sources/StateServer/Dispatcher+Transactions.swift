@@ -41,6 +41,7 @@ extension Dispatcher {
         guard connection.watchedKeys.count + keys.count <= options.watchCount else {
             throw StateError(.limit, "WATCH of more than \(options.watchCount) keys")
         }
+        try requireRead(keys, connection, core)
         for index in 0..<keys.count {
             let revision = core.read(keys[index])?.revision ?? 0
             connection.watchedKeys.append(
@@ -108,7 +109,7 @@ extension Dispatcher {
         }
         isExecuting = true
         defer { isExecuting = false }
-        core.begin(cause(of: connection, core), at: now)
+        core.begin(cause(of: connection, core), at: now, by: restriction(connection, core))
         do throws(StateError) {
             try runQueued(transaction, connection, core)
         } catch {

@@ -6,8 +6,9 @@ import StateWire
 extension Dispatcher {
     func stateWatches(_ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
         let start = connection.output.count
-        connection.output.writeArray(registry.watchCount)
-        for client in registry.connections.sorted(by: { $0.number < $1.number }) {
+        let clients = registry.connections.filter { maySee($0, connection, core) }
+        connection.output.writeArray(clients.reduce(0) { $0 + $1.watchers.count })
+        for client in clients.sorted(by: { $0.number < $1.number }) {
             for watcher in client.watchers.values.sorted(by: { $0.number < $1.number }) {
                 write(watcher, of: client, connection, core)
                 try checkReply(connection.output.count - start)

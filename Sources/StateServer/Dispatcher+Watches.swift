@@ -18,6 +18,7 @@ extension Dispatcher {
             throw StateError(.limit, "more than \(options.watchCount) watches of one client")
         }
         let set = try patternSet(patterns)
+        try requireSight(.watch, of: set.patterns, connection, core)
         let limit = options.watchPatternCount
         guard connection.watchPatternCount + patterns.count <= limit else {
             throw StateError(.limit, "more than \(limit) patterns of all watches of one client")
@@ -28,7 +29,7 @@ extension Dispatcher {
         let watcher = ConnectionWatcher(
             set,
             WatchFormat(number: connection.lastWatch, options: wanted),
-            start(wanted, resume),
+            start(wanted, resume, connection),
             connection: connection,
             dispatcher: self,
             in: core
@@ -44,8 +45,13 @@ extension Dispatcher {
         connection.output.writeBulk(core.epoch.description)
     }
 
-    private func start(_ wanted: Command.WatchOptions, _ resume: Command.Resume?) -> Watcher.Start {
+    private func start(
+        _ wanted: Command.WatchOptions,
+        _ resume: Command.Resume?,
+        _ connection: Connection
+    ) -> Watcher.Start {
         guard let resume else { return wanted.contains(.snapshot) ? .snapshot : .now }
+        guard !isBeforeAccess(resume.revision, connection) else { return .gap }
         guard let text = resume.epoch else { return .after(resume.revision, nil) }
         // What is no epoch at all is none of this store either.
         return Epoch(text.text).map { .after(resume.revision, $0) } ?? .gap

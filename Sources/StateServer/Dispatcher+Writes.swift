@@ -13,6 +13,7 @@ extension Dispatcher {
     ) throws(StateError) {
         let start = connection.output.count
         try write(connection, core) { () throws(StateError) in
+            if condition != nil || returnsOld { try requireRead(key, connection, core) }
             let old = condition != nil || returnsOld ? core.read(key) : nil
             if returnsOld { write(old?.value, connection) }
             guard condition?.allows(old) ?? true else {
@@ -27,6 +28,7 @@ extension Dispatcher {
     func getDelete(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError)
     {
         try write(connection, core) { () throws(StateError) in
+            try requireRead(key, connection, core)
             write(core.read(key)?.value, connection)
             try core.delete(key)
         }
@@ -40,6 +42,7 @@ extension Dispatcher {
     ) throws(StateError) {
         let isDone = try write(connection, core) { () throws(StateError) -> Bool in
             if onlyIfAllAbsent {
+                try requireRead(pairs, every: 2, connection, core)
                 for index in stride(from: 0, to: pairs.count, by: 2)
                 where core.read(pairs[index]) != nil { return false }
             }
@@ -79,6 +82,7 @@ extension Dispatcher {
         throws(StateError)
     {
         let length = try write(connection, core) { () throws(StateError) -> Int in
+            try requireRead(key, connection, core)
             let value = core.read(key)?.value ?? Bytes(start: nil, count: 0)
             let length = value.count + suffix.count
             try core.set(key, to: value, appending: suffix)
@@ -96,6 +100,7 @@ extension Dispatcher {
         throws(StateError)
     {
         let sum = try write(connection, core) { () throws(StateError) -> Int64 in
+            try requireRead(key, connection, core)
             let value = core.read(key)?.value
             guard let old = value.map(\.decimal) ?? 0 else {
                 throw StateError(.err, "value is not an integer or out of range")

@@ -14,6 +14,9 @@ final class Dispatcher {
     var cursors: ScanCursors
     /// Wall time of this turn in milliseconds since 1970.
     var now: Int64 = 0
+    /// What the history thread knows of the rules.
+    let historyRules: HistoryRules
+    var access = AccessState()
     /// A transaction is open and commands are part of it.
     var isExecuting = false
     /// What its connection subscribed to before it changed that; nil where it has not.
@@ -29,7 +32,8 @@ final class Dispatcher {
     /// Has the commit thread compact; set by the server.
     var compact: (CompactionWait, KeyspaceCore) throws(StateError) -> Void = { _, _ in }
 
-    init(options: ServerOptions, registry: Registry, flushes: FlushList) {
+    init(options: ServerOptions, registry: Registry, flushes: FlushList, core: KeyspaceCore) {
+        historyRules = HistoryRules(core)
         self.options = options
         self.registry = registry
         self.flushes = flushes
@@ -78,6 +82,7 @@ final class Dispatcher {
         } catch {
             connection.output.truncate(to: start)
             connection.output.writeError(error)
+            logDenial(connection, core)
         }
         hold(from: start, connection, core)
         if subscriptionsBefore != nil {
@@ -170,6 +175,7 @@ final class Dispatcher {
     /// The same with a job that answers in its own way.
     func read(_ job: some HistoryJob, for connection: Connection) {
         connection.isReadingHistory = true
+        connection.accessCount = access.count
         submit(job)
     }
 
@@ -186,6 +192,7 @@ final class Dispatcher {
         } catch {
             connection.output.truncate(to: start)
             connection.output.writeError(error)
+            logDenial(connection, core)
         }
         hold(from: start, connection, core)
     }
@@ -208,7 +215,7 @@ final class Dispatcher {
         _ body: () throws(StateError) -> R
     ) throws(StateError) -> R {
         guard !isExecuting else { return try body() }
-        core.begin(cause(of: connection, core), at: now)
+        core.begin(cause(of: connection, core), at: now, by: restriction(connection, core))
         let result: R
         do throws(StateError) {
             result = try body()

@@ -8,6 +8,7 @@ import StateWire
 final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     private let version: ProtocolVersion
+    private let view: AccessView?
     private let byteLimit: Int
     private var limit: Int
     private var next: HistoryPlace?
@@ -26,6 +27,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     ///   - revision: Only changes before this one; nil for all.
     ///   - limit: How many changes at most.
     ///   - connection: Who asks.
+    ///   - view: Which versions may be seen; nil for all.
     ///   - byteLimit: What a reply may be at most.
     init(
         of key: [UInt8],
@@ -33,11 +35,13 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         before revision: Int64?,
         limit: Int,
         for connection: Connection,
+        seeing view: AccessView?,
         byteLimit: Int
     ) {
         self.key = key
         self.connection = connection
         self.limit = limit
+        self.view = view
         self.byteLimit = byteLimit
         version = connection.version
         next = place
@@ -88,6 +92,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
             guard change.revision < before else { return 0 }
             self.before = nil
         }
+        guard view.shows(change) else { return 0 }
         write(change)
         return change.key.count + (change.value?.count ?? 0) + 100
     }

@@ -7,8 +7,8 @@ import StateWire
 /// look-up costs, and nothing where there is no such subscription. Told as a watch is: when the commit is durable, in the order of
 /// revisions, before the replies that wait for it.
 final class KeyspaceNotices: WatchReceiver {
-    private static let keyspace: StaticString = "__keyspace@0__:"
-    private static let keyEvent: StaticString = "__keyevent@0__:"
+    static let keyspace: StaticString = "__keyspace@0__:"
+    static let keyEvent: StaticString = "__keyevent@0__:"
     private static let operations: [StaticString] = ["set", "del"]
 
     /// Set once, by who owns this.
@@ -101,21 +101,27 @@ final class KeyspaceNotices: WatchReceiver {
         guard case .commit(_, let changes) = notice else { return }
         for change in changes {
             let operation = Bytes(KeyspaceNotices.operations[change.isDeleted ? 1 : 0])
-            tell(KeyspaceNotices.keyspace, change.key, operation)
-            tell(KeyspaceNotices.keyEvent, operation, change.key)
+            let audience = core.audience(of: change)
+            tell(KeyspaceNotices.keyspace, change.key, operation, audience)
+            tell(KeyspaceNotices.keyEvent, operation, change.key, audience)
         }
     }
 
-    private func tell(_ start: StaticString, _ end: Bytes, _ payload: Bytes) {
+    private func tell(
+        _ start: StaticString,
+        _ end: Bytes,
+        _ payload: Bytes,
+        _ audience: Audience?
+    ) {
         name.removeAll()
         name.append(start)
         name.append(end)
-        channels?.publish(payload, to: name.bytes)
+        channels?.publish(payload, to: name.bytes, heardBy: audience)
     }
 }
 
 extension UnsafeRawBufferPointer {
-    fileprivate init(_ text: StaticString) {
+    init(_ text: StaticString) {
         self.init(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
 }

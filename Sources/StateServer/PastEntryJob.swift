@@ -8,6 +8,7 @@ import StateWire
 final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     private let revision: Int64
+    private let view: AccessView?
     private var next: HistoryPlace?
     /// What it was; nil where it was absent.
     var version: PastVersion?
@@ -16,8 +17,15 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     ///   - place: The newest change of the key; nil where none is known.
     ///   - revision: What it was when is asked for.
     ///   - connection: Who asks.
-    init(from place: HistoryPlace?, at revision: Int64, for connection: Connection) {
+    ///   - view: Which versions may be seen; nil for all.
+    init(
+        from place: HistoryPlace?,
+        at revision: Int64,
+        for connection: Connection,
+        seeing view: AccessView?
+    ) {
         self.connection = connection
+        self.view = view
         self.revision = revision
         next = place
     }
@@ -33,7 +41,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
                 // Where compaction has taken it away, it was a delete.
                 _ = try history.withChange(at: place) { change in
                     if change.revision <= revision {
-                        version = PastVersion(change)
+                        version = view.shows(change) ? PastVersion(change) : nil
                     } else {
                         next = change.previousPlace
                     }

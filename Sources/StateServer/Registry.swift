@@ -17,6 +17,8 @@ final class Registry {
     var early: [Int64] = []
     /// How many such commits failed, and were undone.
     private(set) var undoneAfterReplyCount = 0
+    /// Who the clients are.
+    var subjects: Subjects
     /// How many clients ended because they did not read their messages.
     var letGoCount = 0
     /// Who has each named handler that somebody has, by its note.
@@ -31,11 +33,13 @@ final class Registry {
         startedAt: Int64,
         isPersistent: Bool,
         hasHistory: Bool,
+        subjects: Subjects,
         storageReport: @escaping () -> [(String, String)]
     ) {
         self.startedAt = startedAt
         self.isPersistent = isPersistent
         self.hasHistory = hasHistory
+        self.subjects = subjects
         self.storageReport = storageReport
     }
 

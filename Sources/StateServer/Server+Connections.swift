@@ -27,6 +27,7 @@ extension Server {
                 descriptor: descriptor,
                 number: registry.takeNumber(),
                 limits: options.frameLimits,
+                subjects: &registry.subjects,
                 at: dispatcher.now
             )
             do throws(StateError) {

@@ -46,6 +46,7 @@ extension Server {
             registry.settleEarly(through: revision)
             if registry.watchCount > 0 { scheduleProgress() }
         case .failed(let revision, let error):
+            dispatcher.noteFailure(from: revision, core)
             let count = registry.failEarly(from: revision)
             if count > 0 {
                 let commits = count == 1 ? "1 commit was" : "\(count) commits were"

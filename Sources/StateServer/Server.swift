@@ -66,9 +66,10 @@ package final class Server {
             startedAt: Clock.wallMilliseconds(),
             isPersistent: keyspace.isPersistent,
             hasHistory: keyspace.history != nil,
+            subjects: Subjects(privileged: options.privilegedUsers),
             storageReport: storageReport
         )
-        dispatcher = Dispatcher(options: options, registry: registry, flushes: flushes)
+        dispatcher = Dispatcher(options: options, registry: registry, flushes: flushes, core: core)
         wakeup = clinux_eventfd()
         precondition(wakeup >= 0, "eventfd: \(String(cString: strerror(errno)))")
         _ = poller.add(wakeup, Poller.readableOnce, token: Token.wakeup)
@@ -109,6 +110,9 @@ package final class Server {
     package func run(signals: Int32, onReady: () -> Void, onStopping: () -> Void) -> Int32 {
         self.signals = signals
         _ = poller.add(signals, Poller.readable, token: Token.signals)
+        dispatcher.now = Clock.wallMilliseconds()
+        keyspace.withCore { dispatcher.noteAccess($0) }
+        keyspace.publish()
         onReady()
         while stopSignal == 0 {
             if hasMoreToDo {

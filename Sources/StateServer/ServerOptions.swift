@@ -1,3 +1,4 @@
+import Glibc
 public import StateEngine
 import StateWire
 
@@ -41,6 +42,8 @@ public struct ServerOptions: Sendable {
     public var channelNameByteCount = 2_048
     /// Positions of SCAN that are remembered.
     public var scanCount = 4_096
+    /// Whom no rule keeps out: root and the daemon's own user.
+    package var privilegedUsers: Set<UInt32> = [0, geteuid()]
     /// The largest value, and the other limits of the keyspace that it serves.
     public var limits: Limits
     /// What the server says of its own version.

@@ -31,7 +31,7 @@ enum ConfigurationFile {
         }
     }
 
-    /// Refuses what a rule may say and this version does not do: an access that is not checked would be worse than none.
+    /// Refuses what a rule may say and this version does not do.
     private static func requireKnown(_ configuration: Configuration) throws(OptionFault) {
         for rule in configuration.rules.rules {
             if case .file = rule.backing {
@@ -40,17 +40,8 @@ enum ConfigurationFile {
                     "this version of stated does not do that yet"
                 )
             }
-            guard let name = rule.optionNames.first(where: missing.contains) else {
-                continue
-            }
-            let path = name.split(separator: ".").reduce(
-                OptionPath().member("rules").element(rule.index)
-            ) { $0.member(String($1)) }
-            throw OptionFault(path, "this version of stated does not do that yet")
         }
     }
-
-    private static let missing = Set(KeyAction.allCases.map(\.rawValue))
 
     private static func bytes(_ path: String) throws(StateError) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)

@@ -14,7 +14,7 @@ struct MemoryKeyTests {
     /// Keeps the keys of a prefix in memory.
     private static func rules(_ prefix: String) throws -> KeyRules {
         let pattern = try Pattern(prefix)
-        return KeyRules([pattern], limitsAccess: false, memoryPatterns: [pattern], usages: []) {
+        return KeyRules([pattern], memoryPatterns: [pattern], usages: []) {
             _ in
             var settings = KeyRule.Settings()
             settings.backing = KeyRule.Setting(value: .memory, rule: 0)

@@ -5,6 +5,8 @@ import StateClient
 ///
 /// One thread at a time. Everything that waits has a deadline of 20 seconds, and says what it waited for.
 package final class ByteSocket {
+    /// Takes every byte that arrives, before anything else does.
+    package var onArrival: ([UInt8]) -> Void = { _ in }
     private var descriptor: Int32
     /// What arrived while bytes were sent.
     private var arrivedBefore: [UInt8] = []
@@ -25,6 +27,9 @@ package final class ByteSocket {
         }
         guard status == 0 else { throw SystemFailure(call: "connect to \(path)", errno) }
     }
+
+    /// Takes over a socket that is connected.
+    init(connected descriptor: Int32) { self.descriptor = descriptor }
 
     deinit { end() }
 
@@ -111,7 +116,9 @@ package final class ByteSocket {
         }
         switch failure {
         // A peer that closes with bytes unread resets the connection: an end like any other.
-        case 0, ECONNRESET: return bytes
+        case 0, ECONNRESET:
+            onArrival(bytes)
+            return bytes
         case EAGAIN: return nil
         default: throw SystemFailure(call: "recv", failure)
         }

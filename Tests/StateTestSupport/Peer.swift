@@ -8,6 +8,9 @@ package final class Peer {
 
     package init(_ path: String) throws { socket = try ByteSocket(path: path) }
 
+    /// A client on a socket that is connected.
+    package init(_ socket: ByteSocket) { self.socket = socket }
+
     // MARK: Commands
 
     /// Sends commands in one write, each a line of words; `"` encloses a word with blanks or none at all.

@@ -18,6 +18,7 @@ package final class ServedKeyspace {
     private var signals: [Int32] = [-1, -1]
     private var isStopped = false
     private var probe: Peer?
+    let pending = PendingRules()
 
     /// Serves a backing, with the default options but for what `adjust` changes; its limits are the keyspace's too.
     package init(
@@ -37,8 +38,12 @@ package final class ServedKeyspace {
             throw SystemFailure(call: "socketpair", errno)
         }
         let (descriptor, reader) = (listener.descriptor, signals[0])
-        thread.start { [keyspace, options] in
-            let server = Server(keyspace: keyspace, options: options)
+        thread.start { [keyspace, options, pending] in
+            let server = Server(keyspace: keyspace, options: options) {
+                pending.takeRules()
+                return []
+            }
+            pending.server = server
             server.listen(on: descriptor)
             _ = server.run(signals: reader, onReady: {}, onStopping: {})
         }
@@ -84,6 +89,11 @@ package final class ServedKeyspace {
             let reply = try probe.ask("PING")
             guard reply == .simple("PONG") else { throw SystemFailure("PING: \(reply.shown)") }
         }
+    }
+
+    func askForStatus() throws {
+        try catchUp()
+        _ = try probe?.ask("STATE.STATUS")
     }
 
     /// Waits until so many clients are left, the probe not counted.

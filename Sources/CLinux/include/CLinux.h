@@ -47,6 +47,9 @@ struct clinux_peer {
     gid_t gid;
 };
 int clinux_peer_credentials(int socket, struct clinux_peer *peer);
+/// The supplementary groups that the peer had when it connected (SO_PEERGROUPS, unix(7)): how many, or -1 with errno; ERANGE where
+/// they are more than `count`.
+int clinux_peer_groups(int socket, gid_t *groups, int count);
 
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);

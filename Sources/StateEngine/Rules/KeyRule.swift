@@ -52,6 +52,22 @@ package final class KeyRule: Sendable {
     /// Where the keys are counted.
     let counted: [KeyUsage]
 
+    // Who may, beside those whom no rule keeps out; nil for everybody.
+    let readers: AccessList?
+    let writers: AccessList?
+    let watchers: AccessList?
+    let creators: AccessList?
+    let admins: AccessList?
+    let isCreateNamed: Bool
+    /// Where it is not, nobody else is an administrator.
+    let isAdminNamed: Bool
+    /// Whether it depends on the owner of an entry who may do what.
+    let asksForOwner: Bool
+    /// Whether anybody is kept from setting or deleting.
+    let limitsWriting: Bool
+    /// Whether anybody is kept from watching.
+    package let limitsSight: Bool
+
     /// Values under a schema have at most so many bytes, unless a rule says otherwise.
     private static let schemaByteCount = 256 << 10
     /// The same for how deep their arrays and objects are nested.
@@ -82,5 +98,15 @@ package final class KeyRule: Sendable {
             counted.append(quota.usage)
         }
         self.counted = counted
+        readers = AccessList(settings.access[.read])
+        writers = AccessList(settings.access[.write])
+        watchers = AccessList(settings.access[.watch])
+        creators = AccessList(settings.access[.create])
+        admins = AccessList(settings.access[.admin])
+        isCreateNamed = settings.access[.create] != nil
+        isAdminNamed = settings.access[.admin] != nil
+        asksForOwner = [readers, writers, watchers, admins].contains { $0?.namesOwner ?? false }
+        limitsSight = readers != nil || watchers != nil
+        limitsWriting = writers != nil || creators != nil
     }
 }

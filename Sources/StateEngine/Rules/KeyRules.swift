@@ -16,11 +16,15 @@ package final class KeyRules: @unchecked Sendable {
 
     private let patterns: [Pattern]
     private let byLiteral: LiteralTable<Int>
-    private let makeRule: (_ matching: [Int]) -> KeyRule
+    private let makeRule: @Sendable (_ matching: [Int]) -> KeyRule
     @exclusivity(unchecked) private var nodes = [Node(matching: [], rule: nil)]
 
-    /// Whether some rule says who may do what.
-    package let limitsAccess: Bool
+    /// What the rules say of access, the same for the same: whoever remembers it sees that it has changed.
+    package let accessText: String
+    /// Whom some rule makes an administrator.
+    private let administrators: [Principal]
+    /// What the rule whose keys are `/` says, and it alone; nil where there is none.
+    package let ruleOfAll: KeyRule?
     /// The patterns of the rules that keep their keys in memory.
     package let memoryPatterns: [Pattern]
     /// What the keys of each rule take; empty where no rule limits that.
@@ -28,19 +32,22 @@ package final class KeyRules: @unchecked Sendable {
 
     /// - Parameters:
     ///   - patterns: Those of the rules, in the order of the configuration.
-    ///   - limitsAccess: Whether some rule says who may do what.
+    ///   - accessText: What the rules say of access, the same for the same; empty where they say nothing.
+    ///   - administrators: Whom some rule makes an administrator.
     ///   - memoryPatterns: The patterns of the rules that keep their keys in memory.
     ///   - usages: What the keys of each rule take; empty where no rule limits that.
     ///   - makeRule: What holds where the rules at these places match, called under the keyspace's lock.
     package init(
         _ patterns: [Pattern],
-        limitsAccess: Bool,
+        accessText: String = "",
+        administrators: [Principal] = [],
         memoryPatterns: [Pattern],
         usages: [KeyUsage],
-        makeRule: @escaping (_ matching: [Int]) -> KeyRule
+        makeRule: @escaping @Sendable (_ matching: [Int]) -> KeyRule
     ) {
         self.patterns = patterns
-        self.limitsAccess = limitsAccess
+        self.accessText = accessText
+        self.administrators = administrators
         self.memoryPatterns = memoryPatterns
         self.usages = usages
         self.makeRule = makeRule
@@ -49,6 +56,28 @@ package final class KeyRules: @unchecked Sendable {
             table.insert(index, under: pattern.literal)
         }
         byLiteral = table
+        let all = patterns.indices.filter { patterns[$0] == .everything }
+        ruleOfAll = all.isEmpty ? nil : makeRule(all)
+    }
+
+    /// The same rules for another thread.
+    package init(copying rules: KeyRules) {
+        patterns = rules.patterns
+        byLiteral = rules.byLiteral
+        makeRule = rules.makeRule
+        accessText = rules.accessText
+        administrators = rules.administrators
+        ruleOfAll = rules.ruleOfAll
+        memoryPatterns = rules.memoryPatterns
+        usages = rules.usages
+    }
+
+    /// Whether some rule says who may do what.
+    package var limitsAccess: Bool { !accessText.isEmpty }
+
+    /// Whether some rule makes `subject` an administrator.
+    package func namesAdministrator(_ subject: Subject) -> Bool {
+        administrators.contains { $0.means(subject, owner: subject.uid) }
     }
 
     /// What holds for a key; nil where no rule matches.

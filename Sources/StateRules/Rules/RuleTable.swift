@@ -22,7 +22,8 @@ package struct RuleTable: Sendable {
         let rates = rules.map { _ in WriteRate() }
         byKey = KeyRules(
             rules.map(\.keys),
-            limitsAccess: rules.contains { !$0.access.isEmpty },
+            accessText: RuleTable.accessText(rules),
+            administrators: rules.flatMap { $0.access[.admin] ?? [] },
             memoryPatterns: rules.filter { $0.backing == .memory }.map(\.keys),
             usages: countsUsage ? usages : []
         ) { matching in

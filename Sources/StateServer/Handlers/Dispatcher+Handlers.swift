@@ -39,6 +39,9 @@ extension Dispatcher {
     ) throws(StateError) {
         try requireFree(note, for: connection)
         let patterns = try handlerPatterns(arguments)
+        for text in patterns {
+            try requireSight(.watch, of: [try Pattern(text)], connection, core)
+        }
         let known = isReset ? nil : try handler(note, core)
         if let known, known.patterns != patterns {
             let shown = known.patterns.map { "'\($0)'" }.joined(separator: " ")
@@ -135,8 +138,11 @@ extension Dispatcher {
     func stateHandlers(_ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
         var found: [(uid: Int64, name: Substring, note: String, text: String)] = []
         var byteCount = 0
+        let isAdmin = isAdmin(connection, core)
         core.forEachNote { note, text in
-            guard let (uid, name) = HandlerNote.parts(of: note) else { return }
+            guard let (uid, name) = HandlerNote.parts(of: note),
+                isAdmin || uid == Int64(connection.peer.uid)
+            else { return }
             found.append((uid, name, note, text))
             byteCount += note.utf8.count + text.utf8.count + 160
         }

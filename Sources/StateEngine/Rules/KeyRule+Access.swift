@@ -1,0 +1,113 @@
+/// Who may do what to the keys of a rule.
+///
+/// None of these is asked for a subject whom no rule keeps out.
+extension KeyRule {
+    /// Why `subject` may not do something to a key; nil where it may.
+    ///
+    /// - Complexity: O(*n*) in the users and groups of one rule, two for ``KeyAction/watch``; nothing is allocated.
+    package func denial(
+        _ action: KeyAction,
+        _ subject: Subject,
+        _ target: AccessTarget
+    ) -> AccessDenial? {
+        switch action {
+        case .read: denial(action, readers, subject, target)
+        case .watch:
+            // Who watches is told values.
+            denial(.read, readers, subject, target) ?? denial(action, watchers, subject, target)
+        case .write: denial(action, writers, subject, target)
+        case .create: denialOfCreating(subject)
+        case .admin:
+            if let admins {
+                denial(action, admins, subject, target)
+            } else if isAdminNamed {
+                nil
+            } else {
+                AccessDenial(action: .admin, rule: nil)
+            }
+        }
+    }
+
+    /// Whether `subject` may.
+    package func allows(
+        _ action: KeyAction,
+        _ subject: Subject,
+        _ target: AccessTarget
+    ) -> Bool { denial(action, subject, target) == nil }
+
+    private func denial(
+        _ action: KeyAction,
+        _ list: AccessList?,
+        _ subject: Subject,
+        _ target: AccessTarget
+    ) -> AccessDenial? {
+        guard let list, !list.means(subject, owner: owner(list, subject, target)) else {
+            return nil
+        }
+        return AccessDenial(action: action, rule: list.rule)
+    }
+
+    private func owner(
+        _ list: AccessList,
+        _ subject: Subject,
+        _ target: AccessTarget
+    ) -> UInt32? {
+        guard list.namesOwner else { return nil }
+        switch target {
+        case .entry(let owner): return owner
+        case .absent: return denialOfCreating(subject) == nil ? subject.uid : nil
+        case .any: return subject.uid
+        case .unowned: return nil
+        }
+    }
+
+    /// An absent key has no owner: who may create it where `create` is named would be, else `write` has to mean him without that.
+    private func denialOfCreating(_ subject: Subject) -> AccessDenial? {
+        let futureOwner = isCreateNamed ? subject.uid : nil
+        if let writers, !writers.means(subject, owner: futureOwner) {
+            return AccessDenial(action: .write, rule: writers.rule)
+        }
+        if let creators, !creators.means(subject, owner: nil) {
+            return AccessDenial(action: .create, rule: creators.rule)
+        }
+        return nil
+    }
+}
+
+/// That a rule keeps somebody out.
+package struct AccessDenial: Hashable, Sendable {
+    package let action: KeyAction
+    /// The place of the rule in the configuration, from 0; nil where no rule names the action.
+    package let rule: Int?
+
+    package init(action: KeyAction, rule: Int?) {
+        (self.action, self.rule) = (action, rule)
+    }
+
+    /// The refusal; nothing in it tells of more than was asked for.
+    package func error(_ what: String, _ subject: Subject) -> StateError {
+        let place = rule.map { "rule \($0 + 1)" } ?? "no rule"
+        return StateError(
+            .noPermission,
+            "\(what): uid \(subject.uid) may not \(action.sentence) (\(place), \(action.rawValue))"
+        )
+    }
+
+    /// The same for a key.
+    package func error(key: Bytes, _ subject: Subject) -> StateError {
+        error("key \(StateError.quoted(key))", subject)
+    }
+}
+
+extension KeyAction {
+    /// Behind "may not".
+    fileprivate var sentence: String {
+        switch self {
+        case .read: "read it"
+        case .write: "write it"
+        case .watch: "watch it"
+        case .create: "create it"
+        case .admin: "administer it"
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import StateEngine
+import StateWire
+
+/// Who may hear a message, where not everybody may.
+struct Audience {
+    fileprivate let rule: KeyRule
+    fileprivate let target: AccessTarget
+
+    fileprivate func admits(_ connection: Connection) -> Bool {
+        connection.subject.isPrivileged || rule.allows(.watch, connection.subject, target)
+    }
+}
+
+extension Channel {
+    /// Its subscribers who may hear a message.
+    func subscribers(in audience: Audience?) -> [Int: Connection] {
+        guard let audience else { return subscribers }
+        return subscribers.filter { audience.admits($0.value) }
+    }
+}
+
+/// What the rules match of a channel: its name, and of a channel that tells of one key that key.
+struct ChannelKey {
+    let bytes: Bytes
+    let target: AccessTarget
+
+    init(_ name: Bytes) {
+        let keyspace = Bytes(KeyspaceNotices.keyspace)
+        let tellsOfKey = name.hasPrefix(keyspace)
+        bytes = tellsOfKey ? name.slice(keyspace.count, name.count) : name
+        target = tellsOfKey ? .any : .unowned
+    }
+}
+
+extension KeyspaceCore {
+    /// Who may hear what is sent to a channel; nil: everybody.
+    func audience(ofChannel name: Bytes) -> Audience? {
+        audience(ChannelKey(name).bytes, .unowned)
+    }
+
+    /// Who may hear of a change; nil: everybody.
+    func audience(of change: Record) -> Audience? {
+        audience(change.key, .entry(owner: change.owner))
+    }
+
+    private func audience(_ key: Bytes, _ target: AccessTarget) -> Audience? {
+        guard let rules, rules.limitsAccess, let rule = rules.rule(for: key), rule.limitsSight
+        else { return nil }
+        return Audience(rule: rule, target: target)
+    }
+}
+
+extension Dispatcher {
+    /// Refuses names of channels among which is one of which the connection would never hear.
+    ///
+    /// - Throws: ``StateError/Code/noPermission``, naming the channel and the rule.
+    func requireHearing(
+        _ names: Arguments,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        guard let subject = restriction(connection, core) else { return }
+        for index in 0..<names.count {
+            let key = ChannelKey(names[index])
+            try core.requireAny(.watch, of: key.bytes, for: subject, key.target, called: "channel")
+        }
+    }
+
+    /// Whether a connection is told that somebody subscribes to a channel.
+    func mayHear(_ name: [UInt8], _ connection: Connection, _ core: KeyspaceCore) -> Bool {
+        guard let subject = restriction(connection, core) else { return true }
+        return name.withUnsafeBytes { name in
+            let key = ChannelKey(name)
+            return core.rules?.rule(for: key.bytes)?.allows(.watch, subject, key.target) ?? true
+        }
+    }
+
+    /// Refuses a message to a channel that the connection may not write; one that looks as if it told of a key, where that key is
+    /// not to be written by it.
+    ///
+    /// - Throws: ``StateError/Code/noPermission``, naming the channel and the rule.
+    func requirePublish(
+        _ message: Bytes,
+        to name: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        guard let subject = restriction(connection, core) else { return }
+        let key = ChannelKey(name).bytes
+        try core.requireAny(.write, of: key, for: subject, .unowned, called: "channel")
+        guard name.hasPrefix(Bytes(KeyspaceNotices.keyEvent)) else { return }
+        try core.requireAny(.write, of: message, for: subject, .unowned, called: "channel of key")
+    }
+}
