@@ -41,9 +41,9 @@ package final class KeyRule: Sendable {
     let depth: Int
 
     /// Values under a schema have at most so many bytes, unless a rule says otherwise.
-    private static let schemaByteCount = 256 << 10
+    package static let schemaByteCount = 256 << 10
     /// The same for how deep their arrays and objects are nested.
-    private static let schemaDepth = 64
+    package static let schemaDepth = 64
 
     package init(_ settings: Settings) {
         self.settings = settings

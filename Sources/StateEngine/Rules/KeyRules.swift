@@ -9,6 +9,42 @@ package protocol KeyRules: AnyObject, Sendable {
 
     /// Whether some rule says who may do what.
     var limitsAccess: Bool { get }
+
+    /// The options that rules say of a key, each from the rule that counts, in the order of their documentation.
+    func explanation(of key: Bytes) -> [RuleOption]
+
+    /// All rules as they stand, for people.
+    var descriptions: [RuleDescription] { get }
+}
+
+/// An option and the rule that says it, for people.
+package struct RuleOption: Hashable, Sendable {
+    /// As it is written: `limits.valueBytes`.
+    package var name: String
+    /// JSON, as it is written.
+    package var value: String
+    /// From 1, as messages count; 0 where no rule says it.
+    package var rule: Int
+    /// The pattern of the rule; empty where there is none.
+    package var keys: [UInt8]
+
+    package init(name: String, value: String, rule: Int, keys: [UInt8]) {
+        (self.name, self.value, self.rule, self.keys) = (name, value, rule, keys)
+    }
+}
+
+/// A rule as it is written, for people.
+package struct RuleDescription: Sendable {
+    /// From 1, as messages count.
+    package var number: Int
+    /// Its pattern.
+    package var keys: [UInt8]
+    /// Its options and their values as JSON.
+    package var options: [(name: String, value: String)]
+
+    package init(number: Int, keys: [UInt8], options: [(name: String, value: String)]) {
+        (self.number, self.keys, self.options) = (number, keys, options)
+    }
 }
 
 /// What a value may be, as a rule says it.
@@ -17,6 +53,9 @@ package protocol ValueSchema: Sendable {
     ///
     /// - Parameter depthLimit: As deep may arrays and objects be nested.
     func issues(of value: Bytes, depthLimit: Int) -> [ValidationIssue]
+
+    /// The one type that a value has to be of, in the words of JSON Schema; nil where there are several.
+    var typeName: String? { get }
 }
 
 /// Where the values of a rule live.

@@ -1,0 +1,115 @@
+import CLinux
+import StateEngine
+import StateRules
+import StateServer
+
+/// Reads the configuration again while clients are served, and takes it over.
+///
+/// ``running`` belongs to the loop thread, all else is constant: the proof of `@unchecked Sendable`.
+final class Reload: @unchecked Sendable {
+    private let arguments: [String]
+    private let chosen: ChosenBacking
+    private let log: Log
+    private let notifier: ServiceNotifier?
+    /// What is in force.
+    private var running: Options
+
+    /// - Parameters:
+    ///   - arguments: The command line, whose options count more than what the file says, now as at the start.
+    ///   - options: What it said at the start.
+    init(
+        _ arguments: [String],
+        _ options: Options,
+        _ chosen: ChosenBacking,
+        _ log: Log,
+        _ notifier: ServiceNotifier?
+    ) {
+        (self.arguments, running, self.chosen) = (arguments, options, chosen)
+        (self.log, self.notifier) = (log, notifier)
+    }
+
+    var source: ConfigurationSource {
+        ConfigurationSource(
+            read: { () throws(StateError) in try self.read() },
+            onEnd: { self.end($0) }
+        )
+    }
+
+    /// On a thread of its own.
+    private func read() throws(StateError) -> ConfigurationSource.Change {
+        notifier?.send(
+            "RELOADING=1",
+            "MONOTONIC_USEC=\(clinux_monotonic_nanoseconds() / 1_000)",
+            "STATUS=Reading the configuration again"
+        )
+        guard case .serve(let options) = try Request(arguments: arguments),
+            options.configuration != nil
+        else {
+            throw StateError(
+                .err,
+                "there is no configuration to read again; see --config in stated --help"
+            )
+        }
+        return { (core, server) throws(StateError) in try self.apply(options, core, &server) }
+    }
+
+    /// In the loop, under the keyspace's lock.
+    private func apply(
+        _ options: Options,
+        _ core: KeyspaceCore,
+        _ server: inout ServerOptions
+    ) throws(StateError) -> ReloadReport {
+        let report = running.changes(to: options)
+        // Order matters: what may refuse the whole comes first.
+        try apply(options.rules, core)
+        core.limits = options.limits
+        chosen.keep(options.history)
+        options.apply(to: &server, log)
+        running = options.keepingPlaces(of: running)
+        return report
+    }
+
+    /// The one place where rules take the place of others while clients are served.
+    private func apply(_ rules: RuleTable, _ core: KeyspaceCore) throws(StateError) {
+        core.rules = rules.rules.isEmpty ? nil : rules
+    }
+
+    private func end(_ result: Result<ReloadReport, StateError>) {
+        switch result {
+        case .success(let report):
+            log.write(.notice, "reloaded: \(report.summary)")
+            notifier?.send("READY=1", "STATUS=Serving; the configuration was read again")
+        case .failure(let error):
+            log.write(.error, "not reloaded, everything is as it was: \(error.message)")
+            notifier?.send("READY=1", "STATUS=Serving; not reloaded: \(error.message)")
+        }
+    }
+}
+
+extension ReloadReport {
+    /// As many changes stand in a line of the log.
+    private static let shownChangeCount = 10
+
+    /// One line.
+    fileprivate var summary: String {
+        let all =
+            changed
+            + needsRestart.map { change in
+                var change = change
+                change.option += " (needs a restart)"
+                return change
+            }
+        var parts = all.prefix(ReloadReport.shownChangeCount).map(\.summary)
+        let rest = all.count - parts.count
+        if rest > 0 { parts.append("and \(rest) more") }
+        if parts.isEmpty { parts.append("nothing has changed") }
+        return parts.joined(separator: "; ") + "; from revision \(revision) on"
+    }
+}
+
+extension ReloadReport.Change {
+    fileprivate var summary: String {
+        let place = rule == 0 ? "" : "rule \(rule) (\(String(decoding: keys, as: UTF8.self))) "
+        return "\(place)\(option): \(old ?? "none") → \(new ?? "none")"
+    }
+}
