@@ -64,7 +64,9 @@ extension Options {
     }
 }
 
-/// The options that rules name otherwise than the rules before them did. A rule is the same one where its pattern is, whatever its
+/// The options that rules name otherwise than the rules before them did.
+///
+/// A rule is the same one where its pattern is, whatever its
 /// number; of several with one pattern each is compared with the one in its place among them.
 private struct RuleChanges {
     private(set) var changes: [ReloadReport.Change] = []

@@ -14,9 +14,7 @@ final class Reload: @unchecked Sendable {
     /// What is in force.
     private var running: Options
 
-    /// - Parameters:
-    ///   - arguments: The command line, whose options count more than what the file says, now as at the start.
-    ///   - options: What it said at the start.
+    /// Takes the command line, whose options count more than what the file says, now as at the start, and what it said then.
     init(
         _ arguments: [String],
         _ options: Options,

@@ -51,7 +51,10 @@ package struct RuleDescription: Sendable {
 package protocol ValueSchema: Sendable {
     /// What is wrong with a value; nothing where it may be.
     ///
-    /// - Parameter depthLimit: As deep may arrays and objects be nested.
+    /// - Parameters:
+    ///   - value: The bytes.
+    ///   - depthLimit: As deep may arrays and objects be nested.
+    /// - Returns: An issue each, in the order in which they stand in the value.
     func issues(of value: Bytes, depthLimit: Int) -> [ValidationIssue]
 
     /// The one type that a value has to be of, in the words of JSON Schema; nil where there are several.

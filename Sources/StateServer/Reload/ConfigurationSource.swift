@@ -9,7 +9,9 @@ package struct ConfigurationSource: Sendable {
     package typealias Change =
         @Sendable (KeyspaceCore, inout ServerOptions) throws(StateError) -> ReloadReport
 
-    /// Reads the configuration, on a thread of its own: a disk may be slow. It changes nothing.
+    /// Reads the configuration and changes nothing.
+    ///
+    /// It is called on a thread of its own: a disk may be slow.
     ///
     /// - Throws: why it cannot be used: the file, the place in it, what was read and what may stand there.
     package var read: @Sendable () throws(StateError) -> Change

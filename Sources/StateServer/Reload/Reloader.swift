@@ -10,7 +10,9 @@ final class Reloader {
     private var waiting: [Connection?] = []
     private var thread: WorkerThread?
 
-    /// - Parameter wakeup: Written to when something has been read.
+    /// - Parameters:
+    ///   - source: Where it comes from.
+    ///   - wakeup: Written to when something has been read.
     init(_ source: ConfigurationSource, wakeup: Int32) {
         self.source = source
         mailbox = ReloadMailbox(wakeup)
@@ -30,7 +32,9 @@ final class Reloader {
         }
     }
 
-    /// What was read, and for whom; nil where nothing was. The next reading begins with ``startNext()``.
+    /// What was read, and for whom; nil where nothing was.
+    ///
+    /// The next reading begins with ``startNext()``.
     func takeRead() -> (connection: Connection?, Result<ConfigurationSource.Change, StateError>)? {
         guard let outcome = mailbox.take() else { return nil }
         thread?.join()
