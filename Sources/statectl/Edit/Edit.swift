@@ -75,8 +75,8 @@ extension Statectl {
         var sentence = "\(error.message); what was written is in \(file.path)"
         if error.code == .conflict {
             sentence +=
-                ": 'statectl get \(name) | diff - \(file.path)' shows the difference, "
-                + "'statectl set \(name) - < \(file.path)' sets it"
+                "; see the difference with: statectl get \(name) | diff - \(file.path); "
+                + "set it with: statectl set \(name) - < \(file.path)"
         }
         return .refused(StateError(error.code, sentence))
     }
