@@ -49,9 +49,7 @@ struct Daemon {
         let server = Server(keyspace: keyspace, options: serverOptions()) {
             [("socket", places)] + chosen.report()
         }
-        if options.configuration != nil {
-            server.reloads(from: Reload(arguments, options, chosen, log, notifier).source)
-        }
+        server.reloads(from: Reload(arguments, options, chosen, log, notifier).source)
         for socket in sockets { server.listen(on: socket.descriptor) }
         return server.run(
             signals: signals,

@@ -5,7 +5,8 @@ import StateServer
 
 /// Reads the configuration again while clients are served, and takes it over.
 ///
-/// ``running`` belongs to the loop thread, all else is constant: the proof of `@unchecked Sendable`.
+/// ``running`` is read by the thread that reads the file and written by the loop, one after the other, for there is one reload at a
+/// time; all else is constant: the proof of `@unchecked Sendable`.
 final class Reload: @unchecked Sendable {
     private let arguments: [String]
     private let chosen: ChosenBacking
@@ -48,7 +49,11 @@ final class Reload: @unchecked Sendable {
                 "there is no configuration to read again; see --config in stated --help"
             )
         }
-        return { (core, server) throws(StateError) in try self.apply(options, core, &server) }
+        let report = running.changes(to: options)
+        return { (core, server) throws(StateError) in
+            try self.apply(options, core, &server)
+            return report
+        }
     }
 
     /// In the loop, under the keyspace's lock.
@@ -56,15 +61,13 @@ final class Reload: @unchecked Sendable {
         _ options: Options,
         _ core: KeyspaceCore,
         _ server: inout ServerOptions
-    ) throws(StateError) -> ReloadReport {
-        let report = running.changes(to: options)
+    ) throws(StateError) {
         // Order matters: what may refuse the whole comes first.
         try apply(options.rules, core)
         core.limits = options.limits
         chosen.keep(options.history)
         options.apply(to: &server, log)
         running = options.keepingPlaces(of: running)
-        return report
     }
 
     /// The one place where rules take the place of others while clients are served.

@@ -1,5 +1,6 @@
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// What the daemon tells of its rules, and of what they refuse.

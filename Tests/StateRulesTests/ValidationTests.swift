@@ -63,7 +63,7 @@ struct ValidationTests {
         Row(nil) { $0.name = "ada" },
         Row("name|pattern ^[a-z]+$|'' does not match ^[a-z]+$") { $0.name = "" },
         Row("name|pattern ^[a-z]+$|'Ada' does not match ^[a-z]+$") { $0.name = "Ada" },
-        Row("name|pattern ^[a-z]+$|'a\\n' does not match ^[a-z]+$") { $0.name = "a\n" },
+        Row("name|pattern ^[a-z]+$|'a\\x0A' does not match ^[a-z]+$") { $0.name = "a\n" },
     ]
 
     @Test(arguments: rows)

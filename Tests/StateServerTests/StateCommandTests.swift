@@ -156,7 +156,7 @@ struct StateCommandTests {
         let entry = try peer.ask("STATE.GET a/1")
         let names = ["value", "revision", "created", "version", "time", "owner", "by"]
         let kept = [.bulk(Array("a/1".utf8))] + names.compactMap { entry[$0] }
-        let home = [Array("memory".utf8), []].map { Reply.bulk($0) }
+        let home = [Array("sqlite".utf8), []].map { Reply.bulk($0) }
         #expect(rows[0] == .array(kept + home))
         #expect(try peer.ask("STATE.LIST a/ LONG KEYS").errorText?.hasPrefix("ERR syntax") == true)
     }

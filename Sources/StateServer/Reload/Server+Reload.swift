@@ -8,6 +8,11 @@ extension Server {
         reloader = Reloader(source, wakeup: wakeup)
     }
 
+    /// Says what STATE.CHECK tells of files that are refused; it is asked on the loop thread.
+    package func refusesFiles(_ list: @escaping () -> [RefusedFile]) {
+        dispatcher.refusedFiles = list
+    }
+
     /// Has the configuration read again for a connection, which waits for what comes of it.
     func reload(for connection: Connection) throws(StateError) {
         guard let reloader else { throw Server.noConfiguration }
