@@ -113,11 +113,11 @@ extension Dispatcher {
 /// As much of the values as is checked without keeping other clients waiting.
 private struct CheckPage: ~Copyable {
     /// A page takes so long, but for the value at its end.
-    private static let nanoseconds: Int64 = 3_000_000
+    private static let nanoseconds: Int64 = 2_000_000
     /// Rows of a page, in bytes.
     private static let rowByteCount = 1 << 20
     /// Bytes of keys that are compared with the pattern: a few milliseconds where nothing matches.
-    static let comparedByteCount = 256 << 10
+    static let comparedByteCount = 128 << 10
 
     private(set) var rows = ByteBuffer()
     private(set) var refusedCount = 0

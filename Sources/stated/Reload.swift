@@ -67,7 +67,9 @@ final class Reload: @unchecked Sendable {
         core.limits = options.limits
         chosen.keep(options.history)
         options.apply(to: &server, log)
+        let retired = RetiredOptions(running)
         running = options.keepingPlaces(of: running)
+        retired.release()
     }
 
     /// The one place where rules take the place of others while clients are served.
@@ -112,5 +114,21 @@ extension ReloadReport.Change {
     fileprivate var summary: String {
         let place = rule == 0 ? "" : "rule \(rule) (\(String(decoding: keys, as: UTF8.self))) "
         return "\(place)\(option): \(old ?? "none") → \(new ?? "none")"
+    }
+}
+
+/// Options that nobody but this holds any more; to free 5,000 rules took the loop 70 ms.
+///
+/// The loop thread has it up to ``release()``, and the thread that this starts from then on: the proof of `@unchecked Sendable`.
+private final class RetiredOptions: @unchecked Sendable {
+    private var options: Options?
+
+    init(_ options: Options) { self.options = options }
+
+    /// Has them freed on a thread of its own.
+    func release() {
+        let thread = WorkerThread(name: "release")
+        thread.start { self.options = nil }
+        thread.detach()
     }
 }

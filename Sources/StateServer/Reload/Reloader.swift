@@ -20,6 +20,8 @@ final class Reloader {
 
     /// Has the configuration read once more: what somebody reads already may be older than what is asked for.
     func add(_ connection: Connection?) {
+        // One that has not begun answers for any number of signals.
+        if connection == nil, waiting.dropFirst().contains(where: { $0 == nil }) { return }
         waiting.append(connection)
         if waiting.count == 1 { start() }
     }
@@ -43,7 +45,10 @@ final class Reloader {
     }
 
     /// Begins the next reading; to be called once what was read before is taken over, which the next one is compared with.
-    func startNext() { if !waiting.isEmpty { start() } }
+    func startNext() {
+        waiting.removeAll { $0?.isClosed ?? false }
+        if !waiting.isEmpty { start() }
+    }
 
     /// What is being read is for nobody any more; its thread ends by itself.
     func stop() { mailbox.close() }
