@@ -8,7 +8,8 @@
 package final class KeyspaceCore: @unchecked Sendable {
     // Constant once loaded.
     @exclusivity(unchecked) package internal(set) var epoch: Epoch
-    package let limits: Limits
+    /// May be exchanged between two transactions: the next one keeps to them.
+    @exclusivity(unchecked) package var limits: Limits
     /// Whether commits go to storage before they are told.
     package let isPersistent: Bool
 
@@ -205,7 +206,7 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// The same, where about `byteCount` bytes of keys are compared with patterns at most.
     ///
     /// - Returns: The last key that was compared, where there may be more; nil where all were, or `body` has said false.
-    func forEachDurable(
+    package func forEachDurable(
         _ patterns: PatternSet,
         after bound: Bytes?,
         comparing byteCount: Int,

@@ -15,8 +15,12 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Where the store is, and how large the log may get.
     let location: StoreLocation
     let logLimits: LogLimits
-    /// How much of the past is kept.
-    package let history: HistoryLimits
+    private let historyLimits: StateLock<HistoryLimits>
+    /// How much of the past is kept; may be exchanged from any thread, and counts from the next commit on.
+    package var history: HistoryLimits {
+        get { historyLimits.withLock { $0 } }
+        set { historyLimits.withLock { $0 = newValue } }
+    }
 
     /// Whose turn it is to commit; nil before the load, after the close, and where the store could not be opened again.
     var open: OpenStore?
@@ -79,7 +83,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ) {
         self.location = location
         self.logLimits = logLimits
-        self.history = history
+        historyLimits = StateLock(history)
     }
 
     /// Appends all changes of the batch in one transaction, with one sync.

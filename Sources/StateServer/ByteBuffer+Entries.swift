@@ -42,15 +42,16 @@ extension ByteBuffer {
         writeField("durability", durability)
     }
 
-    /// A row of STATE.LIST; `cause` only counts in the long form.
+    /// A row of STATE.LIST; `cause` and `home` only count in the long form.
     mutating func writeRow(
         _ key: Bytes,
         _ value: Bytes,
         _ fields: EntryFields,
         by cause: [UInt8],
-        _ form: Command.ListForm
+        _ form: Command.ListForm,
+        _ home: EntryHome = EntryHome()
     ) {
-        writeArray(form == .keys ? 1 : form == .long ? 8 : 3)
+        writeArray(form == .keys ? 1 : form == .long ? 10 : 3)
         writeBulk(key)
         guard form != .keys else { return }
         writeBulk(value)
@@ -61,6 +62,8 @@ extension ByteBuffer {
         writeInteger(fields.time)
         writeInteger(Int64(fields.owner))
         writeBulk(cause)
+        writeBulk(home.backing)
+        writeBulk(home.typeName)
     }
 
     /// The same for an entry as memory has it.
@@ -70,7 +73,8 @@ extension ByteBuffer {
             record.value ?? Bytes(start: nil, count: 0),
             EntryFields(record),
             by: form == .long ? core.causeBytes(of: record) : [],
-            form
+            form,
+            form == .long ? EntryHome(of: record.key, in: core) : EntryHome()
         )
     }
 

@@ -200,7 +200,7 @@ extension Dispatcher {
                 if form != .count {
                     found.append(record)
                     byteCount += form == .keys ? 40 + record.key.count : record.byteCount + 40
-                    if form == .long { byteCount += 80 + core.causeBytes(of: record).count }
+                    if form == .long { byteCount += 110 + core.causeBytes(of: record).count }
                 }
                 return count < limit && byteCount <= options.replyByteCount
             }

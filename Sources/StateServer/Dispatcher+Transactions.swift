@@ -127,7 +127,8 @@ extension Dispatcher {
     ) throws(StateError) {
         let start = connection.output.count
         connection.output.writeArray(transaction.count)
-        var parser = FrameParser(limits: options.frameLimits)
+        // They were held against the limits when they were queued; what those are now is the keyspace's to say.
+        var parser = FrameParser(limits: .none)
         var offset = 0
         var number = 0
         let bytes = transaction.bytes.bytes

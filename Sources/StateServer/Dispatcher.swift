@@ -7,7 +7,10 @@ import StateWire
 /// Every reply is written to the end of the connection's output. Where the command looked at something that is not durable
 /// yet, or other replies wait before it, the reply is moved behind what it waits for.
 final class Dispatcher {
-    let options: ServerOptions
+    /// The server exchanges them.
+    var options: ServerOptions {
+        didSet { channels.outputByteLimit = options.outputByteCount }
+    }
     let registry: Registry
     let flushes: FlushList
     let channels: Channels
@@ -29,6 +32,10 @@ final class Dispatcher {
     var submit: (any HistoryJob) -> Void = { _ in }
     /// The STATE.CHANGES that wait.
     let waitingForChanges = BlockedList()
+    /// Has the configuration read again; set by the server.
+    var reload: (Connection) throws(StateError) -> Void = { _ in }
+    /// Files that are refused; set by who serves them.
+    var refusedFiles: () -> [RefusedFile] = { [] }
     /// Has the commit thread compact; set by the server.
     var compact: (CompactionWait, KeyspaceCore) throws(StateError) -> Void = { _, _ in }
 

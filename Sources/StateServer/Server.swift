@@ -9,7 +9,8 @@ import Synchronization
 /// A turn of the loop is ``turn(_:)``, and the order of its lines is the guarantee.
 package final class Server {
     let keyspace: LocalKeyspace
-    let options: ServerOptions
+    /// Exchanged by ``take(_:)`` only.
+    var options: ServerOptions
     let registry: Registry
     let flushes = FlushList()
     let dispatcher: Dispatcher
@@ -23,6 +24,10 @@ package final class Server {
     var history: HistoryThread?
     /// Jobs that are done and wait until there is room for what they write.
     var waitingForRoom: [any HistoryJob] = []
+    /// Reads the configuration again; nil where there is none.
+    var reloader: Reloader?
+    /// SIGHUP has come.
+    private var isAskedToReload = false
     var listeners: [Int32] = []
     /// Descriptors have run out: nothing is accepted until a connection ends.
     var isOutOfDescriptors = false
@@ -79,6 +84,9 @@ package final class Server {
         dispatcher.compact = { [unowned self] (wait, core) throws(StateError) in
             try compact(wait, core)
         }
+        dispatcher.reload = { [unowned self] connection throws(StateError) in
+            try reload(for: connection)
+        }
     }
 
     deinit { close(wakeup) }
@@ -103,7 +111,7 @@ package final class Server {
     /// Serves until a signal comes, then stops in order.
     ///
     /// - Parameters:
-    ///   - signals: A signalfd of SIGTERM and SIGINT.
+    ///   - signals: A signalfd of SIGTERM, SIGINT, and SIGHUP, by which the configuration is read again.
     ///   - onReady: Called once clients are answered.
     ///   - onStopping: Called when the signal has come; listening sockets may be closed then.
     /// - Returns: The signal.
@@ -154,7 +162,7 @@ package final class Server {
         hasAnsweredLoneWriter = false
         repeat {
             collectEvents(milliseconds: 0)
-            if needsSettling || !ready.isEmpty || stopSignal != 0 {
+            if needsSettling || !ready.isEmpty || stopSignal != 0 || isAskedToReload {
                 turn()
                 return true
             }
@@ -175,6 +183,11 @@ package final class Server {
         if needsSettling {
             settle()
             finishHistoryJobs()
+            finishReload()
+        }
+        if isAskedToReload {
+            isAskedToReload = false
+            reloadOnSignal()
         }
         if dispatcher.waitingForChanges.hasReady { answerBlocked() }
         expire()
@@ -198,10 +211,14 @@ package final class Server {
         poller.wait(milliseconds: milliseconds) { event in
             switch event.token & 3 {
             case Token.wakeup: needsSettling = true
-            case Token.signals: stopSignal = max(0, clinux_read_signal(signals))
+            case Token.signals: take(signal: clinux_read_signal(signals))
             default: ready.append(event)
             }
         }
+    }
+
+    private func take(signal: Int32) {
+        if signal == SIGHUP { isAskedToReload = true } else { stopSignal = max(0, signal) }
     }
 
     private func handle(_ event: Poller.Event) {
@@ -239,10 +256,12 @@ package final class Server {
             ready.removeAll(keepingCapacity: true)
             settle()
             finishHistoryJobs()
+            finishReload()
             keyspace.publish()
         }
         for connection in Array(registry.connections) { end(connection) }
         history?.stop()
         history = nil
+        reloader?.stop()
     }
 }

@@ -69,6 +69,11 @@ package enum Command {
     case stateStatus
     case stateHandler(name: Bytes, HandlerStep)
     case stateHandlers
+    case stateReload
+    case stateExplain(Bytes)
+    case stateRules
+    /// Without a pattern: everything.
+    case stateCheck(pattern: Bytes?, after: Bytes?, limit: Int)
 
     package enum ClientCommand {
         case setName(Bytes)

@@ -9,6 +9,25 @@ struct RuleInstallation {
     let dataDirectory: String
     let log: Log
 
+    /// Has the rules hold before anybody is served, and moves what lives elsewhere by them.
+    ///
+    /// - Throws: as ``prepare(_:)``, or ``StateError/Code/err``, where more would move than a transaction may hold.
+    func install(_ rules: RuleTable) throws(StateError) {
+        try prepare(rules)
+        do throws(StateError) {
+            noteMoved(try keyspace.exchange(rules: rules.byKey))
+        } catch {
+            throw StateError(.err, error.message)
+        }
+    }
+
+    /// Logs that keys have moved.
+    func noteMoved(_ count: Int) {
+        guard count > 0 else { return }
+        let keys = count == 1 ? "1 key" : "\(count) keys"
+        log.write(.notice, "\(keys) moved to the backing of their rule")
+    }
+
     /// Makes ready what the rules need; waits for the disk, and changes nothing that holds.
     ///
     /// - Throws: ``StateError``, where the ceiling of revisions cannot be read or raised.

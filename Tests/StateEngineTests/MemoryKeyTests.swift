@@ -14,7 +14,7 @@ struct MemoryKeyTests {
     /// Keeps the keys of a prefix in memory.
     private static func rules(_ prefix: String) throws -> KeyRules {
         let pattern = try Pattern(prefix)
-        return KeyRules([pattern], memoryPatterns: [pattern], usages: []) {
+        return KeyRules([pattern], memoryPatterns: [pattern], usages: [], texts: NoTexts()) {
             _ in
             var settings = KeyRule.Settings()
             settings.backing = KeyRule.Setting(value: .memory, rule: 0)
@@ -225,4 +225,11 @@ struct MemoryKeyTests {
             #expect(stage.faults() == [])
         }
     }
+}
+
+/// Tells people nothing.
+private struct NoTexts: RuleTexts {
+    var descriptions: [RuleDescription] { [] }
+
+    func explanation(_ matching: [Int]) -> [RuleOption] { [] }
 }

@@ -34,7 +34,7 @@ int clinux_epoll_remove(int epoll, int descriptor);
 int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int timeout_ms);
 
 int clinux_eventfd(void);
-/// Blocks SIGTERM and SIGINT for this thread and those it starts, and returns a descriptor that reads them.
+/// Blocks SIGTERM, SIGINT and SIGHUP for this thread and those it starts, and returns a descriptor that reads them.
 int clinux_signalfd(void);
 /// The number of one waiting signal, or -1 with errno.
 int clinux_read_signal(int descriptor);

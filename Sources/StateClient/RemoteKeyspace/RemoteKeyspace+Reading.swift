@@ -148,7 +148,7 @@ private struct Listing {
         }
     }
 
-    /// `[key, value, revision, created, version, time, owner, by]`.
+    /// `[key, value, revision, created, version, time, owner, by, …]`.
     private static func entry(_ row: Reply) throws(StateError) -> (key: Key, entry: Entry) {
         guard let parts = row.elements, parts.count >= 8, let key = parts[0].byteValue,
             let value = parts[1].byteValue, let revision = parts[2].integerValue,

@@ -69,9 +69,9 @@ package final class KeyRule: Sendable {
     package let limitsSight: Bool
 
     /// Values under a schema have at most so many bytes, unless a rule says otherwise.
-    private static let schemaByteCount = 256 << 10
+    package static let schemaByteCount = 256 << 10
     /// The same for how deep their arrays and objects are nested.
-    private static let schemaDepth = 64
+    package static let schemaDepth = 64
 
     /// - Parameters:
     ///   - settings: The options.

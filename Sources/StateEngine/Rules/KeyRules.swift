@@ -29,6 +29,7 @@ package final class KeyRules: @unchecked Sendable {
     package let memoryPatterns: [Pattern]
     /// What the keys of each rule take; empty where no rule limits that.
     let usages: [KeyUsage]
+    private let texts: any RuleTexts
 
     /// - Parameters:
     ///   - patterns: Those of the rules, in the order of the configuration.
@@ -36,6 +37,7 @@ package final class KeyRules: @unchecked Sendable {
     ///   - administrators: Whom some rule makes an administrator.
     ///   - memoryPatterns: The patterns of the rules that keep their keys in memory.
     ///   - usages: What the keys of each rule take; empty where no rule limits that.
+    ///   - texts: What people are told of them.
     ///   - makeRule: What holds where the rules at these places match, called under the keyspace's lock.
     package init(
         _ patterns: [Pattern],
@@ -43,6 +45,7 @@ package final class KeyRules: @unchecked Sendable {
         administrators: [Principal] = [],
         memoryPatterns: [Pattern],
         usages: [KeyUsage],
+        texts: any RuleTexts,
         makeRule: @escaping @Sendable (_ matching: [Int]) -> KeyRule
     ) {
         self.patterns = patterns
@@ -50,6 +53,7 @@ package final class KeyRules: @unchecked Sendable {
         self.administrators = administrators
         self.memoryPatterns = memoryPatterns
         self.usages = usages
+        self.texts = texts
         self.makeRule = makeRule
         var table = LiteralTable<Int>()
         for (index, pattern) in patterns.enumerated() {
@@ -70,6 +74,7 @@ package final class KeyRules: @unchecked Sendable {
         ruleOfAll = rules.ruleOfAll
         memoryPatterns = rules.memoryPatterns
         usages = rules.usages
+        texts = rules.texts
     }
 
     /// Whether some rule says who may do what.
@@ -85,8 +90,13 @@ package final class KeyRules: @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the key, but for the rules that begin as it does.
     package func rule(for key: Bytes) -> KeyRule? { nodes[node(of: key)].rule }
 
-    /// The places of the rules whose pattern matches `key`, in no order.
-    package func matching(_ key: Bytes) -> [Int] { nodes[node(of: key)].matching }
+    /// The options that rules say of a key, for people.
+    package func explanation(of key: Bytes) -> [RuleOption] {
+        texts.explanation(nodes[node(of: key)].matching)
+    }
+
+    /// All rules as they stand, for people.
+    package var descriptions: [RuleDescription] { texts.descriptions }
 
     private func node(of key: Bytes) -> Int {
         var node = 0
@@ -105,6 +115,47 @@ package final class KeyRules: @unchecked Sendable {
     }
 }
 
+/// What people are told of rules.
+package protocol RuleTexts: Sendable {
+    /// The options that rules say of a key, each from the rule that counts, in the order of their documentation.
+    ///
+    /// - Parameter matching: The places of the rules that match it.
+    func explanation(_ matching: [Int]) -> [RuleOption]
+
+    /// All rules as they stand.
+    var descriptions: [RuleDescription] { get }
+}
+
+/// An option and the rule that says it, for people.
+package struct RuleOption: Hashable, Sendable {
+    /// As it is written: `limits.valueBytes`.
+    package var name: String
+    /// JSON, as it is written.
+    package var value: String
+    /// From 1, as messages count; 0 where no rule says it.
+    package var rule: Int
+    /// The pattern of the rule; empty where there is none.
+    package var keys: [UInt8]
+
+    package init(name: String, value: String, rule: Int, keys: [UInt8]) {
+        (self.name, self.value, self.rule, self.keys) = (name, value, rule, keys)
+    }
+}
+
+/// A rule as it is written, for people.
+package struct RuleDescription: Sendable {
+    /// From 1, as messages count.
+    package var number: Int
+    /// Its pattern.
+    package var keys: [UInt8]
+    /// Its options and their values as JSON.
+    package var options: [(name: String, value: String)]
+
+    package init(number: Int, keys: [UInt8], options: [(name: String, value: String)]) {
+        (self.number, self.keys, self.options) = (number, keys, options)
+    }
+}
+
 /// What a value may be, as a rule says it.
 package protocol ValueSchema: Sendable {
     /// What is wrong with a value.
@@ -112,8 +163,11 @@ package protocol ValueSchema: Sendable {
     /// - Parameters:
     ///   - value: The bytes.
     ///   - depthLimit: As deep may arrays and objects be nested.
-    /// - Returns: A sentence each; nothing where it may be.
+    /// - Returns: An issue each, in the order in which they stand in the value; nothing where it may be.
     func issues(of value: Bytes, depthLimit: Int) -> [ValidationIssue]
+
+    /// The one type that a value has to be of, in the words of JSON Schema; nil where there are several.
+    var typeName: String? { get }
 }
 
 /// Where the values of a rule live.

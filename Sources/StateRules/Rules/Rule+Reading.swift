@@ -33,6 +33,7 @@ extension Rule {
         }
         self.index = index
         self.keys = keys
+        source = value
         try readStorage(&reader)
         schema = try reader.read("schema") { value, path throws(OptionFault) in
             try Schema(value, at: path)

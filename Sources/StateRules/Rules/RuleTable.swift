@@ -25,17 +25,17 @@ package struct RuleTable: Sendable {
             accessText: RuleTable.accessText(rules),
             administrators: rules.flatMap { $0.access[.admin] ?? [] },
             memoryPatterns: rules.filter { $0.backing == .memory }.map(\.keys),
-            usages: countsUsage ? usages : []
+            usages: countsUsage ? usages : [],
+            texts: WrittenRules(rules: rules)
         ) { matching in
-            let matching = matching.sorted { rules[$0].isMoreSpecific(than: rules[$1]) }
-            let settings = KeyRule.Settings(rules, matching)
+            let settings = KeyRule.Settings(rules, RuleTable.sorted(matching, of: rules))
             return KeyRule(settings, quotas: RuleTable.quotas(settings, usages, rates))
         }
     }
 
-    /// The rules whose pattern matches `key`, the most specific first.
-    package func matching(_ key: Bytes) -> [Int] {
-        byKey.matching(key).sorted { rules[$0].isMoreSpecific(than: rules[$1]) }
+    /// The most specific first.
+    static func sorted(_ matching: [Int], of rules: [Rule]) -> [Int] {
+        matching.sorted { rules[$0].isMoreSpecific(than: rules[$1]) }
     }
 
     private static func quotas(
