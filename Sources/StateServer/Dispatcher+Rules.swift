@@ -143,7 +143,8 @@ private struct CheckPage: ~Copyable {
     mutating func take(_ record: Record, _ core: KeyspaceCore) -> Bool {
         checkedCount += 1
         if core.mayRead(record, subject), let value = record.value,
-            let fault = CheckPage.fault(record.key, value, core) {
+            let fault = CheckPage.fault(record.key, value, core)
+        {
             refusedCount += 1
             rows.writeArray(3)
             rows.writeBulk(record.key)

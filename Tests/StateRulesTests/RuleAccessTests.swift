@@ -80,7 +80,9 @@ struct RuleAccessTests {
 
     @Test func `rules of access are the same where they say the same`() throws {
         let text = try table(#""read": ["ann", "group:audio"]"#).byKey.accessText
-        #expect(try table(#""read": ["group:29", "1000"], "readonly": true"#).byKey.accessText == text)
+        #expect(
+            try table(#""read": ["group:29", "1000"], "readonly": true"#).byKey.accessText == text
+        )
         #expect(try table(#""read": ["ann"]"#).byKey.accessText != text)
         #expect(try table(#""watch": ["ann", "group:audio"]"#).byKey.accessText != text)
         #expect(try table(#""readonly": true"#).byKey.accessText.isEmpty)

@@ -117,9 +117,8 @@ package final class KeyRules: @unchecked Sendable {
 
 /// What people are told of rules.
 package protocol RuleTexts: Sendable {
-    /// The options that rules say of a key, each from the rule that counts, in the order of their documentation.
-    ///
-    /// - Parameter matching: The places of the rules that match it.
+    /// The options that the rules at these places say of a key that they match, each from the rule that counts, in the order of their
+    /// documentation.
     func explanation(_ matching: [Int]) -> [RuleOption]
 
     /// All rules as they stand.
