@@ -23,6 +23,8 @@ int clinux_open_beneath(int directory, const char *path, int flags) {
     return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 }
 
+int clinux_sync_file_system(int descriptor) { return syncfs(descriptor); }
+
 int clinux_rename(int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
     return renameat2(from_directory, from, to_directory, to, flags);
 }

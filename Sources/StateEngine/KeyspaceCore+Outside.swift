@@ -21,7 +21,7 @@ extension KeyspaceCore {
         if let below { throw KeyspaceCore.nested(below.key, below: key) }
     }
 
-    private static func nested(_ key: Bytes, below above: Bytes) -> StateError {
+    static func nested(_ key: Bytes, below above: Bytes) -> StateError {
         StateError(
             .rejected,
             "key \(StateError.quoted(key)) is below key \(StateError.quoted(above)), and a file is no directory"

@@ -29,6 +29,7 @@ extension KeyspaceCore {
         }
         try checkRoom(key.count + byteCount)
         if let editable { try checkPlace(of: key, in: editable) }
+        if let files { try checkFile(of: key, in: files) }
         let chain = table.chain(key)
         let head = chain?.pointee.leaf
         let current = head.flatMap { $0.isDeleted ? nil : $0 }
@@ -59,6 +60,7 @@ extension KeyspaceCore {
         try checkRoom(key.count)
         if let rule = rules?.rule(for: key) { try rule.checkDelete(key) }
         if let editable { try editable.validate(key) }
+        if let files { try checkFile(of: key, in: files, isDelete: true) }
         let fields = fields(of: current, version: 0)
         put(Record.make(fields, key: key, value: nil, in: &pool), onto: chain)
         return true
@@ -147,7 +149,7 @@ extension KeyspaceCore {
             version: version,
             time: openTime,
             ordinal: Int32(openChanges.count),
-            owner: current?.owner ?? uid,
+            owner: current?.owner ?? openOwner ?? uid,
             cause: number
         )
     }

@@ -73,6 +73,7 @@ public final class LocalKeyspace: Keyspace {
         withCore { $0.refusal = refusal }
         publish()
         queue.stop()
+        closeFiles()
         settle { _ in }
         // Once more: a store that was just opened again allows writes.
         withCore { $0.refusal = refusal }

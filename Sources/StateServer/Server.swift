@@ -128,7 +128,10 @@ package final class Server {
     private var millisecondsToSleep: Int32 {
         let progress = millisecondsToProgress
         let changes = dispatcher.waitingForChanges.millisecondsLeft
-        return min(progress, changes) < 0 ? max(progress, changes) : min(progress, changes)
+        let least = min(progress, changes) < 0 ? max(progress, changes) : min(progress, changes)
+        // Nobody tells when a file is at rest and was as before, nor when a command has waited long enough for it.
+        guard registry.hasPaused(where: { $0.pause == .filesAreEdited }) else { return least }
+        return least < 0 ? 20 : min(least, 20)
     }
 
     // MARK: The turn

@@ -34,9 +34,10 @@ enum ConfigurationFile {
     /// Refuses what a rule may say and this version does not do: an access that is not checked would be worse than none.
     private static func requireKnown(_ configuration: Configuration) throws(OptionFault) {
         for rule in configuration.rules.rules {
-            guard let name = rule.optionNames.first(where: { !known.contains($0) }) else {
-                continue
+            let name = rule.optionNames.first { name in
+                !known.contains(name) || name == "backing" && rule.backing == .memory
             }
+            guard let name else { continue }
             let path = name.split(separator: ".").reduce(
                 OptionPath().member("rules").element(rule.index)
             ) { $0.member(String($1)) }
@@ -45,7 +46,7 @@ enum ConfigurationFile {
     }
 
     private static let known: Set<String> = [
-        "schema", "readonly", "writeOnce", "limits.valueBytes", "limits.depth",
+        "backing", "schema", "readonly", "writeOnce", "limits.valueBytes", "limits.depth",
     ]
 
     private static func bytes(_ path: String) throws(StateError) -> [UInt8] {

@@ -42,9 +42,15 @@ struct Daemon {
         if !options.rules.rules.isEmpty {
             keyspace.withCore { $0.rules = options.rules }
         }
+        let files = FileContainers(options, log: log)
+        if let files {
+            try LoadingNotice.during(notifier) { () throws(StateError) in
+                try keyspace.attach(files)
+            }
+        }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
-            [("socket", places)] + chosen.report()
+            [("socket", places)] + chosen.report() + (files.map { [("files", $0.report)] } ?? [])
         }
         for socket in sockets { server.listen(on: socket.descriptor) }
         return server.run(

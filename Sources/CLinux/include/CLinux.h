@@ -124,6 +124,9 @@ int clinux_is_locked(int descriptor);
 /// below `directory`, and no link was followed on the way.
 int clinux_open_beneath(int directory, const char *path, int flags);
 
+/// Makes everything durable that was written to the file system of `descriptor` (syncfs(2)). 0, or -1 with errno.
+int clinux_sync_file_system(int descriptor);
+
 enum { CLINUX_RENAME_NOREPLACE = 1, CLINUX_RENAME_EXCHANGE = 2 };
 int clinux_rename(int from_directory, const char *from, int to_directory, const char *to, unsigned flags);
 

@@ -43,7 +43,16 @@ extension FileWatcher {
         for watch in left { inotify_rm_watch(queue, watch) }
     }
 
+    /// Notes what the kernel has queued.
     func readEvents() {
+        reading.withLock { _ in
+            state.withLock { $0.readerCount += 1 }
+            drainQueue()
+            state.withLock { $0.readerCount -= 1 }
+        }
+    }
+
+    private func drainQueue() {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = read(queue, &buffer, buffer.count)
