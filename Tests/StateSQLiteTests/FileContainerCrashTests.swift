@@ -66,7 +66,10 @@ struct FileContainerCrashTests {
         #expect(stage.values() == expected)
         #expect(try stage.fileValues() == expected.filter { $0.key != "other" })
         #expect(stage.editCount == 0)
-        #expect(try runCommand("/usr/bin/find", [directory.path(of: "d"), "-name", ".stated-*"]).lines == [])
+        #expect(
+            try runCommand("/usr/bin/find", [directory.path(of: "d"), "-name", ".stated-*"]).lines
+                == []
+        )
     }
 
     @Test func `an edit after a crash counts, unless it is what the file held before`() throws {

@@ -33,18 +33,17 @@ final class FileContainerStage {
         self.directory = directory
         for name in rules.compactMap(\.directory) { mkdir(directory.path(of: name), 0o755) }
         let notices = notices
-        files = try #require(
-            FileContainers(
-                rules.map { rule in
-                    FileRule(
-                        keys: rule.keys,
-                        directory: rule.directory.map { directory.path(of: $0) }
-                    )
-                },
-                valueByteCount: valueByteCount,
-                notice: { notice in notices.update { $0.append(notice) } }
-            )
+        let made = FileContainers(
+            rules.map { rule in
+                FileRule(
+                    keys: rule.keys,
+                    directory: rule.directory.map { directory.path(of: $0) }
+                )
+            },
+            valueByteCount: valueByteCount,
+            notice: { notice in notices.update { $0.append(notice) } }
         )
+        files = try #require(made)
         if let onStep { files.onStep = onStep }
         keyspace = try LocalKeyspace(
             backing: SQLiteBacking(directory: directory.path(of: "data"))

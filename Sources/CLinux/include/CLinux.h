@@ -121,7 +121,7 @@ int clinux_lock(int descriptor);
 int clinux_is_locked(int descriptor);
 
 /// openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS, and close-on-exec: what it opens is
-/// below `directory`, and no link was followed on the way.
+/// below `directory`, and no link was followed on the way. Where openat2 is not to be had, step by step.
 int clinux_open_beneath(int directory, const char *path, int flags);
 
 /// Makes everything durable that was written to the file system of `descriptor` (syncfs(2)). 0, or -1 with errno.

@@ -62,6 +62,8 @@ extension FileContainer {
         let known = files.known[path]
         if status?.stamp != known?.stamp {
             guard status?.isDirectory ?? false, known == nil else {
+                // Whatever it is at rest counts, also what it was before.
+                files.known[path]?.mark = nil
                 files.watcher.note([FileWatcher.Place(path: path, isTree: false, isWritten: true)])
                 return
             }
@@ -100,7 +102,12 @@ extension FileContainer {
         }
         let place = parent.appending(files.temporaryName())
         do throws(FileFailure) {
-            let stamp = try files.tree.write(value, to: place, like: old, mode: newFileMode(in: files))
+            let stamp = try files.tree.write(
+                value,
+                to: place,
+                like: old,
+                mode: newFileMode(in: files)
+            )
             part.new[path] = ValueMark(value)
             part.steps.append(
                 FileStep(
@@ -110,9 +117,7 @@ extension FileContainer {
                 )
             )
         } catch {
-            if error.isOwnership {
-                files.refuse(path, StateError(.noPermission, error.sentence))
-            }
+            leaveFailing(path, error)
             throw error
         }
     }
@@ -157,6 +162,7 @@ extension FileContainer {
             }
             accept(step.target)
         }
+        if unpublished.isEmpty { retry.end() }
         for (path, failure) in publisher.obstructed {
             files.known[path] = nil
             leaveUnpublished(path, old: part.old[path] ?? nil, failure.sentence)

@@ -12,12 +12,31 @@ extension FileContainers {
     /// - Throws: ``StateError``; every file is as it was.
     /// - Complexity: O(*n*) in the bytes of the values that live in files, with one sync for each; else in the changes.
     func stage(_ batch: CommitBatch) throws(StateError) -> FilePublication? {
-        var changes: [[FilePath: FileChange]] = Array(repeating: [:], count: containers.count)
-        var isAny = false
+        let changes = try self.changes(of: batch)
+        guard !changes.isEmpty || hasMark else { return nil }
+        var publication = FilePublication()
+        for (number, changes) in changes.enumerated() where !changes.isEmpty {
+            do throws(StateError) {
+                publication.parts.append(try containers[number].stage(changes))
+            } catch {
+                drop(publication)
+                wakeForRetries()
+                throw error
+            }
+        }
+        addMark(to: &publication)
+        batch.fileMark = publication.mark
+        onStep(1)
+        return publication
+    }
+
+    /// The last change of each key that lives in a file, by container; nothing at all where there is none.
+    private func changes(of batch: CommitBatch) throws(StateError) -> [[FilePath: FileChange]] {
+        var changes: [[FilePath: FileChange]] = []
         do {
             try batch.forEachChange { change in
                 guard let number = number(of: change.key) else { return }
-                isAny = true
+                if changes.isEmpty { changes = Array(repeating: [:], count: containers.count) }
                 let path = try containers[number].path(of: change.key)
                 changes[number][path] = FileChange(
                     key: change.key,
@@ -28,20 +47,7 @@ extension FileContainers {
         } catch {
             throw error as? StateError ?? StateError(.storage, "\(error)")
         }
-        guard isAny || hasMark else { return nil }
-        var publication = FilePublication()
-        for (container, changes) in zip(containers, changes) where !changes.isEmpty {
-            do throws(StateError) {
-                publication.parts.append(try container.stage(changes))
-            } catch {
-                drop(publication)
-                throw error
-            }
-        }
-        addMark(to: &publication)
-        batch.fileMark = publication.mark
-        onStep(1)
-        return publication
+        return changes
     }
 
     private func addMark(to publication: inout FilePublication) {
@@ -84,11 +90,16 @@ extension FileContainers {
         }
         isMarkMinimal = publication.isMarkMinimal
         for part in publication.parts { part.container.publish(part) }
+        wakeForRetries()
+        adoptionRetry.end()
+        onStep(3)
+    }
+
+    /// Sees to it that what has failed is tried again.
+    func wakeForRetries() {
         for container in containers {
             if let time = container.retry.at { wake(at: time) }
         }
-        adoptionRetry.end()
-        onStep(3)
     }
 
     /// A commit has failed, and everything that was computed on it is undone: edits on their way to storage among it.

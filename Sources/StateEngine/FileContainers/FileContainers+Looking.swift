@@ -16,19 +16,22 @@ extension FileContainers {
             }
             keyspace.publish()
             container.files?.watcher.finishLook()
-            if let time = container.retry.at { wake(at: time) }
         }
+        wakeForRetries()
     }
 
     private func retry(_ container: FileContainer, _ keyspace: LocalKeyspace) {
         guard container.retry.isDue else { return }
-        var isDone = true
+        container.allowFailing()
+        settleUnpublished(of: container, keyspace)
+        if container.unpublished.isEmpty { container.retry.rest() } else { container.retry.next() }
+    }
+
+    private func settleUnpublished(of container: FileContainer, _ keyspace: LocalKeyspace) {
         for (path, left) in container.unpublished {
             guard let key = container.key(of: path) else { continue }
-            let value = keyspace.entry(for: key)?.value
-            if !container.settle(path, old: left.old, to: value) { isDone = false }
+            _ = container.settle(path, old: left.old, to: keyspace.entry(for: key)?.value)
         }
-        if isDone { container.retry.end() } else { container.retry.next() }
     }
 
     /// Compares all of a directory that has come back, once it has come to rest.
@@ -41,10 +44,7 @@ extension FileContainers {
             return
         }
         container.rescanDeadline = nil
-        for (path, left) in container.unpublished {
-            guard let key = container.key(of: path) else { continue }
-            _ = container.settle(path, old: left.old, to: keyspace.entry(for: key)?.value)
-        }
+        settleUnpublished(of: container, keyspace)
         let found = compare(container, with: keyspace, exports: false)
         container.recover()
         adopt(found, of: container, into: keyspace)
@@ -158,6 +158,11 @@ extension FileContainer {
         let waits = holdsRemovals(files)
         var found: [FoundFile] = []
         for (path, isWritten) in places {
+            // What stands there is compared with the row when that is tried again.
+            if unpublished[path] != nil {
+                retry.hasten()
+                continue
+            }
             if waits, files.known[path] != nil, files.isAbsent(path) {
                 files.watcher.note(FileWatcher.Place(path: path, isTree: false, isWritten: false))
                 continue
@@ -167,7 +172,9 @@ extension FileContainer {
                 continue
             }
             // Touched, or written as it was.
-            if let value = file.value, let mark = file.before?.mark, mark == ValueMark(value) { continue }
+            if let value = file.value, let mark = file.before?.mark, mark == ValueMark(value) {
+                continue
+            }
             found.append(file)
         }
         if !found.isEmpty, !isMany { files.syncParents(of: found.map(\.path)) }

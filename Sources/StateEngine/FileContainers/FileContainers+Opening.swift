@@ -31,7 +31,10 @@ extension FileContainers {
         guard let text else { return }
         hasMark = true
         guard let mark = FileMark(text) else {
-            throw StateError(.corrupt, "what the store notes of files that are not written cannot be read")
+            throw StateError(
+                .corrupt,
+                "what the store notes of files that are not written cannot be read"
+            )
         }
         for (key, old) in mark.entries {
             guard let key = try? Key(bytes: key),
@@ -39,12 +42,14 @@ extension FileContainers {
                 let path = try? key.bytes.withBorrowed(container.path)
             else { continue }
             if !container.settle(path, old: old, to: value(key)) {
-                container.leaveUnpublished(path, old: old, "it was not written before the last stop")
+                container.leaveUnpublished(
+                    path,
+                    old: old,
+                    "it was not written before the last stop"
+                )
             }
         }
-        for container in containers {
-            if let time = container.retry.at { wake(at: time) }
-        }
+        wakeForRetries()
     }
 
     /// Writes the keys that have no file to a directory that was not theirs before.

@@ -5,7 +5,11 @@ extension KeyspaceCore {
     ///
     /// - Throws: ``StateError/Code/rejected``, naming both keys, or what stands in the way.
     /// - Complexity: O(*n*) in the bytes of the key, once for each segment.
-    func checkFile(of key: Bytes, in files: FileContainers, isDelete: Bool = false) throws(StateError) {
+    func checkFile(
+        of key: Bytes,
+        in files: FileContainers,
+        isDelete: Bool = false
+    ) throws(StateError) {
         guard !isAdoptingFiles, let container = files.container(of: key) else { return }
         try container.validate(key)
         guard !isDelete else { return }
