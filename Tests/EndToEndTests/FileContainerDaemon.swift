@@ -9,7 +9,7 @@ final class FileContainerDaemon {
     let directory: TemporaryDirectory
     let daemon: Daemon
 
-    /// - Parameter rules: More of them.
+    /// Starts one, with more rules than the one for `app/`.
     init(rules: String = "", prepare: (TemporaryDirectory) throws -> Void = { _ in }) throws {
         let directory = try TemporaryDirectory()
         self.directory = directory

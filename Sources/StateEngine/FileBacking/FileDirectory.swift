@@ -45,6 +45,7 @@ final class FileDirectory {
     ///   - valueByteCount: The largest file that is a value.
     ///   - keyOf: The key whose value a file is.
     ///   - report: Called for each file that is found to be no value.
+    /// - Throws: ``StateError/Code/storage``, where it cannot be watched.
     init(
         _ tree: FileTree,
         obstacles: FileObstacles,

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// What inotify(7) says.
@@ -90,6 +91,10 @@ extension FileWatcher {
         let path = directory.appending(name)
         let isWritten = has(IN_MODIFY) || has(IN_CLOSE_WRITE) || has(IN_ATTRIB)
         let isTree = has(IN_ISDIR)
+        if has(IN_DELETE) {
+            let now = clinux_monotonic_nanoseconds()
+            state.withLock { $0.removedAt = now }
+        }
         if isTree {
             if has(IN_MOVED_FROM) || has(IN_DELETE) { forget(path) }
             if has(IN_MOVED_TO) || has(IN_CREATE) { add(path) }

@@ -20,6 +20,8 @@ final class FileWatcher: Sendable {
         var due: [FilePath: (place: Place, time: Int64)] = [:]
         /// Places that were taken and are being looked at.
         var taken: [FilePath: Place] = [:]
+        /// When the last file or directory was removed, on the monotonic clock.
+        var removedAt: Int64 = .min
         /// How many threads read events that they have not noted yet.
         var readerCount = 0
         var wake: @Sendable () -> Void = {}
@@ -135,6 +137,9 @@ final class FileWatcher: Sendable {
 
     /// Whether places are noted that have not come to rest.
     var isMoving: Bool { state.withLock { !$0.due.isEmpty } }
+
+    /// When the last file or directory was removed, on the monotonic clock.
+    var removedAt: Int64 { state.withLock { $0.removedAt } }
 
     /// Whether others may have changed the file at `path`, or any where it is nil, and what they did is not known yet.
     ///

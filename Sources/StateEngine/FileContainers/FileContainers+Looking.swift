@@ -52,7 +52,8 @@ extension FileContainers {
 
     /// Reads every file of a container.
     ///
-    /// - Parameter exports: Whether keys without a file are left to be written; else they are removed files.
+    /// Where it `exports`, keys without a file are left to be written; else they are removed files.
+    ///
     /// - Returns: What differs from the entries.
     func compare(
         _ container: FileContainer,
@@ -155,7 +156,8 @@ extension FileContainer {
         guard !places.isEmpty else { return [] }
         let isMany = places.count > 8
         if isMany { files.tree.syncAll() }
-        let waits = holdsRemovals(files)
+        let removed = Set(places.keys.filter { files.known[$0] != nil && files.isAbsent($0) })
+        let pause = pauseOfRemovals(removed.count, files)
         var found: [FoundFile] = []
         for (path, isWritten) in places {
             // What stands there is compared with the row when that is tried again.
@@ -163,8 +165,9 @@ extension FileContainer {
                 retry.hasten()
                 continue
             }
-            if waits, files.known[path] != nil, files.isAbsent(path) {
-                files.watcher.note(FileWatcher.Place(path: path, isTree: false, isWritten: false))
+            if pause > 0, removed.contains(path) {
+                let place = FileWatcher.Place(path: path, isTree: false, isWritten: false)
+                files.watcher.note([place], after: pause)
                 continue
             }
             guard let file = files.look(at: path, isWritten: isWritten, syncs: !isMany) else {
@@ -181,16 +184,16 @@ extension FileContainer {
         return found
     }
 
-    /// Removed files wait while others move: a directory that is being removed as a whole removes no key.
-    private func holdsRemovals(_ files: FileDirectory) -> Bool {
-        guard files.watcher.isMoving else {
-            removalsHeldSince = nil
-            return false
-        }
+    /// How long removed files wait, in nanoseconds, because others are being removed: a directory that is removed as a whole, file by
+    /// file, removes no key.
+    private func pauseOfRemovals(_ count: Int, _ files: FileDirectory) -> Int64 {
+        guard count > 0 else { return 0 }
         let now = clinux_monotonic_nanoseconds()
+        let rest: Int64 = count > 16 ? 500_000_000 : 100_000_000
+        let pause = max(files.watcher.removedAt, now - rest) + rest - now
         let since = removalsHeldSince ?? now
-        removalsHeldSince = since
-        return now - since < 2_000_000_000
+        removalsHeldSince = pause > 0 ? since : nil
+        return now - since < 5_000_000_000 ? pause : 0
     }
 
     /// Whether a file has the name of a key that lives here; it is refused, once, where it has not.

@@ -26,7 +26,10 @@ extension FileContainers {
 
     /// Finishes what a commit had not reached, by the mark that it left in the store.
     ///
-    /// - Parameter value: What the store says of a key.
+    /// - Parameters:
+    ///   - text: The mark; nil where there is none.
+    ///   - value: What the store says of a key.
+    /// - Throws: ``StateError/Code/corrupt``, where it is no mark.
     func settle(_ text: String?, value: (Key) -> [UInt8]?) throws(StateError) {
         guard let text else { return }
         hasMark = true

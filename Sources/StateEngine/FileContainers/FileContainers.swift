@@ -94,8 +94,10 @@ package final class FileContainers: @unchecked Sendable {
     /// The same for any file of all containers.
     package func mayHaveChanged() -> Bool { containers.contains { $0.mayHaveChanged(nil) } }
 
-    /// Everything that keeps files and entries apart: values that a rule refuses, names that are no key's, links, pipes, what is
-    /// too large, what cannot be written, directories that are gone. Each with the path of the file.
+    /// Everything that keeps files and entries apart, each with the path of the file.
+    ///
+    /// Values that a rule refuses, names that are no key's, links, pipes, what is too large, what cannot be written, directories
+    /// that are gone.
     package var refused: [(path: String, error: StateError)] { containers.flatMap(\.refused) }
 
     /// What STATE.STATUS tells.
