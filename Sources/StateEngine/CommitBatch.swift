@@ -73,6 +73,9 @@ public final class CommitBatch: @unchecked Sendable {
 
     @exclusivity(unchecked) private var contents = Contents()
 
+    /// What the commit does to the mark of files that it may not reach.
+    @exclusivity(unchecked) package var fileMark = FileMarkChange.keep
+
     init() {}
 
     var items: [Item] { contents.items }
@@ -172,6 +175,7 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// Empties the batch and keeps its memory for the next, up to a bound.
     func removeAll() {
+        fileMark = .keep
         if contents.changes.capacity <= 1 << 16 { contents.empty() } else { contents = Contents() }
     }
 }

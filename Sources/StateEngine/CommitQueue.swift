@@ -92,6 +92,8 @@ final class CommitQueue: Sendable {
     let backing: any Backing
     let editable: (any EditableBacking)?
     let compacting: (any CompactingBacking)?
+    /// The directories of the keys that live in files, where some do.
+    let files = StateLock<FileContainers?>(nil)
     let state: StateLock<State>
     let parking = Semaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
@@ -247,16 +249,31 @@ final class CommitQueue: Sendable {
 
     /// Has storage commit a batch.
     func commit(_ batch: CommitBatch) -> Finished {
+        let files = files.withLock { $0 }
         do {
-            try backing.commit(batch)
+            try store(batch, files)
             return .committed(batch)
         } catch is EditedMeanwhile {
             return .edited(batch, editable?.takeOutsideChanges() ?? [])
-        } catch let error as StateError {
-            return .failed(batch, error)
         } catch {
-            return .failed(batch, StateError(.readOnly, "\(StateError.unknownOutcome): \(error)"))
+            files?.undoAdoptions()
+            let unknown = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
+            return .failed(batch, error as? StateError ?? unknown)
         }
+    }
+
+    private func store(_ batch: CommitBatch, _ files: FileContainers?) throws {
+        guard let files, let staged = try files.stage(batch) else {
+            return try backing.commit(batch)
+        }
+        // Order matters: new files beside their targets, the rows with the mark, then the files in their places.
+        do {
+            try backing.commit(batch)
+        } catch {
+            files.drop(staged)
+            throw error
+        }
+        files.publish(staged)
     }
 
     /// Hands an answer to whoever settles; a writer hands the backing back with it.

@@ -1,7 +1,7 @@
 /// A change that storage holds though nobody was told, with bytes of its own.
 struct AdoptedChange: Sendable {
     fileprivate var fields: Record.Fields
-    fileprivate var key: [UInt8]
+    fileprivate(set) var key: [UInt8]
     let value: [UInt8]?
     fileprivate var cause: [UInt8]
 

@@ -37,6 +37,7 @@ extension KeyspaceCore {
         let isVolatile = isInMemory(rule)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
         if let editable { try checkPlace(of: key, in: editable) }
+        if let files { try checkFile(of: key, in: files) }
         let chain = table.chain(key)
         let head = chain?.pointee.leaf
         let current = head.flatMap { $0.isDeleted ? nil : $0 }
@@ -77,6 +78,7 @@ extension KeyspaceCore {
             try checkRate(rule, key)
         }
         if let editable { try editable.validate(key) }
+        if let files { try checkFile(of: key, in: files, isDelete: true) }
         var fields = fields(of: current, version: 0)
         fields.isVolatile = current.isVolatile
         openDurability = max(openDurability, rule?.durability ?? .synced)
@@ -172,7 +174,7 @@ extension KeyspaceCore {
             version: version,
             time: openTime,
             ordinal: Int32(openChanges.count),
-            owner: current?.owner ?? uid,
+            owner: current?.owner ?? openOwner ?? uid,
             cause: number
         )
     }

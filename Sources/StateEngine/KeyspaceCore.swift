@@ -101,6 +101,12 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// The backing where others may change what it holds; set before anything is written.
     @exclusivity(unchecked) var editable: (any EditableBacking)?
 
+    /// The directories of the keys that live in files, where some do; set before anything is written.
+    @exclusivity(unchecked) package internal(set) var files: FileContainers?
+    /// Whether the open transaction is what others did to files, and whose the file of its next change is.
+    @exclusivity(unchecked) var isAdoptingFiles = false
+    @exclusivity(unchecked) var openOwner: UInt32?
+
     package let hub = WatchHub()
 
     /// A caller's answer, once what it stands on is durable.

@@ -78,6 +78,7 @@ public final class LocalKeyspace: Keyspace {
         withCore { $0.closure = refusal }
         publish()
         queue.stop()
+        closeFiles()
         settle { _ in }
         queue.setNotify {}
         backing.close()

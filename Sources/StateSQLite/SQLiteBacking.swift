@@ -31,6 +31,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// The notes of the store as it was opened, until somebody takes them.
     var foundNotes: [String: String] = [:]
+    /// The same of the mark of files.
+    var foundFileMark: String?
     /// The rows that were told when the store was last open, as many as compaction that was not synced may have left.
     var toldRowCounts: ClosedRange<Int64> = 0...0
     /// From here on the history was said to be whole.
@@ -94,9 +96,11 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 || !batch.notes.isEmpty else { return }
-        try commit(changeCount: batch.changeCount, notes: batch.notes) {
-            try batch.forEachChange($0)
-        }
+        try commit(
+            changeCount: batch.changeCount,
+            notes: batch.notes,
+            fileMark: batch.fileMark
+        ) { try batch.forEachChange($0) }
     }
 
     /// Appends the changes that `source` hands out, in one transaction.
@@ -104,17 +108,19 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// - Parameters:
     ///   - changeCount: How many there are.
     ///   - notes: What is noted with them, in order of revision.
+    ///   - fileMark: What becomes of the mark of files that may not be reached.
     ///   - source: Hands them out; the bytes in them live until it returns.
     /// - Throws: What ``commit(_:)`` throws, and what `source` throws.
     package func commit(
         changeCount: Int,
         notes: [Note] = [],
+        fileMark: FileMarkChange = .keep,
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         guard let open else {
             throw StateError(.readOnly, "\(location.database) is not open: nothing was committed")
         }
-        try open.commit(rowCount: changeCount, notes: notes, source)
+        try open.commit(rowCount: changeCount, notes: notes, fileMark: fileMark, source)
         gauges.note(open)
     }
 

@@ -58,7 +58,8 @@ extension Dispatcher {
         _ verb: Verb,
         _ arguments: Arguments,
         _ raw: Bytes,
-        in transaction: QueuedTransaction
+        in transaction: QueuedTransaction,
+        _ files: FileContainers?
     )
         throws(StateError)
     {
@@ -82,6 +83,7 @@ extension Dispatcher {
             throw error
         }
         transaction.append(raw, isWrite: verb.isWrite)
+        if let files, verb.isWrite { transaction.files.add(verb, arguments, in: files) }
     }
 
     /// A command of a transaction that could not even be read.

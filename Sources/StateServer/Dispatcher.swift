@@ -81,7 +81,7 @@ final class Dispatcher {
             }
             connection.commandCount += 1
             if let transaction = connection.transaction, !Dispatcher.runsInside(verb) {
-                try queue(verb, arguments, raw, in: transaction)
+                try queue(verb, arguments, raw, in: transaction, core.files)
                 connection.output.append("+QUEUED\r\n")
             } else {
                 try run(Command(verb, arguments), for: connection, in: core)
@@ -158,6 +158,9 @@ final class Dispatcher {
             verb.name == .exec ? queued?.hasWrites ?? false : verb.isWrite && queued == nil
         if isWrite, core.uncommittedByteCount >= options.limits.queueByteCount {
             return .queueIsFull
+        }
+        if let files = core.files, isWrite, awaitsFiles(verb, arguments, connection, files) {
+            return .filesAreEdited
         }
         guard !connection.held.isEmpty else { return nil }
         let isLast = isAboutWatches(verb) || looksBack(verb, arguments)

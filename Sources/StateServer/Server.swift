@@ -138,9 +138,11 @@ package final class Server {
 
     /// How long nothing is due; negative: for ever.
     private var millisecondsToSleep: Int32 {
+        // Nobody tells when a file is at rest and was as before, nor when a command has waited long enough for it.
+        let isEdited = registry.hasPaused(where: { $0.pause == .filesAreEdited })
         let times = [
             millisecondsToProgress, dispatcher.waitingForChanges.millisecondsLeft,
-            millisecondsToExpiry,
+            millisecondsToExpiry, isEdited ? 20 : -1,
         ]
         return times.lazy.filter { $0 >= 0 }.min() ?? -1
     }

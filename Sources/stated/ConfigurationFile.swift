@@ -23,23 +23,9 @@ enum ConfigurationFile {
             throw error(path, places, OptionFault(repeated, "it stands there twice"))
         }
         do throws(OptionFault) {
-            let configuration = try Configuration(value, accounts: .system)
-            try requireKnown(configuration)
-            return configuration
+            return try Configuration(value, accounts: .system)
         } catch {
             throw self.error(path, places, error)
-        }
-    }
-
-    /// Refuses what a rule may say and this version does not do.
-    private static func requireKnown(_ configuration: Configuration) throws(OptionFault) {
-        for rule in configuration.rules.rules {
-            if case .file = rule.backing {
-                throw OptionFault(
-                    OptionPath().member("rules").element(rule.index).member("backing"),
-                    "this version of stated does not do that yet"
-                )
-            }
         }
     }
 

@@ -48,9 +48,15 @@ struct Daemon {
             log: log
         )
         try installation.install(options.rules)
+        let files = FileContainers(options, log: log)
+        if let files {
+            try LoadingNotice.during(notifier) { () throws(StateError) in
+                try keyspace.attach(files)
+            }
+        }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
-            [("socket", places)] + chosen.report()
+            [("socket", places)] + chosen.report() + (files.map { [("files", $0.report)] } ?? [])
         }
         server.reloads(from: Reload(arguments, options, installation, chosen, log, notifier).source)
         for socket in sockets { server.listen(on: socket.descriptor) }

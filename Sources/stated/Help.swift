@@ -41,7 +41,8 @@ let helpText = """
 
     Options:
       --config FILE       What to do, in JSON5: socket, data, limits, history, and rules for the
-                          values of keys (schema, readonly, writeOnce, limits). Without it, and
+                          values of keys (schema, readonly, writeOnce, limits) and
+                          where they live (backing: "file" with a directory). Without it, and
                           without --socket, --data and --memory: stated.json5, where it is there,
                           in $CONFIGURATION_DIRECTORY, else for root in /etc/stated, else in
                           $XDG_CONFIG_HOME/stated (~/.config).

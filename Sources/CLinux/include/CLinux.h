@@ -127,8 +127,11 @@ int clinux_lock(int descriptor);
 int clinux_is_locked(int descriptor);
 
 /// openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS, and close-on-exec: what it opens is
-/// below `directory`, and no link was followed on the way.
+/// below `directory`, and no link was followed on the way. Where openat2 is not to be had, step by step.
 int clinux_open_beneath(int directory, const char *path, int flags);
+
+/// Makes everything durable that was written to the file system of `descriptor` (syncfs(2)). 0, or -1 with errno.
+int clinux_sync_file_system(int descriptor);
 
 enum { CLINUX_RENAME_NOREPLACE = 1, CLINUX_RENAME_EXCHANGE = 2 };
 int clinux_rename(int from_directory, const char *from, int to_directory, const char *to, unsigned flags);
