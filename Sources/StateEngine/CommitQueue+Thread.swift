@@ -19,6 +19,7 @@ extension CommitQueue {
                 lookForCompaction(&compaction)
             case .tell: state.withLock { $0.notify }()
             case .look: adoptEdits()
+            case .exchangeFiles(let exchange): exchange()
             case .raise: raiseCeilingNow(&raising)
             case .compact: compactWhileIdle(&compaction)
             case .batch(let batch, let isForThread):
@@ -117,6 +118,7 @@ extension CommitQueue {
         case maintain
         case tell
         case look
+        case exchangeFiles(@Sendable () -> Void)
         case raise
         case compact
         /// Whether somebody goes on without the answer, so that the next may come from there at once.
@@ -184,6 +186,10 @@ extension CommitQueue {
         }
         // At the end nobody may be left to resume: what is queued is undone with the rest.
         if state.isHalted { return state.isStopping ? .end : state.idleness }
+        // At the end, too: somebody waits for it.
+        if !state.fileExchanges.isEmpty {
+            return .work(.exchangeFiles(state.fileExchanges.removeFirst()))
+        }
         if state.looksOutside, !state.isStopping {
             state.looksOutside = false
             return .work(.look)

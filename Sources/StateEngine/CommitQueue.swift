@@ -62,6 +62,8 @@ final class CommitQueue: Sendable {
         var raisesAt: Int64?
         /// Whether there is something to tell that nobody is about.
         var tells = false
+        /// Has the directories of keys that live in files exchanged.
+        var fileExchanges: [@Sendable () -> Void] = []
         /// Asked for and not begun.
         var compactions: [CompactionRequest] = []
         var isStopping = false
@@ -74,7 +76,8 @@ final class CommitQueue: Sendable {
 
         /// Whether there is something for the commit thread to do.
         var hasWork: Bool {
-            let isReady = queued != nil || looksOutside || !compactions.isEmpty
+            let isReady =
+                queued != nil || looksOutside || !compactions.isEmpty || !fileExchanges.isEmpty
             let isAskedFor = reopens || maintains || tells || raisesAt != nil
             return isAskedFor || isStopping || isReady && !isHalted
         }
@@ -198,6 +201,19 @@ final class CommitQueue: Sendable {
 
     /// From now on revisions have a ceiling.
     func bound(by ceiling: RevisionCeiling) { state.withLock { $0.ceiling = ceiling } }
+
+    /// Has the commit thread exchange the directories of keys that live in files.
+    ///
+    /// - Returns: Whether it will; it does not at the end.
+    func requestFiles(_ exchange: @escaping @Sendable () -> Void) -> Bool {
+        let (isTaken, wakes) = state.withLock { state in
+            guard !state.isStopping else { return (false, false) }
+            state.fileExchanges.append(exchange)
+            return (true, state.wakes())
+        }
+        if wakes { parking.signal() }
+        return isTaken
+    }
 
     /// The block of revisions is half used: the commit thread begins the next.
     func raiseCeiling() { wakeThread { $0.raisesAt = 0 } }

@@ -48,15 +48,18 @@ struct Daemon {
             log: log
         )
         try installation.install(options.rules)
-        let files = FileContainers(options, log: log)
-        if let files {
-            try LoadingNotice.during(notifier) { () throws(StateError) in
-                try keyspace.attach(files)
-            }
+        try LoadingNotice.during(notifier) { () throws(StateError) in
+            try keyspace.attach(FileContainers(options, log: log))
         }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
-            [("socket", places)] + chosen.report() + (files.map { [("files", $0.report)] } ?? [])
+            [("socket", places)] + chosen.report()
+                + (keyspace.files.map { [("files", $0.report)] } ?? [])
+        }
+        server.refusesFiles {
+            (keyspace.files?.refused ?? []).map {
+                RefusedFile(path: $0.path, issue: $0.error.message)
+            }
         }
         server.reloads(from: Reload(arguments, options, installation, chosen, log, notifier).source)
         for socket in sockets { server.listen(on: socket.descriptor) }

@@ -54,10 +54,44 @@ final class Reload: @unchecked Sendable {
         }
         try installation.prepare(options.rules)
         let report = running.changes(to: options)
+        let hasMovedFiles = try moveFiles(options)
         return { (core, server) throws(StateError) in
-            try self.apply(options, core, &server)
+            do throws(StateError) {
+                try self.apply(options, core, &server)
+            } catch {
+                if hasMovedFiles { self.moveFilesBack() }
+                throw error
+            }
             return report
         }
+    }
+
+    /// Has keys live in the directories of other options, before their rules hold.
+    ///
+    /// - Returns: Whether these are others.
+    private func moveFiles(_ options: Options) throws(StateError) -> Bool {
+        let isSame = running.rules.fileRules == options.rules.fileRules
+        guard !isSame else { return false }
+        let files = FileContainers(options, log: log)
+        try files?.check()
+        try installation.keyspace.exchange(files: files, rules: options.rules.byKey)
+        return true
+    }
+
+    /// The rules that files were moved for do not hold.
+    private func moveFilesBack() {
+        let thread = WorkerThread(name: "files back")
+        thread.start { [self] in
+            do throws(StateError) {
+                try installation.keyspace.exchange(
+                    files: FileContainers(running, log: log),
+                    rules: running.rules.byKey
+                )
+            } catch {
+                log.write(.error, "keys are not back in their files: \(error.message)")
+            }
+        }
+        thread.detach()
     }
 
     /// In the loop, under the keyspace's lock.

@@ -1,3 +1,4 @@
+import Glibc
 import StateClient
 import StateContainers
 import StateEngine
@@ -7,10 +8,13 @@ import Testing
 /// One configuration with rules of every kind, and the same answers on every way in.
 struct RuleCaseTests {
     private let daemon: Daemon
+    private let files: String
 
     init() throws {
         let directory = try TemporaryDirectory()
-        var text = "{ rules: [\n{ keys: 'cases/', backing: 'sqlite' },\n"
+        files = directory.path(of: "files")
+        guard mkdir(files, 0o700) == 0 else { throw SystemFailure(call: "mkdir", errno) }
+        var text = "{ rules: [\n{ keys: 'cases/', backing: 'file', directory: '\(files)' },\n"
         for rule in ruleCases {
             text += "{ keys: 'cases/\(rule.name)/', schema: \(rule.schema) },\n"
         }
@@ -106,6 +110,40 @@ struct RuleCaseTests {
             } catch {
                 return error.message
             }
+        }
+    }
+
+    @Test func `each case has its answer through an edit of its file`() throws {
+        let cases = cases("file")
+        for one in cases {
+            let path = files + one.key.dropFirst("cases".count)
+            let parent = path[..<(path.lastIndex(of: "/") ?? path.endIndex)]
+            _ = mkdir(String(parent), 0o700)
+            try write(Array(one.value.utf8), to: path)
+        }
+        let last = Array("files/last".utf8)
+        try write(last, to: files + "/last")
+        let client = try daemon.connect()
+        let deadline = Deadline(after: .seconds(30))
+        func hasSettled() throws -> Bool {
+            let allowed = cases.filter(\.isAllowed).count
+            return try client.count(of: "cases/*/file*") == allowed
+                && client.value(for: "cases/last") == last
+        }
+        while try !hasSettled() { try #require(!deadline.hasPassed) }
+        let refused = try Statectl.run(daemon, "check")
+        #expect(refused.exitCode == 4)
+        for one in cases {
+            let stored = try client.value(for: Key(one.key))
+            #expect(stored == (one.isAllowed ? Array(one.value.utf8) : nil), "\(one)")
+            let path = files + one.key.dropFirst("cases".count)
+            #expect(try readFile(path) == Array(one.value.utf8))
+            let line = refused.text.split(separator: "\n").first {
+                $0.contains(path + " ") || $0.hasSuffix(path) || $0.contains(path + ":")
+                    || $0.contains(path + "\t")
+            }
+            #expect((line == nil) == one.isAllowed, "\(one): \(line ?? "not listed")")
+            #expect(line?.contains(one.words) ?? true, "\(one): \(line ?? "")")
         }
     }
 }

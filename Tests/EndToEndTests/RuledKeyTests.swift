@@ -128,6 +128,84 @@ struct RuledKeyTests {
         #expect(try value(daemon.connect(), "other") == "1")
     }
 
+    @Test func `a reload moves keys between storage, memory and files, and nothing is lost`() throws
+    {
+        let daemon = try daemon("{ keys: 'app/', limits: { valueBytes: 100 } }")
+        let client = try daemon.connect()
+        let names = (0..<20).map { "app/\($0)/value" }
+        for name in names { _ = try set(client, name, "value of \(name)") }
+        let first = directory.path(of: "first")
+        let second = directory.path(of: "second")
+        for path in [first, second] { try #require(mkdir(path, 0o700) == 0) }
+        try write(Array("theirs".utf8), to: second + "/own")
+        func file(_ name: String, in directory: String) -> String? {
+            let path = directory + name.dropFirst("app".count)
+            return (try? readFile(path)).map { String(decoding: $0, as: UTF8.self) }
+        }
+        func check(_ backing: String, _ place: String?) throws {
+            let reload = try Statectl.run(daemon, "reload")
+            #expect(reload.exitCode == 0, "\(reload.errorText)")
+            for name in names {
+                #expect(try value(client, Key(name)) == "value of \(name)", "\(backing)")
+                for directory in [first, second] {
+                    let expected = directory == place ? "value of \(name)" : nil
+                    #expect(file(name, in: directory) == expected, "\(backing) \(directory)")
+                }
+            }
+            let entry = try #require(try client.entry(for: Key(names[0])))
+            #expect(entry.durability == (backing == "memory" ? "memory" : "synced"))
+        }
+        let rules: [(backing: String, place: String?)] = [
+            ("file", first), ("file", second), ("memory", nil), ("file", first), ("sqlite", nil),
+            ("memory", nil), ("sqlite", nil), ("file", second),
+        ]
+        for (backing, place) in rules {
+            let directory = place.map { ", directory: '\($0)'" } ?? ""
+            _ = try self.file("{ keys: 'app/', backing: '\(backing)'\(directory) }")
+            try check(backing, place)
+        }
+        // What was in the directory is adopted.
+        #expect(try value(client, "app/own") == "theirs")
+        _ = try set(client, "app/own", "ours")
+        #expect(file("app/own", in: second) == "ours")
+        // A directory that cannot be used changes nothing.
+        _ = try self.file("{ keys: 'app/', backing: 'file', directory: '/nowhere/at/all' }")
+        let refused = try Statectl.run(daemon, "reload")
+        #expect(refused.exitCode != 0 && refused.errorText.contains("/nowhere/at/all"))
+        _ = try set(client, "app/own", "again")
+        #expect(file("app/own", in: second) == "again")
+        daemon.kill()
+        _ = try self.file("{ keys: 'app/', backing: 'sqlite' }")
+        try daemon.start()
+        let again = try daemon.connect()
+        #expect(try value(again, "app/own") == "again" && file("app/own", in: second) == nil)
+        for name in names { #expect(try value(again, Key(name)) == "value of \(name)") }
+        try daemon.stop()
+        #expect(
+            try runCommand(builtProgram("stated"), ["--check", "--data", daemon.dataPath]).exitCode
+                == 0
+        )
+    }
+
+    @Test func `a rule that is taken away under a wider one leaves its keys`() throws {
+        let place = directory.path(of: "files")
+        try #require(mkdir(place, 0o700) == 0)
+        let wide = "{ keys: 'app/', backing: 'file', directory: '\(place)' }"
+        let daemon = try daemon("\(wide), { keys: 'app/secret/', backing: 'sqlite' }")
+        let client = try daemon.connect()
+        _ = try set(client, "app/secret/a", "1")
+        _ = try set(client, "app/b", "2")
+        try daemon.stop()
+        _ = try file(wide)
+        try daemon.start()
+        #expect(try value(daemon.connect(), "app/secret/a") == "1")
+        #expect(try readFile(place + "/secret/a") == Array("1".utf8))
+        _ = try file("\(wide), { keys: 'app/secret/', backing: 'memory' }")
+        #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+        #expect(try value(daemon.connect(), "app/secret/a") == "1")
+        #expect((try? readFile(place + "/secret/a")) == nil)
+    }
+
     @Test func `more than a transaction may hold does not move, and the way is said`() throws {
         let daemon = try daemon("{ keys: 'none', readonly: true }")
         let client = try daemon.connect()

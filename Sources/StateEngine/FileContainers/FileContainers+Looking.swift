@@ -45,20 +45,20 @@ extension FileContainers {
         }
         container.rescanDeadline = nil
         settleUnpublished(of: container, keyspace)
-        let found = compare(container, with: keyspace, exports: false)
+        let found = compare(container, with: keyspace) { _ in true }
         container.recover()
         adopt(found, of: container, into: keyspace)
     }
 
     /// Reads every file of a container.
     ///
-    /// Where it `exports`, keys without a file are left to be written; else they are removed files.
+    /// Of the keys without a file those that `hadFile` were removed.
     ///
     /// - Returns: What differs from the entries.
     func compare(
         _ container: FileContainer,
         with keyspace: LocalKeyspace,
-        exports: Bool
+        _ hadFile: (Key) -> Bool
     ) -> [FoundFile] {
         guard let files = container.files else { return [] }
         var leftovers: [FilePath] = []
@@ -71,7 +71,7 @@ extension FileContainers {
             guard let file = files.look(at: path, isWritten: true, syncs: false) else { continue }
             if !keyspace.holds(file) { found.append(file) }
         }
-        if !exports { found += removals(of: container, files, keyspace) }
+        found += removals(of: container, files, keyspace).filter { hadFile($0.key) }
         if !found.isEmpty { files.tree.syncAll() }
         return found
     }
@@ -114,7 +114,7 @@ extension FileContainers {
         while !rest.isEmpty {
             let chunk = keyspace.withCore { $0.prefix(of: rest) }
             rest = rest.dropFirst(chunk.count)
-            let outcomes = keyspace.withCore { $0.adopt(chunk) }
+            let outcomes = keyspace.withCore { $0.adopt(chunk, by: openingRules) }
             if case .refused(let error)? = outcomes.first, error.code == .readOnly {
                 container.lookAgain(chunk, after: 100_000_000)
                 continue

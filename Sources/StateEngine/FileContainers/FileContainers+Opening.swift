@@ -5,23 +5,24 @@ extension FileContainers {
     /// Opens every directory; what was half done by the last process is finished, what differs is handed to the keyspace.
     func open(_ marks: any FileMarkBacking, _ keyspace: LocalKeyspace) throws {
         try FileContainers.checkOverlaps(containers.map(\.location))
-        let text = try marks.fileContainers()
-        let known = Set((text ?? "").split(separator: "\n").map(String.init))
+        let note = try marks.fileContainers()
+        let former = FormerFiles(note)
         for container in containers {
-            let isInUse = known.contains(container.record)
-            let hasFiles = isInUse && !keys(of: container, in: keyspace).isEmpty
+            let hasFiles = keys(of: container, in: keyspace).contains { key in
+                container.heldFile(of: key, former)
+            }
             try container.open(expectsFiles: hasFiles, wake)
         }
         try settle(marks.takeFileMark()) { keyspace.entry(for: $0)?.value }
         for container in containers {
-            let isNew = !known.contains(container.record)
-            let found = compare(container, with: keyspace, exports: isNew)
-            if isNew { try export(container, keyspace) }
+            let found = compare(container, with: keyspace) { container.heldFile(of: $0, former) }
+            try export(container, keyspace) { !container.heldFile(of: $0, former) }
             adopt(found, of: container, into: keyspace)
             container.files?.watcher.finishLook()
         }
-        let record = containers.map(\.record).sorted().joined(separator: "\n")
-        if record != text { try marks.setFileContainers(record) }
+        let now = FormerFiles.note(rules)
+        if now != note { try marks.setFileContainers(now) }
+        FileContainers.removeLeft(former, now: self, in: keyspace, notice)
     }
 
     /// Finishes what a commit had not reached, by the mark that it left in the store.
@@ -55,9 +56,13 @@ extension FileContainers {
         wakeForRetries()
     }
 
-    /// Writes the keys that have no file to a directory that was not theirs before.
-    private func export(_ container: FileContainer, _ keyspace: LocalKeyspace) throws {
-        for key in keys(of: container, in: keyspace) {
+    /// Writes those of the keys that have no file, and had none here before.
+    private func export(
+        _ container: FileContainer,
+        _ keyspace: LocalKeyspace,
+        where isNew: (Key) -> Bool
+    ) throws {
+        for key in keys(of: container, in: keyspace) where isNew(key) {
             let path = try key.bytes.withBorrowed(container.path)
             guard let files = container.files, files.known[path] == nil,
                 let value = keyspace.entry(for: key)?.value
@@ -108,10 +113,9 @@ extension FileContainers {
 }
 
 extension FileContainer {
-    /// How the store notes the directory.
-    var record: String {
-        let key = (only ?? prefix).withUnsafeBytes { $0.text }
-        return "\(key) \(location)"
+    /// Whether a key had its file here when the store was last open.
+    func heldFile(of key: Key, _ former: FormerFiles) -> Bool {
+        key.bytes.withUnsafeBytes { former.directory(of: $0) } == location
     }
 
     /// Whether the directory could be used; nothing is made in it.

@@ -12,8 +12,10 @@ import Synchronization
 /// What is not immutable or under a lock belongs to whose turn the backing is: the proof of `@unchecked Sendable`.
 package final class FileContainers: @unchecked Sendable {
     let containers: [FileContainer]
+    let rules: [FileRule]
     private let table: FileRuleTable
-    private let notice: @Sendable (String) -> Void
+    let valueByteCount: Int
+    let notice: @Sendable (String) -> Void
 
     /// The keyspace, from ``LocalKeyspace/attach(_:)`` until it is closed.
     let keyspace = StateLock<LocalKeyspace?>(nil)
@@ -22,6 +24,8 @@ package final class FileContainers: @unchecked Sendable {
     /// Whether the store has a mark, and the keys that it names are only those that are not published.
     var hasMark = false
     var isMarkMinimal = false
+    /// The rules that what is found at the opening has to keep to, where they do not hold yet.
+    var openingRules: KeyRules?
     /// After a failure, edits are adopted again later and later.
     var adoptionRetry = FileContainer.Retry()
 
@@ -53,6 +57,8 @@ package final class FileContainers: @unchecked Sendable {
         }
         let table = FileRuleTable(numbered)
         self.table = table
+        self.rules = rules
+        self.valueByteCount = valueByteCount
         self.notice = notice
         var containers: [FileContainer] = []
         for rule in rules {
@@ -69,6 +75,11 @@ package final class FileContainers: @unchecked Sendable {
             )
         }
         self.containers = containers
+    }
+
+    /// The same directories, to be opened again.
+    func makeAnew() -> FileContainers? {
+        FileContainers(rules, valueByteCount: valueByteCount, notice: notice)
     }
 
     // MARK: From any thread

@@ -1,5 +1,5 @@
 /// Where the configuration says that the keys of a pattern live, as far as files are concerned.
-package struct FileRule: Sendable {
+package struct FileRule: Hashable, Sendable {
     /// The keys; a glob never lives in files.
     package var keys: Pattern
     /// The directory of their files; nil where they live elsewhere, though a wider rule may say files.

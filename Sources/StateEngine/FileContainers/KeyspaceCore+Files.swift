@@ -47,10 +47,13 @@ extension KeyspaceCore {
         return found.prefix(count)
     }
 
-    /// Makes edits one transaction, as far as the rules allow them.
+    /// Makes edits one transaction, as far as the rules allow them: those of the keyspace, or `others`, which will be.
     ///
     /// - Returns: What became of each.
-    func adopt(_ found: ArraySlice<FoundFile>) -> [FileAdoption] {
+    func adopt(_ found: ArraySlice<FoundFile>, by others: KeyRules?) -> [FileAdoption] {
+        let former = rules
+        if let others { rules = others }
+        defer { rules = former }
         let writer = found.first { $0.value != nil }?.writer ?? .file(uid: .max, gid: .max)
         let cause = retainCause(writer)
         defer { release(cause) }

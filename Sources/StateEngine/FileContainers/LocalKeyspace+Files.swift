@@ -7,9 +7,23 @@ extension LocalKeyspace {
     ///
     /// - Throws: ``StateError``, naming the directory that cannot be used. Entries are as they were.
     /// - Complexity: O(*n*) in the bytes of the files.
-    package func attach(_ files: FileContainers) throws(StateError) {
+    package func attach(_ files: FileContainers?) throws(StateError) {
+        try begin(files)
+        let revision = withCore { $0.provisionalRevision }
+        if revision > self.revision { try awaitDurable(revision) }
+    }
+
+    /// The same on the thread whose turn the backing is; what is found is on its way to storage when this returns.
+    private func begin(_ files: FileContainers?) throws(StateError) {
         guard let marks = backing as? any FileMarkBacking else {
+            guard files != nil else { return }
             throw StateError(.err, "values live in files only beside a store on disk")
+        }
+        guard let files else {
+            do { try leaveFiles(marks) } catch {
+                throw error as? StateError ?? StateError(.storage, "\(error)")
+            }
+            return
         }
         files.keyspace.withLock { $0 = self }
         do {
@@ -23,8 +37,54 @@ extension LocalKeyspace {
         queue.files.withLock { $0 = files }
         files.start()
         queue.lookOutside()
-        let revision = withCore { $0.provisionalRevision }
-        if revision > self.revision { try awaitDurable(revision) }
+    }
+
+    /// No key lives in files any more.
+    private func leaveFiles(_ marks: any FileMarkBacking) throws {
+        guard let note = try marks.fileContainers(), !note.isEmpty else { return }
+        try marks.setFileContainers("")
+        FileContainers.removeLeft(FormerFiles(note), now: nil, in: self) { _ in }
+    }
+
+    // MARK: Other rules
+
+    /// Has keys live in other directories while the keyspace is in use; waits until they do.
+    ///
+    /// Keys that a directory begins to hold get files, those that it no longer holds lose theirs. Commits wait meanwhile. Called on a thread
+    /// of its own.
+    ///
+    /// - Parameters:
+    ///   - files: The directories; nil for none.
+    ///   - rules: What values in them have to keep to.
+    /// - Throws: ``StateError``, naming the directory that cannot be used: the former ones are in use, as far as they can be.
+    package func exchange(files: FileContainers?, rules: KeyRules) throws(StateError) {
+        let answer = StateEngine.Answer()
+        let isTaken = queue.requestFiles { [self] in
+            let result = Result { () throws(StateError) in try exchangeNow(files, rules) }
+            answer.put(result.map { _ in 0 })
+        }
+        guard isTaken else { throw StateError(.readOnly, "the keyspace is closed") }
+        _ = try answer.wait().get()
+    }
+
+    /// On the commit thread.
+    private func exchangeNow(_ new: FileContainers?, _ rules: KeyRules) throws(StateError) {
+        let old = queue.files.withLock { $0 }
+        old?.look()
+        closeFiles()
+        do throws(StateError) {
+            new?.openingRules = rules
+            try begin(new)
+            new?.openingRules = nil
+        } catch {
+            if let old, let again = old.makeAnew() {
+                do throws(StateError) { try begin(again) } catch {
+                    old.notice("keys live in no files until the next start: \(error.message)")
+                }
+            }
+            throw error
+        }
+        publish()
     }
 
     /// What the files are, where keys live in files.

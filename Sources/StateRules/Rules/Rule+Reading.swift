@@ -81,7 +81,7 @@ extension Rule {
         }
         let directory = try reader.read("directory") { value, path throws(OptionFault) in
             let text = try value.option(path, as: String.self)
-            guard text.hasPrefix("/"), text.count > 1, !text.utf8.contains(0) else {
+            guard text.hasPrefix("/"), text.count > 1, text.utf8.allSatisfy({ $0 >= 0x20 }) else {
                 throw OptionFault(
                     path,
                     "an absolute path of a directory is wanted, not \"\(text)\""
