@@ -107,7 +107,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "statectl",
-            dependencies: ["StateClient", "CLinux"],
+            dependencies: ["StateClient", "StateContainers", "CLinux"],
             swiftSettings: strict,
             linkerSettings: withoutLoader
         ),

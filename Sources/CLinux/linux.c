@@ -56,6 +56,7 @@ int clinux_signalfd(void) {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) return -1;
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -75,6 +76,12 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer) {
     peer->uid = credentials.uid;
     peer->gid = credentials.gid;
     return 0;
+}
+
+int64_t clinux_boottime_milliseconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_BOOTTIME, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
 int clinux_peer_groups(int socket, gid_t *groups, int count) {

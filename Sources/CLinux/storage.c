@@ -1,12 +1,21 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+static void close_keeping_error(int descriptor) {
+    int error = errno;
+    close(descriptor);
+    errno = error;
+}
 
 int clinux_open_place(const char *path) { return open(path, O_PATH | O_CLOEXEC); }
 
@@ -15,13 +24,44 @@ int64_t clinux_file_system_type(int descriptor) {
     return fstatfs(descriptor, &status) == 0 ? (int64_t)(uint32_t)status.f_type : -1;
 }
 
+/// The same one step at a time: none of them follows a link, and none goes up.
+static int open_steps(int directory, const char *path, int flags) {
+    char name[NAME_MAX + 1];
+    int opened = -1;
+    while (1) {
+        size_t length = strcspn(path, "/");
+        int isLast = path[length] == 0;
+        if (length == 0 || length > NAME_MAX || (length == 2 && memcmp(path, "..", 2) == 0)) {
+            errno = length > NAME_MAX ? ENAMETOOLONG : length == 0 ? ENOENT : EXDEV;
+            if (opened >= 0) close_keeping_error(opened);
+            return -1;
+        }
+        memcpy(name, path, length);
+        name[length] = 0;
+        int next = openat(
+            opened >= 0 ? opened : directory,
+            name,
+            (isLast ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC
+        );
+        if (opened >= 0) close_keeping_error(opened);
+        if (next < 0 || isLast) return next;
+        opened = next;
+        path += length + 1;
+    }
+}
+
 int clinux_open_beneath(int directory, const char *path, int flags) {
     struct open_how how = {
         .flags = (unsigned)flags | O_CLOEXEC,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
-    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    int opened = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    // systemd's RestrictSUIDSGID= answers so, for it cannot see the flags.
+    if (opened < 0 && errno == ENOSYS) return open_steps(directory, path, flags);
+    return opened;
 }
+
+int clinux_sync_file_system(int descriptor) { return syncfs(descriptor); }
 
 int clinux_rename(int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
     return renameat2(from_directory, from, to_directory, to, flags);

@@ -22,6 +22,8 @@ extension Client {
         public let expires: Int64?
         /// How safe the value is: `synced` or `memory`.
         public let durability: String
+        /// Whether nobody has set the key, and the value is what a rule says it is then; its revision is 0.
+        public let isDefault: Bool
     }
 
     /// A key as a listing has it.
@@ -32,6 +34,23 @@ extension Client {
         public let value: [UInt8]?
         /// The revision that last modified it; 0 where only keys were asked for.
         public let revision: Int64
+        /// What else is told of it; nil where that was not asked for.
+        public let details: Details?
+
+        /// What a long listing tells beside the value.
+        public struct Details: Hashable, Sendable {
+            /// The uid that created it.
+            public let owner: UInt32
+            /// Where it lives: `sqlite`, `file` or `memory`.
+            public let backing: String
+            /// The one type that its schema allows, in the words of JSON Schema; empty where there is none, or several.
+            public let schemaType: String
+        }
+
+        init(key: [UInt8], value: [UInt8]?, revision: Int64, details: Details? = nil) {
+            (self.key, self.value, self.revision) = (key, value, revision)
+            self.details = details
+        }
     }
 
     /// One value of the daemon's status.
@@ -70,7 +89,8 @@ extension Client {
             owner: UInt32(truncatingIfNeeded: owner),
             writer: reply["by"]?.textValue ?? "",
             expires: reply["expires"]?.integerValue,
-            durability: reply["durability"]?.textValue ?? ""
+            durability: reply["durability"]?.textValue ?? "",
+            isDefault: reply["default"] != nil
         )
     }
 
@@ -94,14 +114,17 @@ extension Client {
     /// - Parameters:
     ///   - pattern: What to list.
     ///   - keysOnly: Leaves values and revisions out.
+    ///   - isLong: Tells where each entry lives, of which type it is and who owns it.
     ///   - revision: Which moment; nil for now.
     /// - Returns: A listing; nothing is asked for before its first page.
     public func pages(
         of pattern: Pattern,
         keysOnly: Bool = false,
+        isLong: Bool = false,
         at revision: Int64? = nil
     ) -> Pages {
-        Pages(client: self, pattern: pattern, keysOnly: keysOnly, revision: revision)
+        let form = keysOnly ? "KEYS" : isLong ? "LONG" : nil
+        return Pages(client: self, pattern: pattern, form: form, revision: revision)
     }
 
     /// What the daemon says of itself, in its order.
@@ -153,7 +176,8 @@ extension Client {
     public struct Pages {
         private let client: Client
         private let pattern: Pattern
-        private let keysOnly: Bool
+        /// The word for what is told of each; nil for key, value and revision.
+        private let form: String?
         /// The moment that is listed; nil while it is not settled.
         private var revision: Int64?
         private var last: [UInt8]?
@@ -161,10 +185,10 @@ extension Client {
         /// Halved where a page of large values is more than the daemon puts into one reply.
         private var limit = 1_000
 
-        init(client: Client, pattern: Pattern, keysOnly: Bool, revision: Int64?) {
+        init(client: Client, pattern: Pattern, form: String?, revision: Int64?) {
             self.client = client
             self.pattern = pattern
-            self.keysOnly = keysOnly
+            self.form = form
             self.revision = revision
         }
 
@@ -203,7 +227,7 @@ extension Client {
                 var arguments = [Array("STATE.LIST".utf8), pattern.argument]
                 if let last { arguments += [Array("AFTER".utf8), last] }
                 arguments += [Array("LIMIT".utf8), Array(String(limit).utf8)]
-                if keysOnly { arguments.append(Array("KEYS".utf8)) }
+                if let form { arguments.append(Array(form.utf8)) }
                 if let revision { arguments += ["AT", String(revision)].map { Array($0.utf8) } }
                 do throws(StateError) {
                     guard let rows = try client.call(arguments).elements else {
@@ -220,11 +244,27 @@ extension Client {
         private func entry(_ row: Reply) throws(StateError) -> ListedEntry {
             let parts = row.elements ?? [row]
             guard let key = parts.first?.byteValue else { throw Client.unexpected("STATE.LIST") }
-            guard !keysOnly else { return ListedEntry(key: key, value: nil, revision: 0) }
+            guard form != "KEYS" else { return ListedEntry(key: key, value: nil, revision: 0) }
             guard parts.count >= 3, let value = parts[1].byteValue,
                 let revision = parts[2].integerValue
             else { throw Client.unexpected("STATE.LIST") }
-            return ListedEntry(key: key, value: value, revision: revision)
+            return ListedEntry(
+                key: key,
+                value: value,
+                revision: revision,
+                details: form == nil ? nil : try Self.details(parts)
+            )
+        }
+
+        private static func details(_ parts: [Reply]) throws(StateError) -> ListedEntry.Details {
+            guard parts.count >= 10, let owner = parts[6].integerValue,
+                let backing = parts[8].textValue, let type = parts[9].textValue
+            else { throw Client.unexpected("STATE.LIST") }
+            return ListedEntry.Details(
+                owner: UInt32(truncatingIfNeeded: owner),
+                backing: backing,
+                schemaType: type
+            )
         }
     }
 }

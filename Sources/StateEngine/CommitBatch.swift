@@ -29,10 +29,19 @@ public final class CommitBatch: @unchecked Sendable {
         /// In order of revision.
         var notes: [Note] = []
         var byteCount = 0
+        /// How many changes storage keeps, and the revision of the last.
+        var storedCount = 0
+        var storedRevision: Int64 = 0
 
         mutating func append(_ change: Record) {
             let older = change.older
-            superseded.append(Place(revision: older?.revision ?? 0, ordinal: older?.ordinal ?? 0))
+            append(change, Place(revision: older?.revision ?? 0, ordinal: older?.ordinal ?? 0))
+            storedCount += 1
+            storedRevision = change.revision
+        }
+
+        mutating func append(_ change: Record, _ place: Place) {
+            superseded.append(place)
             changes.append(change)
         }
 
@@ -47,6 +56,8 @@ public final class CommitBatch: @unchecked Sendable {
             }
             if !other.notes.isEmpty { notes += other.notes }
             byteCount += other.byteCount
+            storedCount += other.storedCount
+            storedRevision = max(storedRevision, other.storedRevision)
         }
 
         mutating func empty() {
@@ -55,10 +66,15 @@ public final class CommitBatch: @unchecked Sendable {
             superseded.removeAll(keepingCapacity: true)
             if !notes.isEmpty { notes = [] }
             byteCount = 0
+            storedCount = 0
+            storedRevision = 0
         }
     }
 
     @exclusivity(unchecked) private var contents = Contents()
+
+    /// What the commit does to the mark of files that it may not reach.
+    @exclusivity(unchecked) package var fileMark = FileMarkChange.keep
 
     init() {}
 
@@ -74,8 +90,14 @@ public final class CommitBatch: @unchecked Sendable {
     /// How many transactions there are.
     public var transactionCount: Int { items.count }
 
-    /// How many changes they have together.
-    public var changeCount: Int { changes.count }
+    /// How many changes ``forEachChange(_:)`` hands out: those of keys in memory are none of them.
+    public var changeCount: Int { contents.storedCount }
+
+    /// The revision of the last transaction that storage keeps something of; nil where it keeps nothing.
+    var storedRevision: Int64? {
+        let revision = max(contents.storedRevision, contents.notes.last?.revision ?? 0)
+        return revision > 0 ? revision : nil
+    }
 
     /// The revision of the first transaction; 0 where there is none.
     public var firstRevision: Int64 { items.first?.revision ?? 0 }
@@ -89,9 +111,10 @@ public final class CommitBatch: @unchecked Sendable {
         return changes.last?.revision
     }
 
-    /// Calls `body` for each change in order of revision and ordinal.
+    /// Calls `body` for each change that storage keeps, in order of revision and ordinal.
     ///
-    /// The bytes in a change are borrowed: they live until the batch's commit has ended.
+    /// The bytes in a change are borrowed: they live until the batch's commit has ended. A key that moves from storage to memory is
+    /// deleted there.
     public func forEachChange(_ body: (borrowing StoredChange) throws -> Void) rethrows {
         var index = 0
         let contents = contents
@@ -104,11 +127,14 @@ public final class CommitBatch: @unchecked Sendable {
                         if index + 4 < contents.changes.count {
                             clinux_prefetch(contents.changes[index + 4].address)
                         }
-                        try body(
-                            contents.changes[index]
-                                .stored(cause: cause, superseding: contents.superseded[index])
-                        )
+                        let (change, place) = (contents.changes[index], contents.superseded[index])
                         index += 1
+                        if change.isVolatile {
+                            guard place.revision > 0 else { continue }
+                            try body(change.storedDelete(cause: cause, superseding: place))
+                        } else {
+                            try body(change.stored(cause: cause, superseding: place))
+                        }
                     }
                 }
             }
@@ -117,6 +143,15 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// Adds a change to the transaction that the next call of ``endTransaction(revision:cause:byteCount:)`` ends.
     func append(_ change: Record) { contents.append(change) }
+
+    /// The same where keys may be in memory, with the stored change that it supersedes: for one in memory, where storage has to delete
+    /// that.
+    func append(_ change: Record, superseding place: Place) {
+        contents.append(change, place)
+        guard !change.isVolatile || place.revision > 0 else { return }
+        contents.storedCount += 1
+        contents.storedRevision = change.revision
+    }
 
     /// Adds notes to that transaction.
     func append(_ notes: [Note]) { contents.notes += notes }
@@ -140,6 +175,7 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// Empties the batch and keeps its memory for the next, up to a bound.
     func removeAll() {
+        fileMark = .keep
         if contents.changes.capacity <= 1 << 16 { contents.empty() } else { contents = Contents() }
     }
 }
@@ -156,9 +192,19 @@ extension Record {
             owner: owner,
             version: version,
             time: time,
+            expires: expires,
             cause: cause,
             previousRevision: place.revision,
             previousOrdinal: place.ordinal
         )
+    }
+
+    /// The delete with which its key leaves storage.
+    func storedDelete(cause: Bytes, superseding place: CommitBatch.Place) -> StoredChange {
+        var change = stored(cause: cause, superseding: place)
+        change.value = nil
+        change.version = 0
+        change.expires = nil
+        return change
     }
 }

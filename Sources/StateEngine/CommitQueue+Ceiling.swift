@@ -14,16 +14,16 @@ extension CommitQueue {
 
     /// Raises it; where it cannot be, it is tried again after a while, and commits go on meanwhile.
     func raiseCeilingNow(_ patience: inout CeilingPatience) {
-        guard let bounded, let ceiling = bounded.ceiling else { return }
+        guard let ceiling = state.withLock({ $0.ceiling }) else { return }
         let hadFailed = patience.pause > 0
         do throws(StateError) {
             let revision = try ceiling.raise()
             patience.pause = 0
-            if hadFailed { bounded.onCeiling(nil) }
+            if hadFailed { ceiling.onFailure(nil) }
             _ = answer(.raised(revision))
         } catch {
             let due = clinux_monotonic_nanoseconds() + patience.next()
-            if !hadFailed { bounded.onCeiling(error.message) }
+            if !hadFailed { ceiling.onFailure(error.message) }
             state.withLock { $0.raisesAt = due }
         }
     }

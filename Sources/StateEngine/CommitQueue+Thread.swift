@@ -45,6 +45,10 @@ extension CommitQueue {
     private func adoptEdits() {
         let changes = editable?.takeOutsideChanges() ?? []
         if !changes.isEmpty { _ = answer(.edited(nil, changes)) }
+        guard let files = files.withLock({ $0 }) else { return }
+        files.look()
+        // Who waits for edits to be known goes on.
+        state.withLock { $0.notify }()
     }
 
     /// Opens the store anew, after 0.1 s, 0.2 s and so on up to 10 s where it cannot be, until it is or the end has come.
@@ -55,6 +59,7 @@ extension CommitQueue {
             do {
                 try backing.reopen(after: revision) { adopted.append(AdoptedChange($0)) }
                 let notes = (backing as? any NoteBacking)?.takeNotes()
+                try settleFiles(adopted)
                 _ = answer(.reopened(adopted, notes: notes))
                 return
             } catch {
@@ -63,6 +68,19 @@ extension CommitQueue {
             }
             guard sleep(nanoseconds: pause) else { return }
             pause = min(pause * 2, 10_000_000_000)
+        }
+    }
+
+    /// The store may hold what its last commit staged, and its mark says of which files.
+    private func settleFiles(_ adopted: [AdoptedChange]) throws {
+        guard let files = files.withLock({ $0 }), let marks = backing as? any FileMarkBacking else {
+            return
+        }
+        var values: [[UInt8]: [UInt8]?] = [:]
+        for change in adopted { values[change.key] = .some(change.value) }
+        let keyspace = files.keyspace.withLock { $0 }
+        try files.settle(marks.takeFileMark()) { key in
+            values[key.bytes] ?? keyspace?.entry(for: key)?.value
         }
     }
 

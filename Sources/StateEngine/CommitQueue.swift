@@ -57,6 +57,7 @@ final class CommitQueue: Sendable {
         var reopens = false
         /// Whether the backing has something to do that takes its time.
         var maintains = false
+        var ceiling: RevisionCeiling?
         /// When the ceiling of the revisions is to be raised, on the monotonic clock; nil where it need not be.
         var raisesAt: Int64?
         /// Whether there is something to tell that nobody is about.
@@ -66,7 +67,10 @@ final class CommitQueue: Sendable {
         var isStopping = false
         var notify: @Sendable () -> Void = {}
 
-        init(storedRevision: Int64) { self.storedRevision = storedRevision }
+        init(storedRevision: Int64, ceiling: RevisionCeiling?) {
+            self.storedRevision = storedRevision
+            self.ceiling = ceiling
+        }
 
         /// Whether there is something for the commit thread to do.
         var hasWork: Bool {
@@ -87,8 +91,9 @@ final class CommitQueue: Sendable {
 
     let backing: any Backing
     let editable: (any EditableBacking)?
-    let bounded: (any BoundedBacking)?
     let compacting: (any CompactingBacking)?
+    /// The directories of the keys that live in files, where some do.
+    let files = StateLock<FileContainers?>(nil)
     let state: StateLock<State>
     let parking = Semaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
@@ -104,12 +109,12 @@ final class CommitQueue: Sendable {
     /// - Parameters:
     ///   - backing: Where commits go; it is loaded.
     ///   - revision: What it was loaded at.
-    init(backing: any Backing, revision: Int64) {
+    ///   - ceiling: What revisions may not go beyond, where it has to be raised.
+    init(backing: any Backing, revision: Int64, ceiling: RevisionCeiling? = nil) {
         self.backing = backing
         editable = backing as? any EditableBacking
-        bounded = backing as? any BoundedBacking
         compacting = backing as? any CompactingBacking
-        state = StateLock(State(storedRevision: revision))
+        state = StateLock(State(storedRevision: revision, ceiling: ceiling))
         thread = WorkerThread(name: "commit")
     }
 
@@ -191,6 +196,9 @@ final class CommitQueue: Sendable {
     /// Others may have changed the store: the commit thread looks.
     func lookOutside() { wakeThread { $0.looksOutside = true } }
 
+    /// From now on revisions have a ceiling.
+    func bound(by ceiling: RevisionCeiling) { state.withLock { $0.ceiling = ceiling } }
+
     /// The block of revisions is half used: the commit thread begins the next.
     func raiseCeiling() { wakeThread { $0.raisesAt = 0 } }
 
@@ -241,16 +249,31 @@ final class CommitQueue: Sendable {
 
     /// Has storage commit a batch.
     func commit(_ batch: CommitBatch) -> Finished {
+        let files = files.withLock { $0 }
         do {
-            try backing.commit(batch)
+            try store(batch, files)
             return .committed(batch)
         } catch is EditedMeanwhile {
             return .edited(batch, editable?.takeOutsideChanges() ?? [])
-        } catch let error as StateError {
-            return .failed(batch, error)
         } catch {
-            return .failed(batch, StateError(.readOnly, "\(StateError.unknownOutcome): \(error)"))
+            files?.undoAdoptions()
+            let unknown = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
+            return .failed(batch, error as? StateError ?? unknown)
         }
+    }
+
+    private func store(_ batch: CommitBatch, _ files: FileContainers?) throws {
+        guard let files, let staged = try files.stage(batch) else {
+            return try backing.commit(batch)
+        }
+        // Order matters: new files beside their targets, the rows with the mark, then the files in their places.
+        do {
+            try backing.commit(batch)
+        } catch {
+            files.drop(staged)
+            throw error
+        }
+        files.publish(staged)
     }
 
     /// Hands an answer to whoever settles; a writer hands the backing back with it.
@@ -260,7 +283,8 @@ final class CommitQueue: Sendable {
         let (notify, waiting, wakes) = state.withLock { state in
             state.finished.append(finished)
             switch finished {
-            case .committed(let batch): state.storedRevision = batch.lastRevision
+            case .committed(let batch):
+                if let revision = batch.storedRevision { state.storedRevision = revision }
             case .failed(_, let error):
                 state.isHalted = true
                 state.reopens = error.isOutcomeUnknown

@@ -22,7 +22,7 @@ struct EntryTable: ~Copyable {
 
     /// Begins a chain with a version of a key that has none that is live.
     mutating func begin(_ record: Record) {
-        if deleted.count > 0, let grave = deleted.record(for: record.key) {
+        if deleted.count > 0, !record.isVolatile, let grave = deleted.record(for: record.key) {
             record.older = grave
             deleted.remove(record.key)
         }
@@ -32,18 +32,20 @@ struct EntryTable: ~Copyable {
     /// Takes the newest version, `record`, off the chain of its key.
     ///
     /// The caller frees it.
-    mutating func pop(_ record: Record, durableRevision: Int64) {
+    ///
+    /// - Returns: The version below, where it leaves the table too, so that the caller frees it.
+    mutating func pop(_ record: Record, durableRevision: Int64) -> Record? {
         guard let older = record.older else {
             live.remove(record.key)
-            return
+            return nil
         }
         if older.isDeleted, older.revision <= durableRevision {
             live.remove(record.key)
-            bury(older)
-        } else {
-            let top = live.replace(with: older)
-            precondition(top == record, "versions are undone out of order")
+            return bury(older) ? nil : older
         }
+        let top = live.replace(with: older)
+        precondition(top == record, "versions are undone out of order")
+        return nil
     }
 
     /// `record`, whose older version is gone, is durable now: a delete leaves the entries.
@@ -52,9 +54,23 @@ struct EntryTable: ~Copyable {
     mutating func settleDelete(_ record: Record) -> Bool {
         guard live.record(for: record.key) == record else { return false }
         live.remove(record.key)
-        bury(record)
-        return !keepsDeleted
+        return !bury(record)
     }
+
+    /// Where the stored delete of `key` stands that a version in memory lies over; nil where there is none.
+    func grave(of key: Bytes) -> Record? { deleted.record(for: key) }
+
+    /// A stored version of a key that was in memory has become durable: it is what a later one supersedes.
+    ///
+    /// - Returns: The delete below, which the caller frees.
+    mutating func exhume(_ key: Bytes) -> Record? {
+        guard deleted.count > 0, let grave = deleted.record(for: key) else { return nil }
+        deleted.remove(key)
+        return grave
+    }
+
+    /// Remembers the stored delete of a key that has moved to memory; the table owns it.
+    mutating func buryBelow(_ grave: Record) { deleted.insert(grave) }
 
     /// Forgets the durable delete of `key` that was made at `revision`, also where a provisional version supersedes it.
     ///
@@ -77,8 +93,11 @@ struct EntryTable: ~Copyable {
         return nil
     }
 
-    private mutating func bury(_ record: Record) {
-        if keepsDeleted { deleted.insert(record) }
+    /// - Returns: Whether the table keeps it.
+    private mutating func bury(_ record: Record) -> Bool {
+        guard keepsDeleted, !record.isVolatile else { return false }
+        deleted.insert(record)
+        return true
     }
 
     /// Takes a durable version over from storage.
@@ -88,7 +107,7 @@ struct EntryTable: ~Copyable {
         if let slot = live.slot(for: record.key), let old = slot.pointee.leaf {
             if record.isDeleted {
                 live.remove(record.key)
-                bury(record)
+                _ = bury(record)
             } else {
                 slot.pointee = RadixReference(record)
             }
@@ -96,7 +115,7 @@ struct EntryTable: ~Copyable {
         }
         let grave = deleted.count > 0 ? deleted.record(for: record.key) : nil
         if grave != nil { deleted.remove(record.key) }
-        if record.isDeleted { bury(record) } else { live.insert(record) }
+        if record.isDeleted { _ = bury(record) } else { live.insert(record) }
         return grave
     }
 

@@ -153,7 +153,7 @@ extension KeyspaceCore {
 ///
 /// Only one thread uses its rules: the proof of `@unchecked Sendable`.
 package struct AccessView: @unchecked Sendable {
-    private let rules: any KeyRules
+    private let rules: KeyRules
     private let subject: Subject
     private let action: KeyAction
 
@@ -161,7 +161,7 @@ package struct AccessView: @unchecked Sendable {
     ///   - rules: A copy that no other thread uses.
     ///   - subject: Who looks.
     ///   - action: ``KeyAction/read`` or ``KeyAction/watch``.
-    package init(_ rules: any KeyRules, _ subject: Subject, _ action: KeyAction) {
+    package init(_ rules: KeyRules, _ subject: Subject, _ action: KeyAction) {
         (self.rules, self.subject, self.action) = (rules, subject, action)
     }
 

@@ -1,7 +1,7 @@
 /// A change that storage holds though nobody was told, with bytes of its own.
 struct AdoptedChange: Sendable {
     fileprivate var fields: Record.Fields
-    fileprivate var key: [UInt8]
+    fileprivate(set) var key: [UInt8]
     let value: [UInt8]?
     fileprivate var cause: [UInt8]
 
@@ -62,7 +62,7 @@ extension KeyspaceCore {
 
     /// Takes over commits that storage holds beyond what was told, and tells them.
     ///
-    /// Nothing may be provisional.
+    /// Nothing may be provisional but keys in memory.
     ///
     /// - Returns: How many commits.
     func adopt(_ changes: [AdoptedChange]) -> Int {
@@ -81,7 +81,7 @@ extension KeyspaceCore {
             )
         }
         settle(batch)
-        provisionalRevision = durableRevision
+        provisionalRevision = max(provisionalRevision, durableRevision)
         newestRevision = max(newestRevision, durableRevision)
         return batch.transactionCount
     }
@@ -98,6 +98,7 @@ extension KeyspaceCore {
     }
 
     private func put(_ record: Record) {
+        if countsUsage { count(record, superseding: table.head(record.key), by: 1) }
         guard let chain = table.chain(record.key), let head = chain.pointee.leaf else {
             table.begin(record)
             return

@@ -6,6 +6,14 @@ extension KeyspaceCore {
         allowRevisions(through: ceiling.status.ceiling)
     }
 
+    /// The next revision is at least the one after this: what was told up to it is nowhere else.
+    func skip(to revision: Int64) {
+        newestRevision = max(newestRevision, revision)
+        guard provisionalRevision <= durableRevision else { return }
+        provisionalRevision = newestRevision
+        durableRevision = newestRevision
+    }
+
     /// The ceiling was raised; its next half is far enough away to begin the next block there.
     func allowRevisions(through revision: Int64) {
         guard let ceiling else { return }

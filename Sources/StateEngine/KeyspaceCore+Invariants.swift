@@ -25,7 +25,12 @@ extension KeyspaceCore {
             if chain.count > 1 || !chain[0].isDeleted || chain[0].revision > durableRevision {
                 faults.append("\(shown) is buried and not a durable delete alone")
             }
-            if table.head(chain[0].key) != nil { faults.append("\(shown) is buried and live") }
+            if let head = table.head(chain[0].key),
+                !sequence(first: head, next: \.older)
+                    .contains(where: \.isVolatile)
+            {
+                faults.append("\(shown) is buried and live")
+            }
         }
         compare(liveCount, durableKeyCount, "durable keys", &faults)
         compare(provisionalByteCount, uncommittedByteCount, "uncommitted bytes", &faults)

@@ -21,12 +21,12 @@ extension KeyspaceCore {
         if let below { throw KeyspaceCore.nested(shown(below), below: StateError.quoted(key)) }
     }
 
-    private static func nested(_ key: String, below above: String) -> StateError {
+    static func nested(_ key: String, below above: String) -> StateError {
         StateError(.rejected, "key \(key) is below key \(above), and a file is no directory")
     }
 
     /// How an entry is named to who writes: not at all where he may not read it.
-    private func shown(_ record: Record) -> String {
+    func shown(_ record: Record) -> String {
         mayRead(record, openSubject) ? StateError.quoted(record.key) : "of another's"
     }
 

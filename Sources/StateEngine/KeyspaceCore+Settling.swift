@@ -11,6 +11,7 @@ extension KeyspaceCore {
             if index + 4 < changes.count, let soon = changes[index + 4].older {
                 clinux_prefetch(soon.address)
             }
+            if keepsSomeInMemory { settleMove(record) }
             let older = record.older
             let wasLive = older.map { !$0.isDeleted } ?? false
             if let older {
@@ -29,11 +30,11 @@ extension KeyspaceCore {
         uncommittedByteCount -= batch.byteCount
     }
 
-    /// A batch was not committed: it is undone, newest change first.
+    /// A batch was not committed: it is undone, newest change first, but for what is told already (``takeTold(from:)``).
     ///
     /// Whatever was finished after it must have been undone before, for it was computed on it.
     func undo(_ batch: CommitBatch) {
-        for record in batch.changes.reversed() { undo(record) }
+        for record in batch.changes.reversed() where !record.isTold { undo(record) }
         if !batch.notes.isEmpty { undo(batch.notes) }
         uncommittedByteCount -= batch.byteCount
         provisionalRevision = durableRevision
@@ -51,6 +52,7 @@ extension KeyspaceCore {
             in: &pool
         )
         lastChangeRevision = change.revision
+        if record.expires != nil { deadlines.insert(record, at: LocalKeyspace.now()) }
         if let superseded = table.load(record) { free(superseded) }
         if record.isDeleted, !table.keepsDeleted { free(record) }
     }

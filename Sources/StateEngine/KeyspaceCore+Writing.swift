@@ -11,6 +11,9 @@ extension KeyspaceCore {
         openRevision = newestRevision + 1
         openTime = time
         openCause = .passUnretained(cause)
+        openDurability = .memory
+        hasFinishedTold = false
+        hasFinishedChanges = false
     }
 
     /// Sets `key` to `value`, followed by `suffix` where there is one.
@@ -33,14 +36,19 @@ extension KeyspaceCore {
         guard byteCount <= limits.valueByteCount else {
             throw valueTooBig(byteCount, key)
         }
-        try checkRoom(key.count + byteCount)
+        let isVolatile = isInMemory(rule)
+        try checkRoom(key.count + byteCount, isVolatile: isVolatile)
         if let editable { try checkPlace(of: key, in: editable) }
+        if let files { try checkFile(of: key, in: files) }
         let current = head.flatMap { $0.isDeleted ? nil : $0 }
         if let rule {
             try rule.checkSet(key, to: value, appending: suffix, isPresent: current != nil)
+            try checkQuota(rule, key, byteCount, superseding: current)
         }
         var fields = fields(of: current, version: (current?.version ?? 0) + 1)
         if let owner = ownerKept(by: head) { fields.owner = owner }
+        fields.isVolatile = isVolatile
+        take(rule, &fields)
         put(
             Record.make(
                 fields,
@@ -66,10 +74,16 @@ extension KeyspaceCore {
             try checkWriting(key, table.head(key), rule, openSubject, deletes: true)
         }
         guard let current = read(key), let chain = table.chain(key) else { return false }
-        try checkRoom(key.count)
-        if let rule { try rule.checkDelete(key) }
+        try checkRoom(key.count, isVolatile: current.isVolatile)
+        if let rule {
+            try rule.checkDelete(key)
+            try checkRate(rule, key)
+        }
         if let editable { try editable.validate(key) }
-        let fields = fields(of: current, version: 0)
+        if let files { try checkFile(of: key, in: files, isDelete: true) }
+        var fields = fields(of: current, version: 0)
+        fields.isVolatile = current.isVolatile
+        openDurability = max(openDurability, rule?.durability ?? .synced)
         put(Record.make(fields, key: key, value: nil, in: &pool), onto: chain)
         return true
     }
@@ -107,9 +121,14 @@ extension KeyspaceCore {
         guard !openChanges.isEmpty || !openNotes.isEmpty else { return 0 }
         newestRevision = openRevision
         provisionalRevision = openRevision
+        hasFinishedChanges = !openChanges.isEmpty && openNotes.isEmpty
         uncommittedByteCount += openByteCount
-        for index in openChanges.indices {
-            if let change = openChanges[index] { filling.append(change) }
+        if keepsSomeInMemory {
+            fillWithSomeInMemory()
+        } else {
+            for index in openChanges.indices {
+                if let change = openChanges[index] { filling.append(change) }
+            }
         }
         if !openNotes.isEmpty { filling.append(openNotes) }
         filling.endTransaction(revision: openRevision, cause: cause, byteCount: openByteCount)
@@ -125,7 +144,8 @@ extension KeyspaceCore {
 
     /// Takes the newest version of a key back.
     func undo(_ record: Record) {
-        table.pop(record, durableRevision: durableRevision)
+        if countsUsage { count(record, superseding: record.older, by: -1) }
+        if let older = table.pop(record, durableRevision: durableRevision) { free(older) }
         free(record)
     }
 
@@ -135,10 +155,6 @@ extension KeyspaceCore {
     }
 
     private func closeTransaction() {
-        // What a transaction that changed nothing saw of itself is nothing to wait for.
-        if observedRevision == openRevision {
-            observedRevision = max(provisionalRevision, durableRevision)
-        }
         openRevision = 0
         openSubject = nil
         openCause = nil
@@ -148,7 +164,7 @@ extension KeyspaceCore {
     }
 
     /// What the next version of an entry says, as the next change of the open transaction.
-    private func fields(of current: Record?, version: Int64) -> Record.Fields {
+    func fields(of current: Record?, version: Int64) -> Record.Fields {
         guard let cause = openCause else { preconditionFailure("no transaction is open") }
         let (number, uid) = cause._withUnsafeGuaranteedRef { cause in
             causes.retain(cause)
@@ -160,14 +176,27 @@ extension KeyspaceCore {
             version: version,
             time: openTime,
             ordinal: Int32(openChanges.count),
-            owner: current?.owner ?? uid,
+            owner: current?.owner ?? openOwner ?? uid,
             cause: number
         )
     }
 
+    /// What a rule says of a version beside its value.
+    @inline(__always)
+    private func take(_ rule: KeyRule?, _ fields: inout Record.Fields) {
+        guard let rule else {
+            openDurability = .synced
+            return
+        }
+        openDurability = max(openDurability, rule.durability)
+        if let lifetime = rule.lifetimeMilliseconds { fields.expires = openTime + lifetime }
+    }
+
     /// One change per key and commit: a second one of this transaction takes the place of the first.
-    private func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
+    func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
         openByteCount += record.byteCount
+        if record.expires != nil { deadlines.insert(record, at: openTime) }
+        if countsUsage { count(record, superseding: chain?.pointee.leaf, by: 1) }
         guard let chain, let head = chain.pointee.leaf else {
             table.begin(record)
             openChanges.append(record)
@@ -193,8 +222,9 @@ extension KeyspaceCore {
         }
     }
 
-    func checkRoom(_ byteCount: Int) throws(StateError) {
-        if let refusal { throw refusal }
+    func checkRoom(_ byteCount: Int, isVolatile: Bool = false) throws(StateError) {
+        if let closure { throw closure }
+        if let refusal, !isVolatile { throw refusal }
         if openRevision > revisionCeiling { throw ceilingReached() }
         if openByteCount + byteCount > limits.transactionByteCount {
             throw StateError(

@@ -8,7 +8,8 @@
 package final class KeyspaceCore: @unchecked Sendable {
     // Constant once loaded.
     @exclusivity(unchecked) package internal(set) var epoch: Epoch
-    package let limits: Limits
+    /// May be exchanged between two transactions: the next one keeps to them.
+    @exclusivity(unchecked) package var limits: Limits
     /// Whether commits go to storage before they are told.
     package let isPersistent: Bool
 
@@ -39,8 +40,20 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) var raisingRevision = Int64.max
     @exclusivity(unchecked) var ceiling: RevisionCeiling?
 
-    /// What the configuration says of keys.
-    @exclusivity(unchecked) package var rules: (any KeyRules)?
+    // The rules.
+    /// What the configuration says of keys; see ``exchange(rules:)``.
+    @exclusivity(unchecked) package internal(set) var rules: KeyRules?
+    /// Whether there are, or were, keys that no storage keeps beside those that it does.
+    @exclusivity(unchecked) var keepsSomeInMemory = false
+    /// The keys that are in memory, or were in this life.
+    @exclusivity(unchecked) var volatilePatterns: [Pattern] = []
+    /// The last commit that changed a key in memory: the history does not have all that came up to it.
+    @exclusivity(unchecked) var lastVolatileRevision: Int64 = 0
+    /// Whether some rule limits how many keys or bytes there are.
+    @exclusivity(unchecked) var countsUsage = false
+    @exclusivity(unchecked) package internal(set) var deadlines = Deadlines()
+    /// What is to be logged of limits that are only said.
+    @exclusivity(unchecked) package var notices: [String] = []
 
     // The open transaction; a revision of 0 where none is.
     @exclusivity(unchecked) package internal(set) var openRevision: Int64 = 0
@@ -54,6 +67,16 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// Nil where a change was taken back by a later one of the same transaction.
     @exclusivity(unchecked) var openChanges: [Record?] = []
     @exclusivity(unchecked) var openByteCount = 0
+    /// The most that the rules of its keys ask for.
+    @exclusivity(unchecked) var openDurability = Durability.memory
+    /// Whether the last transaction touches keys in memory alone, and none that is in doubt: then nothing undoes it.
+    @exclusivity(unchecked) package internal(set) var hasFinishedTold = false
+
+    /// What the rules of the last transaction's keys ask for, where it changed stored keys; else `synced`.
+    package var finishedDurability: Durability {
+        isPersistent && hasFinishedChanges && !hasFinishedTold ? openDurability : .synced
+    }
+    @exclusivity(unchecked) var hasFinishedChanges = false
 
     /// Whether the open transaction has changed anything so far.
     package var hasOpenChanges: Bool { openChanges.contains { $0 != nil } }
@@ -72,9 +95,17 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     /// Why nothing may be written for now; nil where it may.
     @exclusivity(unchecked) package internal(set) var refusal: StateError?
+    /// Why nothing will be written any more.
+    @exclusivity(unchecked) var closure: StateError?
 
     /// The backing where others may change what it holds; set before anything is written.
     @exclusivity(unchecked) var editable: (any EditableBacking)?
+
+    /// The directories of the keys that live in files, where some do; set before anything is written.
+    @exclusivity(unchecked) package internal(set) var files: FileContainers?
+    /// Whether the open transaction is what others did to files, and whose the file of its next change is.
+    @exclusivity(unchecked) var isAdoptingFiles = false
+    @exclusivity(unchecked) var openOwner: UInt32?
 
     package let hub = WatchHub()
 
@@ -116,7 +147,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the key.
     package func read(_ key: Bytes) -> Record? {
         guard let head = table.head(key) else { return nil }
-        if head.revision > durableRevision {
+        // What the open transaction did itself is as certain as it.
+        if head.revision > durableRevision, head.revision != openRevision, !head.isTold {
             observedRevision = max(observedRevision, head.revision)
         }
         return head.isDeleted ? nil : head
@@ -132,9 +164,10 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     /// Where the newest change of `key` that is on stable storage stands in the history; nil where none is known.
     package func durablePlace(of key: Bytes) -> HistoryPlace? {
-        let version =
-            table.head(key)?.version(at: durableRevision) ?? table.deleted.record(for: key)
-        return version.map(\.place)
+        if let version = table.head(key)?.version(at: durableRevision), !version.isVolatile {
+            return version.place
+        }
+        return table.deleted.record(for: key).map(\.place)
     }
 
     /// Notes that everything was looked at.
@@ -179,7 +212,7 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// The same, where about `byteCount` bytes of keys are compared with patterns at most.
     ///
     /// - Returns: The last key that was compared, where there may be more; nil where all were, or `body` has said false.
-    func forEachDurable(
+    package func forEachDurable(
         _ patterns: PatternSet,
         after bound: Bytes?,
         comparing byteCount: Int,

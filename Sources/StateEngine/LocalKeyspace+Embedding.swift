@@ -46,7 +46,7 @@ extension LocalKeyspace {
     }
 
     /// Wall time in milliseconds since 1970.
-    static func now() -> Int64 {
+    package static func now() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000

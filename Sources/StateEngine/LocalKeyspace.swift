@@ -52,9 +52,14 @@ public final class LocalKeyspace: Keyspace {
         loaded.hasHistory = backing is any HistoryBacking
         self.backing = backing
         isPersistent = backing.isPersistent
-        if let ceiling = (backing as? any BoundedBacking)?.ceiling { loaded.bound(by: ceiling) }
+        let bounded = backing as? any BoundedBacking
+        if let ceiling = bounded?.ceiling { loaded.bound(by: ceiling) }
         core = StateLock(loaded)
-        queue = CommitQueue(backing: backing, revision: loaded.durableRevision)
+        queue = CommitQueue(
+            backing: backing,
+            revision: loaded.durableRevision,
+            ceiling: bounded?.ceiling
+        )
         // On purpose a cycle until `close`: the commit thread reads what this object owns.
         queue.setNotify { self.settle { _ in } }
         queue.start()
@@ -70,12 +75,11 @@ public final class LocalKeyspace: Keyspace {
     public func close() {
         checkMayWait()
         let refusal = StateError(.readOnly, "the keyspace is closed")
-        withCore { $0.refusal = refusal }
+        withCore { $0.closure = refusal }
         publish()
         queue.stop()
+        closeFiles()
         settle { _ in }
-        // Once more: a store that was just opened again allows writes.
-        withCore { $0.refusal = refusal }
         queue.setNotify {}
         backing.close()
     }
@@ -157,6 +161,7 @@ public final class LocalKeyspace: Keyspace {
             undoAll(batch, in: core)
             core.deliverWaiters(failedFrom: first, error)
             queue.recycle(batch)
+            if !core.filling.isEmpty { queue.submit(core.filling, lendsThread: false) }
             return .failed(from: first, error)
         case .edited(let batch, let changes):
             return settleEdits(changes, interrupting: batch, in: core)
@@ -166,9 +171,7 @@ public final class LocalKeyspace: Keyspace {
         case .reopened(let changes, let notes):
             // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
             let count = changes.isEmpty ? 0 : core.adopt(changes)
-            if let notes, core.provisionalRevision <= core.durableRevision {
-                core.adopt(notes: notes)
-            }
+            if let notes, !core.hasProvisionalNotes { core.adopt(notes: notes) }
             core.allowWrites()
             return .reopened(adopted: count)
         case .unopened(let error):
@@ -183,13 +186,16 @@ public final class LocalKeyspace: Keyspace {
 
     /// Undoes a failed batch and all that was computed on it, newest first.
     private func undoAll(_ batch: CommitBatch?, in core: KeyspaceCore) {
+        let queued = queue.takeQueued()
+        let told = core.takeTold(from: [batch, queued, core.filling])
         core.undo(core.filling)
         core.filling.removeAll()
-        if let queued = queue.takeQueued() {
+        if let queued {
             core.undo(queued)
             queue.recycle(queued)
         }
         if let batch { core.undo(batch) }
+        if let told { core.keep(told) }
         queue.resume()
     }
 

@@ -49,7 +49,11 @@ public final class MemoryBacking: BoundedBacking, @unchecked Sendable {
         }
         // The very lock of a store in the directory: who owns that is asked what happens here, too.
         let lock = try OwnerLock(path: directory + "/lock", for: directory)
-        let ceiling = try RevisionCeiling(path: directory + "/memory.revisions", block: block)
+        let ceiling = try RevisionCeiling(
+            path: directory + "/memory.revisions",
+            block: block,
+            onFailure: onCeiling
+        )
         try ceiling.raise()
         self.lock = lock
         self.ceiling = ceiling

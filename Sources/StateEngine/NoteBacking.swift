@@ -66,6 +66,9 @@ extension KeyspaceCore {
         notes[name] = text.map { NoteVersion(revision: openRevision, text: $0) }
     }
 
+    /// Whether some note is not durable yet.
+    var hasProvisionalNotes: Bool { notes.values.contains { $0.revision > durableRevision } }
+
     /// Takes notes back, the newest first.
     func undo(_ undone: [Note]) {
         for note in undone.reversed() { notes[note.name] = note.superseded }

@@ -4,9 +4,12 @@ extension PastState {
     func note(_ changes: [Record], _ core: KeyspaceCore) {
         guard meanwhileByteCount <= request.byteLimit else { return }
         for change in changes where isMeant(change.key) {
+            // What is in memory is in no history.
+            let older = change.older.flatMap { $0.isVolatile ? nil : $0 }
+            if change.isVolatile, older == nil { continue }
             let key = Array(change.key)
             guard changedMeanwhile[key] == nil else { continue }
-            let version = change.older.flatMap { older in
+            let version = older.flatMap { older in
                 core.mayRead(older, request.subject) ? PastVersion(older, in: core) : nil
             }
             meanwhileByteCount +=
@@ -51,7 +54,7 @@ extension PastState {
         let changedCount = all.count
         core.forEachProvisional(request.patterns) { head in
             let key = Array(head.key)
-            guard !isKnown(key), changedMeanwhile[key] == nil else { return }
+            guard !head.isVolatile, !isKnown(key), changedMeanwhile[key] == nil else { return }
             let durable = head.version(at: core.durableRevision)
             let version = durable.flatMap { PastVersion($0, in: core) }
             all.append(Changed(key: key, place: nil, version: version))
@@ -112,7 +115,7 @@ extension PastState {
                 if let lastKey, lastKey.withUnsafeBytes({ $0.precedes(record.key) }) {
                     return false
                 }
-                if goesOn, !isChanged, core.mayRead(record, request.subject) {
+                if goesOn, !isChanged, !record.isVolatile, core.mayRead(record, request.subject) {
                     tell(record.key, .present(record))
                 }
                 return goesOn

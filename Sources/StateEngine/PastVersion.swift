@@ -10,6 +10,13 @@ package struct EntryFields: Sendable {
     package let time: Int64
     /// The uid that created the entry.
     package let owner: UInt32
+    /// Wall time in milliseconds since 1970 at which it expires; nil where it does not.
+    package let expires: Int64?
+
+    /// Of a key that nobody has set.
+    package static let none = EntryFields()
+
+    private init() { (revision, created, version, time, owner, expires) = (0, 0, 0, 0, .max, nil) }
 
     /// What memory has.
     package init(_ record: Record) {
@@ -18,6 +25,7 @@ package struct EntryFields: Sendable {
         version = record.version
         time = record.time
         owner = record.owner
+        expires = record.expires
     }
 
     /// What the history has.
@@ -27,6 +35,7 @@ package struct EntryFields: Sendable {
         version = change.version
         time = change.time
         owner = change.owner
+        expires = change.expires
     }
 }
 

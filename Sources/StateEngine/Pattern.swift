@@ -129,3 +129,12 @@ extension Pattern {
         self.init(kind: .prefix, literal: glob.literal, bytes: glob.bytes)
     }
 }
+
+extension Pattern {
+    /// Whether some key may be meant by both; of two globs that is not found out exactly.
+    package func mayMeet(_ other: Pattern) -> Bool {
+        if kind == .key { return literal.withUnsafeBytes { other.matches($0) } }
+        if other.kind == .key { return other.literal.withUnsafeBytes { matches($0) } }
+        return literal.starts(with: other.literal) || other.literal.starts(with: literal)
+    }
+}

@@ -6,8 +6,8 @@ import Glibc
 /// ```
 ///  0 older      address of the version that this one supersedes, while this one is not durable
 ///  8 revision   24 version       40 ordinal, owner
-/// 16 created    32 time (48 bits) and key length (16)      48 cause, value length (all ones: deleted)
-/// 56 key bytes, value bytes
+/// 16 created    32 time (48 bits), marks (5), key length (11)      48 cause, value length (all ones: deleted)
+/// 56 when it expires, where it does (8); key bytes, value bytes
 /// ```
 ///
 /// Memory by hand, because a store holds millions: a Swift object costs 16 bytes more each and an atomic
@@ -25,6 +25,15 @@ package struct Record: Equatable {
     @usableFromInline static let headerByteCount = 56
     @usableFromInline static let deletedMark = UInt32.max
 
+    // Beside the time: what the rules say of the key.
+    @usableFromInline static let keyLengthMask: UInt64 = 0x7FF
+    /// It has a time at which it expires, before the key.
+    @usableFromInline static let expiryMark: UInt64 = 1 << 13
+    /// Its writer has been answered: it is not undone with what was before it.
+    @usableFromInline static let toldMark: UInt64 = 1 << 14
+    /// No storage keeps it.
+    @usableFromInline static let volatileMark: UInt64 = 1 << 15
+
     /// What a version says beside key and value.
     @frozen
     package struct Fields {
@@ -35,6 +44,9 @@ package struct Record: Equatable {
         package var ordinal: Int32
         package var owner: UInt32
         package var cause: UInt32
+        /// Wall time in milliseconds since 1970.
+        package var expires: Int64?
+        package var isVolatile: Bool
 
         @inlinable
         package init(
@@ -44,7 +56,9 @@ package struct Record: Equatable {
             time: Int64,
             ordinal: Int32,
             owner: UInt32,
-            cause: UInt32
+            cause: UInt32,
+            expires: Int64? = nil,
+            isVolatile: Bool = false
         ) {
             self.revision = revision
             self.created = created
@@ -53,6 +67,8 @@ package struct Record: Equatable {
             self.ordinal = ordinal
             self.owner = owner
             self.cause = cause
+            self.expires = expires
+            self.isVolatile = isVolatile
         }
 
         /// What storage says of a version, with the number of its cause.
@@ -64,7 +80,8 @@ package struct Record: Equatable {
                 time: change.time,
                 ordinal: change.ordinal,
                 owner: change.owner,
-                cause: cause
+                cause: cause,
+                expires: change.expires
             )
         }
     }
@@ -91,7 +108,8 @@ package struct Record: Equatable {
         in pool: inout RecordPool
     ) -> Record {
         let valueByteCount = (value?.count ?? 0) + (suffix?.count ?? 0)
-        let size = headerByteCount + key.count + valueByteCount
+        let keyStart = headerByteCount + (fields.expires == nil ? 0 : 8)
+        let size = keyStart + key.count + valueByteCount
         guard let address = pool.take(size) ?? malloc(RecordPool.roomByteCount(size)) else {
             fatalError("no memory for \(size) bytes")
         }
@@ -101,15 +119,20 @@ package struct Record: Equatable {
         address.storeBytes(of: fields.revision, toByteOffset: 8, as: Int64.self)
         address.storeBytes(of: fields.created, toByteOffset: 16, as: Int64.self)
         address.storeBytes(of: fields.version, toByteOffset: 24, as: Int64.self)
-        let timeAndKey = UInt64(truncatingIfNeeded: fields.time) << 16 | UInt64(key.count)
+        var timeAndKey = UInt64(truncatingIfNeeded: fields.time) << 16 | UInt64(key.count)
+        if fields.isVolatile { timeAndKey |= volatileMark }
+        if let expires = fields.expires {
+            timeAndKey |= expiryMark
+            address.storeBytes(of: expires, toByteOffset: headerByteCount, as: Int64.self)
+        }
         address.storeBytes(of: timeAndKey, toByteOffset: 32, as: UInt64.self)
         address.storeBytes(of: fields.ordinal, toByteOffset: 40, as: Int32.self)
         address.storeBytes(of: fields.owner, toByteOffset: 44, as: UInt32.self)
         address.storeBytes(of: fields.cause, toByteOffset: 48, as: UInt32.self)
         let mark = value == nil ? deletedMark : UInt32(valueByteCount)
         address.storeBytes(of: mark, toByteOffset: 52, as: UInt32.self)
-        if let base = key.baseAddress { memcpy(address + headerByteCount, base, key.count) }
-        var end = headerByteCount + key.count
+        if let base = key.baseAddress { memcpy(address + keyStart, base, key.count) }
+        var end = keyStart + key.count
         if let value, let base = value.baseAddress {
             memcpy(address + end, base, value.count)
             end += value.count
@@ -123,7 +146,7 @@ package struct Record: Equatable {
     package func deallocate() { Glibc.free(address) }
 
     func deallocate(into pool: inout RecordPool) {
-        pool.give(address, Record.headerByteCount + byteCount)
+        pool.give(address, keyStart + byteCount)
     }
 
     /// The version that this one supersedes; nil once this one is durable, and for the first.
@@ -175,21 +198,44 @@ package struct Record: Equatable {
         address.load(fromByteOffset: 52, as: UInt32.self) == Record.deletedMark
     }
 
-    /// The key, for as long as the record lives.
     @inlinable
-    package var key: Bytes {
-        Bytes(start: address + Record.headerByteCount, count: keyByteCount)
+    var timeAndKey: UInt64 { address.load(fromByteOffset: 32, as: UInt64.self) }
+
+    /// Whether no storage keeps it.
+    @inlinable
+    package var isVolatile: Bool { timeAndKey & Record.volatileMark != 0 }
+
+    /// Whether its writer has been answered though it is not durable: then nothing undoes it.
+    @inlinable
+    package var isTold: Bool { timeAndKey & Record.toldMark != 0 }
+
+    func markTold() {
+        address.storeBytes(of: timeAndKey | Record.toldMark, toByteOffset: 32, as: UInt64.self)
+    }
+
+    /// Wall time in milliseconds since 1970 at which it expires; nil where it does not.
+    @inlinable
+    package var expires: Int64? {
+        guard timeAndKey & Record.expiryMark != 0 else { return nil }
+        return address.load(fromByteOffset: Record.headerByteCount, as: Int64.self)
     }
 
     @inlinable
-    var keyByteCount: Int { Int(address.load(fromByteOffset: 32, as: UInt64.self) & 0xFFFF) }
+    var keyStart: Int { Record.headerByteCount + Int((timeAndKey & Record.expiryMark) >> 10) }
+
+    /// The key, for as long as the record lives.
+    @inlinable
+    package var key: Bytes { Bytes(start: address + keyStart, count: keyByteCount) }
+
+    @inlinable
+    var keyByteCount: Int { Int(timeAndKey & Record.keyLengthMask) }
 
     /// The value, for as long as the record lives; nil for a delete.
     @inlinable
     package var value: Bytes? {
         let mark = address.load(fromByteOffset: 52, as: UInt32.self)
         guard mark != Record.deletedMark else { return nil }
-        return Bytes(start: address + (Record.headerByteCount + keyByteCount), count: Int(mark))
+        return Bytes(start: address + (keyStart + keyByteCount), count: Int(mark))
     }
 
     /// Bytes of key and value.

@@ -15,6 +15,8 @@ package final class RevisionCeiling: Sendable {
     package let block: Int64
     /// Not below any revision that was told before: what the first of this life follows on.
     package let floor: Int64
+    /// Called on the commit thread when it cannot be raised where it could before, and with nil when it can again.
+    let onFailure: @Sendable (_ failure: String?) -> Void
     private let file: CeilingFile
     private let state: StateLock<Status>
 
@@ -29,10 +31,15 @@ package final class RevisionCeiling: Sendable {
     /// Reads the ceiling from the file at `path`, which need not be there yet, and changes nothing.
     ///
     /// - Throws: ``StateError/Code/corrupt``, where the file no longer says it; ``StateError/Code/storage``, where it cannot be read.
-    package init(path: String, block: Int64 = largestBlock) throws(StateError) {
+    package init(
+        path: String,
+        block: Int64 = largestBlock,
+        onFailure: @escaping @Sendable (_ failure: String?) -> Void = { _ in }
+    ) throws(StateError) {
         precondition((1...RevisionCeiling.largestBlock).contains(block), "a block of \(block)")
         self.path = path
         self.block = block
+        self.onFailure = onFailure
         file = CeilingFile(path: path)
         floor = try file.read()?.ceiling ?? 0
         state = StateLock(Status(ceiling: floor))
@@ -89,6 +96,4 @@ package final class RevisionCeiling: Sendable {
 package protocol BoundedBacking: Backing {
     /// The ceiling, once the store is loaded and where it has one.
     var ceiling: RevisionCeiling? { get }
-    /// Called on the commit thread when the ceiling cannot be raised where it could before, and with nil when it can again.
-    var onCeiling: @Sendable (_ failure: String?) -> Void { get }
 }

@@ -20,7 +20,7 @@ extension Watcher {
         case .synced: advanceRound(receiver, in: core, byteLimit: byteLimit)
         case .blocked, .catchingUp:
             guard reading == nil else { return }
-            guard let position, core.canResume(after: position) else {
+            guard let position, core.canResume(patterns, after: position) else {
                 return beginAgain(receiver, in: core)
             }
             readOn(receiver, after: position, in: core)
@@ -184,9 +184,11 @@ extension Watcher {
 }
 
 extension KeyspaceCore {
-    /// Whether all commits after `revision` are there: it is no later than the present, and the history reaches back to it.
-    package func canResume(after revision: Int64) -> Bool {
+    /// Whether all commits after `revision` that touch `patterns` are there: it is no later than the present, and the history reaches
+    /// back to it.
+    package func canResume(_ patterns: PatternSet, after revision: Int64) -> Bool {
         if revision == durableRevision { return true }
+        if hasForgotten(patterns, after: revision) { return false }
         return hasHistory && revision >= compactedRevision && revision < durableRevision
     }
 }

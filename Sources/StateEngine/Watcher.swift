@@ -81,7 +81,8 @@ package final class Watcher {
         case .snapshot: phase = .snapshot(passed: nil)
         case .after(let revision, let epoch):
             let isKnown = epoch == nil || epoch == core.epoch
-            position = isKnown && core.canResume(after: revision) ? revision : nil
+            let canResume = isKnown && core.canResume(patterns, after: revision)
+            position = canResume ? revision : nil
             phase = position == present ? .synced : position == nil ? .blocked : .catchingUp
         case .gap: (phase, position) = (.blocked, nil)
         }

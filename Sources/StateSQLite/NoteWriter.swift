@@ -22,17 +22,7 @@ final class NoteWriter {
     func write(_ notes: [Note]) throws(SQLiteFailure) {
         var last: [String: Note] = [:]
         for note in notes { last[note.name] = note }
-        for note in last.values {
-            guard let text = note.text else {
-                remove.bind(1, text: note.name)
-                try remove.run()
-                continue
-            }
-            upsert.bind(1, text: note.name)
-            upsert.bind(2, text: text)
-            upsert.bind(3, Int64(StoreMetadata.checksum(note.name, text)))
-            try upsert.run()
-        }
+        for note in last.values { try write(note.name, note.text) }
         guard let revision = notes.last.map({ String($0.revision) }) else { return }
         setLeast.bind(1, text: revision)
         setLeast.bind(
@@ -40,6 +30,29 @@ final class NoteWriter {
             Int64(StoreMetadata.checksum(StoreMetadata.Name.leastRevision.rawValue, revision))
         )
         try setLeast.run()
+    }
+}
+
+extension NoteWriter {
+    /// Writes a row of `meta`, or removes it where `text` is nil.
+    func write(_ name: String, _ text: String?) throws(SQLiteFailure) {
+        guard let text else {
+            remove.bind(1, text: name)
+            return try remove.run()
+        }
+        upsert.bind(1, text: name)
+        upsert.bind(2, text: text)
+        upsert.bind(3, Int64(StoreMetadata.checksum(name, text)))
+        try upsert.run()
+    }
+
+    /// Writes the mark of the files that a commit may not reach.
+    func write(_ mark: FileMarkChange) throws(SQLiteFailure) {
+        switch mark {
+        case .keep: break
+        case .set(let text): try write(StoreMetadata.Name.pendingFiles.rawValue, text)
+        case .remove: try write(StoreMetadata.Name.pendingFiles.rawValue, nil)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ final class OpenStore {
     let connection: SQLiteConnection
     let sweep: HistorySweep
     private let writer: HistoryWriter
-    private let noteWriter: NoteWriter
+    let noteWriter: NoteWriter
     let begin: SQLiteStatement
     private let end: SQLiteStatement
 
@@ -58,6 +58,7 @@ final class OpenStore {
     func commit(
         rowCount appendedCount: Int,
         notes: [Note],
+        fileMark: FileMarkChange = .keep,
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         if let fault { throw fault }
@@ -83,6 +84,7 @@ final class OpenStore {
                 try noteWriter.write(notes)
                 last = max(last, note.revision)
             }
+            try noteWriter.write(fileMark)
         } catch {
             marks = before
             try abandon(error)

@@ -113,6 +113,7 @@ extension SQLiteBacking {
         let connection = try connect(lock)
         let rows = try check(connection, lock, receive)
         foundNotes = try StoreMetadata(connection).notes()
+        foundFileMark = try StoreMetadata(connection).value(of: .pendingFiles)
         // Order matters: everything was checked, from here on the store may be written.
         try useWriteAheadLog(connection)
         // Where the store is opened again, it is known to be the one that was here.

@@ -15,8 +15,12 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Where the store is, and how large the log may get.
     let location: StoreLocation
     let logLimits: LogLimits
-    /// How much of the past is kept.
-    package let history: HistoryLimits
+    private let historyLimits: StateLock<HistoryLimits>
+    /// How much of the past is kept; may be exchanged from any thread, and counts from the next commit on.
+    package var history: HistoryLimits {
+        get { historyLimits.withLock { $0 } }
+        set { historyLimits.withLock { $0 = newValue } }
+    }
 
     /// Whose turn it is to commit; nil before the load, after the close, and where the store could not be opened again.
     var open: OpenStore?
@@ -27,6 +31,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// The notes of the store as it was opened, until somebody takes them.
     var foundNotes: [String: String] = [:]
+    /// The same of the mark of files.
+    var foundFileMark: String?
     /// The rows that were told when the store was last open, as many as compaction that was not synced may have left.
     var toldRowCounts: ClosedRange<Int64> = 0...0
     /// From here on the history was said to be whole.
@@ -79,7 +85,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ) {
         self.location = location
         self.logLimits = logLimits
-        self.history = history
+        historyLimits = StateLock(history)
     }
 
     /// Appends all changes of the batch in one transaction, with one sync.
@@ -90,9 +96,11 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 || !batch.notes.isEmpty else { return }
-        try commit(changeCount: batch.changeCount, notes: batch.notes) {
-            try batch.forEachChange($0)
-        }
+        try commit(
+            changeCount: batch.changeCount,
+            notes: batch.notes,
+            fileMark: batch.fileMark
+        ) { try batch.forEachChange($0) }
     }
 
     /// Appends the changes that `source` hands out, in one transaction.
@@ -100,17 +108,19 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// - Parameters:
     ///   - changeCount: How many there are.
     ///   - notes: What is noted with them, in order of revision.
+    ///   - fileMark: What becomes of the mark of files that may not be reached.
     ///   - source: Hands them out; the bytes in them live until it returns.
     /// - Throws: What ``commit(_:)`` throws, and what `source` throws.
     package func commit(
         changeCount: Int,
         notes: [Note] = [],
+        fileMark: FileMarkChange = .keep,
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         guard let open else {
             throw StateError(.readOnly, "\(location.database) is not open: nothing was committed")
         }
-        try open.commit(rowCount: changeCount, notes: notes, source)
+        try open.commit(rowCount: changeCount, notes: notes, fileMark: fileMark, source)
         gauges.note(open)
     }
 

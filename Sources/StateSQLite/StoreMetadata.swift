@@ -22,6 +22,10 @@ struct StoreMetadata {
         case generation
         /// The rows of `history` at a clean stop; absent while there is an owner that wrote.
         case rowCount = "rows at a clean stop"
+        /// The files that the last commit may not have reached (``FileMarkBacking``); absent where there are none.
+        case pendingFiles = "files pending"
+        /// The directories that hold files of keys.
+        case fileContainers = "files containers"
     }
 
     let connection: SQLiteConnection

@@ -11,6 +11,23 @@ extension ByteBuffer {
         _ version: ProtocolVersion
     ) {
         writeMap(9, version)
+        writeFields(fields, value, by: cause, durability, version)
+    }
+
+    /// The same for a key that nobody has set, of which a rule says what it is then.
+    mutating func writeDefault(_ value: Bytes, _ version: ProtocolVersion) {
+        writeMap(10, version)
+        writeFields(EntryFields.none, value, by: [], "synced", version)
+        writeField("default", 1)
+    }
+
+    private mutating func writeFields(
+        _ fields: EntryFields,
+        _ value: Bytes,
+        by cause: [UInt8],
+        _ durability: String,
+        _ version: ProtocolVersion
+    ) {
         writeBulk("value")
         writeBulk(value)
         writeField("revision", fields.revision)
@@ -21,19 +38,20 @@ extension ByteBuffer {
         writeBulk("by")
         writeBulk(cause)
         writeBulk("expires")
-        writeNull(version)
+        if let expires = fields.expires { writeInteger(expires) } else { writeNull(version) }
         writeField("durability", durability)
     }
 
-    /// A row of STATE.LIST; `cause` only counts in the long form.
+    /// A row of STATE.LIST; `cause` and `home` only count in the long form.
     mutating func writeRow(
         _ key: Bytes,
         _ value: Bytes,
         _ fields: EntryFields,
         by cause: [UInt8],
-        _ form: Command.ListForm
+        _ form: Command.ListForm,
+        _ home: EntryHome = EntryHome()
     ) {
-        writeArray(form == .keys ? 1 : form == .long ? 8 : 3)
+        writeArray(form == .keys ? 1 : form == .long ? 10 : 3)
         writeBulk(key)
         guard form != .keys else { return }
         writeBulk(value)
@@ -44,6 +62,8 @@ extension ByteBuffer {
         writeInteger(fields.time)
         writeInteger(Int64(fields.owner))
         writeBulk(cause)
+        writeBulk(home.backing)
+        writeBulk(home.typeName)
     }
 
     /// The same for an entry as memory has it.
@@ -53,7 +73,8 @@ extension ByteBuffer {
             record.value ?? Bytes(start: nil, count: 0),
             EntryFields(record),
             by: form == .long ? core.causeBytes(of: record) : [],
-            form
+            form,
+            form == .long ? EntryHome(of: record.key, in: core) : EntryHome()
         )
     }
 

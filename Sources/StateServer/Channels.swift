@@ -12,7 +12,7 @@ final class Channels {
     private var globs = LiteralTable<Channel>()
     private let notices = KeyspaceNotices()
     private let flushes: FlushList
-    private let outputByteLimit: Int
+    var outputByteLimit: Int
     /// The message under way as its subscribers get it.
     private var message = ByteBuffer()
 

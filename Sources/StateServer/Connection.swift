@@ -24,6 +24,8 @@ final class Connection {
     /// The peer has ended its side, or the connection shall end once everything is sent.
     var isEnding = false
     var isClosed = false
+    /// The files that its next command waits for, and until when.
+    var awaitedFiles: AwaitedFiles?
     /// The reply of its last command is to come: from a ``HistoryJob``, or where it is ``blocked``.
     var isReadingHistory = false
     /// The STATE.CHANGES that waits for a commit.
@@ -83,6 +85,8 @@ final class Connection {
         case repliesAreHeld
         /// The reply of the last command is read from the history.
         case readsHistory
+        /// Files of the keys that the next command writes may have been edited.
+        case filesAreEdited
     }
 
     /// A key of WATCH as it was then.

@@ -129,16 +129,21 @@ extension Dispatcher {
         let subject = restriction(connection, core)
         var count = 0
         for entry in entries {
+            // What has expired since stays away.
+            let isExpired = entry.version?.fields.expires.map { $0 <= now } ?? false
+            let value = isExpired ? nil : entry.version?.value
             let isOther = try entry.key.withBorrowed { (key) throws(StateError) in
+                // What is in memory has no past to go back to.
+                if core.isInMemory(core.rules?.rule(for: key)) { return false }
                 let newest = core.read(key)?.value
-                guard let value = entry.version?.value else { return newest != nil }
+                guard let value else { return newest != nil }
                 return !value.withUnsafeBytes { newest?.isEqual(to: $0) ?? false }
             }
             guard isOther else { continue }
             count += 1
             if let subject { try requireRevert(entry.key, of: patterns, subject, core) }
             try core.asDaemon { () throws(StateError) in
-                try bring(entry.key, to: entry.version?.value, core)
+                try bring(entry.key, to: value, core)
             }
         }
         return count

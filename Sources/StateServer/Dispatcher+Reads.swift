@@ -5,7 +5,18 @@ import StateWire
 extension Dispatcher {
     func get(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
         try requireRead(key, connection, core)
-        write(core.read(key)?.value, connection)
+        writeValue(of: key, connection, core)
+    }
+
+    /// What a key holds, or what a rule says that it is while nobody has set it.
+    private func writeValue(of key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
+        if let value = core.read(key)?.value {
+            connection.output.writeBulk(value)
+        } else if let standard = core.rules?.rule(for: key)?.settings.standard {
+            standard.value.withUnsafeBytes { connection.output.writeBulk($0) }
+        } else {
+            connection.output.writeNull(connection.version)
+        }
     }
 
     func multiGet(
@@ -19,7 +30,7 @@ extension Dispatcher {
         let start = connection.output.count
         connection.output.writeArray(keys.count)
         for index in 0..<keys.count {
-            write(core.read(keys[index])?.value, connection)
+            writeValue(of: keys[index], connection, core)
             try checkReply(connection.output.count - start)
         }
     }

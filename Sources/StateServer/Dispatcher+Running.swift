@@ -68,6 +68,11 @@ extension Dispatcher {
         case .stateHandler(let name, let step):
             try stateHandler(name, step, connection, core)
         case .stateHandlers: try stateHandlers(connection, core)
+        case .stateReload: try stateReload(connection, core)
+        case .stateExplain(let key): try stateExplain(key, connection, core)
+        case .stateRules: stateRules(connection, core)
+        case .stateCheck(let pattern, let after, let limit):
+            try stateCheck(pattern, after, limit, connection, core)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
             .describe, .configuration, .configure, .time:
             try runSession(command, for: connection, in: core)

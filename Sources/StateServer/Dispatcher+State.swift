@@ -12,45 +12,47 @@ extension Dispatcher {
     {
         try requireRead(key, connection, core)
         guard let record = core.read(key), let value = record.value else {
-            connection.output.writeNull(connection.version)
-            return
+            return writeDefault(of: key, connection, core)
         }
+        let isStored = core.isPersistent && !record.isVolatile
         connection.output.writeEntry(
             EntryFields(record),
             value,
             by: core.causeBytes(of: record),
-            durability(.synced, core),
+            (isStored ? Durability.synced : .memory).description,
             connection.version
         )
     }
 
-    private func durability(_ level: Durability, _ core: KeyspaceCore) -> String {
-        (core.isPersistent ? level : .memory).description
-    }
-
-    private func writeDurability(
-        _ level: Durability,
-        _ connection: Connection,
-        _ core: KeyspaceCore
-    ) {
-        connection.output.writeField("durability", durability(level, core))
+    /// What a rule says that a key is which nobody has set, marked as that.
+    private func writeDefault(of key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
+        guard let standard = core.rules?.rule(for: key)?.settings.standard else {
+            connection.output.writeNull(connection.version)
+            return
+        }
+        standard.value.withUnsafeBytes { value in
+            connection.output.writeDefault(value, connection.version)
+        }
     }
 
     func stateSet(
         _ key: Bytes,
         _ value: Bytes,
         _ conditions: Command.Conditions,
-        _ durability: Durability,
+        _ durability: Durability?,
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
+        let rule = core.rules?.rule(for: key)
+        let isInMemory = !core.isPersistent || core.isInMemory(rule)
         func check() throws(StateError) {
             for condition in [conditions.presence, conditions.revision, conditions.value] {
                 if let condition { try core.check(condition, of: key) }
             }
         }
         // A transaction is one commit, whose reply waits for storage.
-        let isEarly = durability == .memory && core.isPersistent && !isExecuting
+        let wanted = durability ?? rule?.durability ?? .synced
+        let isEarly = wanted == .memory && !isInMemory && !isExecuting
         let revision: Int64
         if isEarly {
             revision = try writeEarly(connection, core) { () throws(StateError) -> Int64 in
@@ -60,7 +62,8 @@ extension Dispatcher {
                 try core.set(key, to: value)
             }
         } else {
-            revision = try write(connection, core) { () throws(StateError) -> Int64 in
+            revision = try write(connection, core, waits: true) {
+                () throws(StateError) -> Int64 in
                 try check()
                 try core.set(key, to: value)
                 return core.openRevision
@@ -68,7 +71,8 @@ extension Dispatcher {
         }
         connection.output.writeMap(2, connection.version)
         connection.output.writeField("revision", revision)
-        writeDurability(isEarly ? .memory : .synced, connection, core)
+        let reached = isEarly || isInMemory ? Durability.memory : .synced
+        connection.output.writeField("durability", reached.description)
     }
 
     /// What a condition looked at: 0 where it was the connection's own writing, which its peer knows of.
@@ -196,7 +200,7 @@ extension Dispatcher {
                 if form != .count {
                     found.append(record)
                     byteCount += form == .keys ? 40 + record.key.count : record.byteCount + 40
-                    if form == .long { byteCount += 80 + core.causeBytes(of: record).count }
+                    if form == .long { byteCount += 110 + core.causeBytes(of: record).count }
                 }
                 return count < limit && byteCount <= options.replyByteCount
             }

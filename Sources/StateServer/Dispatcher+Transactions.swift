@@ -58,7 +58,8 @@ extension Dispatcher {
         _ verb: Verb,
         _ arguments: Arguments,
         _ raw: Bytes,
-        in transaction: QueuedTransaction
+        in transaction: QueuedTransaction,
+        _ files: FileContainers?
     )
         throws(StateError)
     {
@@ -82,6 +83,7 @@ extension Dispatcher {
             throw error
         }
         transaction.append(raw, isWrite: verb.isWrite)
+        if let files, verb.isWrite { transaction.files.add(verb, arguments, in: files) }
     }
 
     /// A command of a transaction that could not even be read.
@@ -117,8 +119,7 @@ extension Dispatcher {
             undoChannels(of: connection, core)
             throw error
         }
-        let revision = core.finish()
-        core.observedRevision = max(core.observedRevision, revision)
+        finish(connection, core, waits: true)
     }
 
     private func runQueued(
@@ -128,7 +129,8 @@ extension Dispatcher {
     ) throws(StateError) {
         let start = connection.output.count
         connection.output.writeArray(transaction.count)
-        var parser = FrameParser(limits: options.frameLimits)
+        // They were held against the limits when they were queued; what those are now is the keyspace's to say.
+        var parser = FrameParser(limits: .none)
         var offset = 0
         var number = 0
         let bytes = transaction.bytes.bytes

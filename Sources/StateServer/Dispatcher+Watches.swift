@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -22,6 +23,7 @@ extension Dispatcher {
         guard connection.watchPatternCount + patterns.count <= limit else {
             throw StateError(.limit, "more than \(limit) patterns of all watches of one client")
         }
+        try checkWatches(set, of: connection.peer.uid, core)
         connection.watchPatternCount += patterns.count
         connection.lastWatch += 1
         let watcher = ConnectionWatcher(

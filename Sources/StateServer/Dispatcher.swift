@@ -7,7 +7,10 @@ import StateWire
 /// Every reply is written to the end of the connection's output. Where the command looked at something that is not durable
 /// yet, or other replies wait before it, the reply is moved behind what it waits for.
 final class Dispatcher {
-    let options: ServerOptions
+    /// The server exchanges them.
+    var options: ServerOptions {
+        didSet { channels.outputByteLimit = options.outputByteCount }
+    }
     let registry: Registry
     let flushes: FlushList
     let channels: Channels
@@ -23,10 +26,16 @@ final class Dispatcher {
     var subscriptionsBefore: Subscriptions?
     /// The commit of which the reply under way may tell before it is durable; 0: it may not.
     private var earlyRevision: Int64 = 0
+    /// Whether nothing undoes the commit that the reply under way waits for.
+    private var isSafe = false
     /// Has a job read from the history; set by the server.
     var submit: (any HistoryJob) -> Void = { _ in }
     /// The STATE.CHANGES that wait.
     let waitingForChanges = BlockedList()
+    /// Has the configuration read again; set by the server.
+    var reload: (Connection) throws(StateError) -> Void = { _ in }
+    /// Files that are refused; set by who serves them.
+    var refusedFiles: () -> [RefusedFile] = { [] }
     /// Has the commit thread compact; set by the server.
     var compact: (CompactionWait, KeyspaceCore) throws(StateError) -> Void = { _, _ in }
 
@@ -63,6 +72,7 @@ final class Dispatcher {
         let start = connection.output.count
         core.observedRevision = 0
         earlyRevision = 0
+        isSafe = false
         do throws(StateError) {
             let verb = try findVerb(arguments, for: connection)
             if connection.isSubscribed { try checkMayRun(verb, arguments, connection) }
@@ -71,7 +81,7 @@ final class Dispatcher {
             }
             connection.commandCount += 1
             if let transaction = connection.transaction, !Dispatcher.runsInside(verb) {
-                try queue(verb, arguments, raw, in: transaction)
+                try queue(verb, arguments, raw, in: transaction, core.files)
                 connection.output.append("+QUEUED\r\n")
             } else {
                 try run(Command(verb, arguments), for: connection, in: core)
@@ -101,7 +111,8 @@ final class Dispatcher {
             connection.held.append(
                 reply,
                 behind: isHeld ? core.observedRevision : 0,
-                tellingOf: earlyRevision
+                tellingOf: earlyRevision,
+                isSafe: isSafe
             )
             connection.output.truncate(to: start)
             registry.addHolding(connection)
@@ -147,6 +158,9 @@ final class Dispatcher {
             verb.name == .exec ? queued?.hasWrites ?? false : verb.isWrite && queued == nil
         if isWrite, core.uncommittedByteCount >= options.limits.queueByteCount {
             return .queueIsFull
+        }
+        if let files = core.files, isWrite, awaitsFiles(verb, arguments, connection, files) {
+            return .filesAreEdited
         }
         guard !connection.held.isEmpty else { return nil }
         let isLast = isAboutWatches(verb) || looksBack(verb, arguments)
@@ -196,9 +210,18 @@ final class Dispatcher {
     // MARK: What several commands need
 
     /// Makes what `body` changes one commit, or part of the transaction that is open.
+    ///
+    /// - Parameters:
+    ///   - connection: Who writes.
+    ///   - core: The keyspace, whose lock is held.
+    ///   - waits: Whether the reply waits for storage, though the rules of the keys ask for less.
+    ///   - body: Makes the changes.
+    /// - Returns: What `body` returns.
+    /// - Throws: What `body` throws; nothing has changed then.
     func write<R>(
         _ connection: Connection,
         _ core: KeyspaceCore,
+        waits: Bool = false,
         _ body: () throws(StateError) -> R
     ) throws(StateError) -> R {
         guard !isExecuting else { return try body() }
@@ -210,9 +233,23 @@ final class Dispatcher {
             core.rollBack()
             throw error
         }
-        let revision = core.finish()
-        core.observedRevision = max(core.observedRevision, revision)
+        finish(connection, core, waits: waits)
         return result
+    }
+
+    /// Ends a transaction, and says what its reply waits for: storage; nothing, where its keys are in memory, or their rules ask
+    /// for no more.
+    func finish(_ connection: Connection, _ core: KeyspaceCore, waits: Bool) {
+        let revision = core.finish()
+        if core.hasFinishedTold {
+            // Its own watches hear of it first.
+            guard !connection.watchers.isEmpty || connection.isSubscribed else { return }
+            isSafe = true
+        } else if core.finishedDurability == .memory, !waits {
+            earlyRevision = revision
+            return
+        }
+        core.observedRevision = max(core.observedRevision, revision)
     }
 
     /// The same, with a reply that only waits for what `looksAt` read of others, not for the commit itself.

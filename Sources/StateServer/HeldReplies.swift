@@ -9,6 +9,8 @@ struct HeldReplies: ~Copyable {
         /// The commit of which it tells, though it does not wait for it; 0: none.
         var told: Int64 = 0
         var byteCount: Int
+        /// Nothing undoes the commit that it waits for.
+        var isSafe = false
     }
 
     private var bytes = ByteBuffer()
@@ -18,9 +20,21 @@ struct HeldReplies: ~Copyable {
     var isEmpty: Bool { first == holds.count }
     var byteCount: Int { bytes.count }
 
-    mutating func append(_ reply: Bytes, behind revision: Int64, tellingOf told: Int64) {
+    /// - Parameters:
+    ///   - reply: Its bytes.
+    ///   - revision: What it waits for; 0 for its place in the order alone.
+    ///   - told: The commit of which it tells, though it does not wait for it; 0 for none.
+    ///   - isSafe: Whether nothing undoes what it waits for.
+    mutating func append(
+        _ reply: Bytes,
+        behind revision: Int64,
+        tellingOf told: Int64,
+        isSafe: Bool = false
+    ) {
         bytes.append(reply)
-        holds.append(Hold(revision: revision, told: told, byteCount: reply.count))
+        holds.append(
+            Hold(revision: revision, told: told, byteCount: reply.count, isSafe: isSafe)
+        )
     }
 
     /// Moves the replies that nothing holds any more to `output`, in order.
@@ -61,7 +75,7 @@ struct HeldReplies: ~Copyable {
         var start = 0
         for index in first..<holds.count {
             let end = start + holds[index].byteCount
-            if max(holds[index].revision, holds[index].told) >= revision {
+            if !holds[index].isSafe, max(holds[index].revision, holds[index].told) >= revision {
                 kept.append(answer.bytes)
                 holds[index] = Hold(revision: 0, byteCount: answer.count)
             } else {

@@ -56,7 +56,14 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
             rows.writeRow(record, form, in: core)
         case .past(let version):
             version.value.withUnsafeBytes { value in
-                rows.writeRow(key, value, version.fields, by: version.cause, form)
+                rows.writeRow(
+                    key,
+                    value,
+                    version.fields,
+                    by: version.cause,
+                    form,
+                    form == .long ? EntryHome(of: key, in: core) : EntryHome()
+                )
             }
         }
     }

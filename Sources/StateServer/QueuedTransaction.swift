@@ -7,6 +7,8 @@ final class QueuedTransaction {
     var byteCount: Int { bytes.count }
     private(set) var count = 0
     private(set) var hasWrites = false
+    /// The keys of its commands that live in files.
+    var files = FileKeys()
     /// A command was refused while queuing: EXEC will refuse all.
     var isRefused = false
 

@@ -19,7 +19,8 @@ extension Server {
                 return
             }
             guard registry.count < options.clientCount else {
-                refuse(descriptor)
+                let limit = "max number of clients reached: \(options.clientCount)"
+                refuse(descriptor, StateError(.limit, limit))
                 continue
             }
             let connection = Connection(
@@ -29,6 +30,14 @@ extension Server {
                 subjects: &registry.subjects,
                 at: dispatcher.now
             )
+            do throws(StateError) {
+                try keyspace.withCore { (core) throws(StateError) in
+                    try dispatcher.checkConnections(of: connection.peer.uid, core)
+                }
+            } catch {
+                refuse(descriptor, error)
+                continue
+            }
             let token = Token.make(Token.connection, connection.number)
             guard poller.add(descriptor, connection.interest, token: token) else {
                 close(descriptor)
@@ -38,11 +47,9 @@ extension Server {
         }
     }
 
-    private func refuse(_ descriptor: Int32) {
+    private func refuse(_ descriptor: Int32, _ error: StateError) {
         var reply = ByteBuffer()
-        reply.writeError(
-            StateError(.limit, "max number of clients reached: \(options.clientCount)")
-        )
+        reply.writeError(error)
         let bytes = reply.bytes
         _ = send(
             descriptor,

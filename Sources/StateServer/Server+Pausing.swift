@@ -17,6 +17,7 @@ extension Server {
         case .outputIsFull: connection.waitingByteCount <= options.outputByteCount / 2
         case .repliesAreHeld: connection.held.isEmpty
         case .readsHistory: !connection.isReadingHistory
+        case .filesAreEdited: connection.awaitedFiles?.areKnown ?? true
         case nil: true
         }
     }

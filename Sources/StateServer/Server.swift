@@ -9,7 +9,8 @@ import Synchronization
 /// A turn of the loop is ``turn(_:)``, and the order of its lines is the guarantee.
 package final class Server {
     let keyspace: LocalKeyspace
-    let options: ServerOptions
+    /// Exchanged by ``take(_:)`` only.
+    var options: ServerOptions
     let registry: Registry
     let flushes = FlushList()
     let dispatcher: Dispatcher
@@ -23,6 +24,10 @@ package final class Server {
     var history: HistoryThread?
     /// Jobs that are done and wait until there is room for what they write.
     var waitingForRoom: [any HistoryJob] = []
+    /// Reads the configuration again; nil where there is none.
+    var reloader: Reloader?
+    /// SIGHUP has come.
+    private var isAskedToReload = false
     var listeners: [Int32] = []
     /// Descriptors have run out: nothing is accepted until a connection ends.
     var isOutOfDescriptors = false
@@ -79,6 +84,9 @@ package final class Server {
         dispatcher.compact = { [unowned self] (wait, core) throws(StateError) in
             try compact(wait, core)
         }
+        dispatcher.reload = { [unowned self] connection throws(StateError) in
+            try reload(for: connection)
+        }
     }
 
     deinit { close(wakeup) }
@@ -103,7 +111,7 @@ package final class Server {
     /// Serves until a signal comes, then stops in order.
     ///
     /// - Parameters:
-    ///   - signals: A signalfd of SIGTERM and SIGINT.
+    ///   - signals: A signalfd of SIGTERM, SIGINT, and SIGHUP, by which the configuration is read again.
     ///   - onReady: Called once clients are answered.
     ///   - onStopping: Called when the signal has come; listening sockets may be closed then.
     /// - Returns: The signal.
@@ -130,9 +138,13 @@ package final class Server {
 
     /// How long nothing is due; negative: for ever.
     private var millisecondsToSleep: Int32 {
-        let progress = millisecondsToProgress
-        let changes = dispatcher.waitingForChanges.millisecondsLeft
-        return min(progress, changes) < 0 ? max(progress, changes) : min(progress, changes)
+        // Nobody tells when a file is at rest and was as before, nor when a command has waited long enough for it.
+        let isEdited = registry.hasPaused(where: { $0.pause == .filesAreEdited })
+        let times = [
+            millisecondsToProgress, dispatcher.waitingForChanges.millisecondsLeft,
+            millisecondsToExpiry, isEdited ? 20 : -1,
+        ]
+        return times.lazy.filter { $0 >= 0 }.min() ?? -1
     }
 
     // MARK: The turn
@@ -152,7 +164,7 @@ package final class Server {
         hasAnsweredLoneWriter = false
         repeat {
             collectEvents(milliseconds: 0)
-            if needsSettling || !ready.isEmpty || stopSignal != 0 {
+            if needsSettling || !ready.isEmpty || stopSignal != 0 || isAskedToReload {
                 turn()
                 return true
             }
@@ -173,8 +185,14 @@ package final class Server {
         if needsSettling {
             settle()
             finishHistoryJobs()
+            finishReload()
+        }
+        if isAskedToReload {
+            isAskedToReload = false
+            reloadOnSignal()
         }
         if dispatcher.waitingForChanges.hasReady { answerBlocked() }
+        expire()
         resumePaused()
         for event in ready {
             handle(event)
@@ -183,6 +201,7 @@ package final class Server {
         }
         ready.removeAll(keepingCapacity: true)
         if keyspace.publish() { settle() }
+        logNotices()
         advanceWatchers()
         tellProgress()
         flushes.drain(flush)
@@ -194,10 +213,14 @@ package final class Server {
         poller.wait(milliseconds: milliseconds) { event in
             switch event.token & 3 {
             case Token.wakeup: needsSettling = true
-            case Token.signals: stopSignal = max(0, clinux_read_signal(signals))
+            case Token.signals: take(signal: clinux_read_signal(signals))
             default: ready.append(event)
             }
         }
+    }
+
+    private func take(signal: Int32) {
+        if signal == SIGHUP { isAskedToReload = true } else { stopSignal = max(0, signal) }
     }
 
     private func handle(_ event: Poller.Event) {
@@ -235,10 +258,12 @@ package final class Server {
             ready.removeAll(keepingCapacity: true)
             settle()
             finishHistoryJobs()
+            finishReload()
             keyspace.publish()
         }
         for connection in Array(registry.connections) { end(connection) }
         history?.stop()
         history = nil
+        reloader?.stop()
     }
 }

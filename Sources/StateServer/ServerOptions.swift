@@ -63,6 +63,18 @@ public struct ServerOptions: Sendable {
     }
 }
 
+extension FrameParser.Limits {
+    /// For what was held against limits before.
+    static var none: FrameParser.Limits {
+        var limits = FrameParser.Limits()
+        limits.argumentByteCount = .max
+        limits.argumentCount = .max
+        limits.commandByteCount = .max
+        limits.inlineByteCount = .max
+        return limits
+    }
+}
+
 extension ServerOptions {
     /// What the parser of a connection refuses.
     var frameLimits: FrameParser.Limits {

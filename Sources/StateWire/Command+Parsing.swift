@@ -58,6 +58,10 @@ extension Command {
         case .stateStatus: self = .stateStatus
         case .stateHandler: self = try readHandler(rest)
         case .stateHandlers: self = .stateHandlers
+        case .stateReload: self = .stateReload
+        case .stateExplain: self = .stateExplain(try key(rest[0]))
+        case .stateRules: self = .stateRules
+        case .stateCheck: self = try readCheck(rest)
         case .hello, .auth, .echo, .quit, .reset, .select, .client, .info, .command, .config, .time:
             self = try readConnectionCommand(verb, rest)
         }

@@ -12,6 +12,7 @@ extension Command {
             what = "the history cannot be read"
         case .stateRevert: what = "nothing can be reverted"
         case .stateChanges: what = "changes cannot be asked for"
+        case .stateReload: what = "the configuration cannot be read"
         default: return nil
         }
         return StateError(.err, "\(what) inside of MULTI; ask before it or after EXEC")

@@ -36,7 +36,7 @@ func readStateSet(_ arguments: Arguments) throws(StateError) -> Command {
         key: try key(arguments[0]),
         value: arguments[1],
         conditions: conditions,
-        durability: durability ?? .synced
+        durability: durability
     )
 }
 

@@ -54,7 +54,7 @@ package enum Command {
     // Our own.
     /// Without a revision: as it is now.
     case stateGet(Bytes, at: Int64?)
-    case stateSet(key: Bytes, value: Bytes, conditions: Conditions, durability: Durability)
+    case stateSet(key: Bytes, value: Bytes, conditions: Conditions, durability: Durability?)
     case stateApply([ApplyStep])
     case stateDelete(Arguments, isDryRun: Bool)
     case stateList(pattern: Bytes, after: Bytes?, limit: Int, form: ListForm, at: Int64?)
@@ -69,6 +69,11 @@ package enum Command {
     case stateStatus
     case stateHandler(name: Bytes, HandlerStep)
     case stateHandlers
+    case stateReload
+    case stateExplain(Bytes)
+    case stateRules
+    /// Without a pattern: everything.
+    case stateCheck(pattern: Bytes?, after: Bytes?, limit: Int)
 
     package enum ClientCommand {
         case setName(Bytes)

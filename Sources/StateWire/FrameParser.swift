@@ -30,7 +30,8 @@ package struct FrameParser: ~Copyable {
         case refused(WireError)
     }
 
-    let limits: Limits
+    /// They may be exchanged at any time; what has been read of a frame stays read.
+    package var limits: Limits
 
     // The frame that is being read; all places are offsets from its start.
     private var isArray = false

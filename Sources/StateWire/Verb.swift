@@ -24,6 +24,10 @@ package struct Verb: Sendable {
         case stateStatus = "state.status"
         case stateHandler = "state.handler"
         case stateHandlers = "state.handlers"
+        case stateReload = "state.reload"
+        case stateExplain = "state.explain"
+        case stateRules = "state.rules"
+        case stateCheck = "state.check"
     }
 
     package let name: Name
@@ -127,6 +131,10 @@ package struct Verb: Sendable {
         Verb(.stateStatus, 1, "Tells about the store and the daemon."),
         Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
         Verb(.stateHandlers, 1, "Lists the named handlers and how far each has come."),
+        Verb(.stateReload, 1, "Reads the configuration again and tells what has changed."),
+        Verb(.stateExplain, 2, keys: (1, 1, 1), "Tells the options of a key and their rules."),
+        Verb(.stateRules, 1, "Lists the rules of the configuration."),
+        Verb(.stateCheck, -1, "Lists the stored values that a rule refuses now."),
     ]
 
     // MARK: Look-up

@@ -9,6 +9,8 @@ struct Plan {
     var requests: Int
     var keys: Int
     var valueByteCount: Int
+    /// Whether the value is a number of so many digits.
+    var isNumber = false
     /// How many of a hundred requests are SETs.
     var writePercent: Int
     /// Keys in order, each once, and not drawn.
@@ -71,6 +73,7 @@ final class ClosedLoop {
         random = SplitMix(seed: UInt64(plan.seed))
         setTemplate = .set(
             valueByteCount: plan.valueByteCount,
+            isNumber: plan.isNumber,
             folder: plan.isWatched ? ClosedLoop.folder(0) : ""
         )
         let writes = plan.requests / 100 * plan.writePercent

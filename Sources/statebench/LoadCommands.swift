@@ -13,6 +13,7 @@ enum LoadCommand {
             standard: max(1, plan.watchers)
         )
         plan.isWatched = options.has("watched")
+        plan.isNumber = options.has("number")
         guard plan.watchers > 0 || !plan.isWatched else {
             throw .usage("--watched needs --watchers")
         }

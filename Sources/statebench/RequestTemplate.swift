@@ -11,10 +11,15 @@ struct RequestTemplate {
         RequestTemplate("*2\r\n$3\r\nGET\r\n$16\r\nkey:", "\r\n")
     }
 
-    /// Sets of keys that have `folder` before `key:`.
-    static func set(valueByteCount: Int, folder: String = "") -> RequestTemplate {
+    /// Sets of keys that have `folder` before `key:`; the values are letters, or one is a number of so many digits.
+    static func set(
+        valueByteCount: Int,
+        isNumber: Bool = false,
+        folder: String = ""
+    ) -> RequestTemplate {
         var random = SplitMix(seed: 64)
-        let letters = (0..<valueByteCount).map { _ in UInt8(97 + random.next(below: 26)) }
+        let (first, count) = isNumber ? (49, 9) : (97, 26)
+        let letters = (0..<valueByteCount).map { _ in UInt8(first + random.next(below: count)) }
         let value = String(decoding: letters, as: UTF8.self)
         return RequestTemplate(
             "*3\r\n$3\r\nSET\r\n$\(16 + folder.utf8.count)\r\n\(folder)key:",

@@ -22,6 +22,7 @@ enum Statebench {
           --watch-connections N   load: on how many connections they are (as many)
           --pid PID          load: the server, whose processor time for each request is printed
           --watched          load: all that is set is below the first one's prefix
+          --number           load: the value is a number of so many digits
 
         delivery how long a value takes from one paced writer to each of many subscribers
           --server NAME      stated (STATE.WATCH, SET), redis (SUBSCRIBE, PUBLISH), redis-stored (a script that also
@@ -76,7 +77,7 @@ enum Statebench {
         _ arguments: ArraySlice<String>
     ) throws(BenchError) {
         switch command {
-        case "load": try LoadCommand.run(Options(arguments, flags: ["watched"]))
+        case "load": try LoadCommand.run(Options(arguments, flags: ["watched", "number"]))
         case "delivery": try DeliveryCommand.run(Options(arguments))
         case "mixed": try MixedCommand.run(Options(arguments))
         case "fill": try FillCommand.run(Options(arguments))

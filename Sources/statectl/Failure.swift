@@ -6,6 +6,8 @@ enum Failure: Error {
     case usage(String)
     /// The key is absent, or fewer changes came than were asked for: an answer, not a fault.
     case negative
+    /// What was looked for and should not be there was found, and is printed.
+    case found
     /// The daemon refused, or does not answer.
     case refused(StateError)
     /// A file cannot be read or written.
@@ -17,7 +19,7 @@ enum Failure: Error {
     var message: String? {
         switch self {
         case .usage(let sentence), .file(let sentence): sentence
-        case .negative, .brokenPipe: nil
+        case .negative, .found, .brokenPipe: nil
         case .refused(let error): Self.message(for: error)
         }
     }
@@ -35,6 +37,7 @@ enum Failure: Error {
         switch self {
         case .brokenPipe: 0
         case .negative: 1
+        case .found: 4
         case .usage: 2
         case .file: 2
         case .refused(let error): Self.exitCode(for: error.code)

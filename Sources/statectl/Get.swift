@@ -49,6 +49,7 @@ extension Statectl {
             object.add(nullNamed: "expires")
         }
         object.add("durability", text: entry.durability)
+        if entry.isDefault { object.add("default", number: 1) }
         return object.line
     }
 

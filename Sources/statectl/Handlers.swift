@@ -49,15 +49,7 @@ extension Statectl {
             let patterns = Array(handler.patterns.joined(separator: [UInt8(ascii: " ")]))
             rows.append([Array(handler.name.utf8)] + cells.map { Array($0.utf8) } + [patterns])
         }
-        let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        for row in rows {
-            for (cell, width) in zip(row.dropLast(), widths) {
-                output.writeEscaped(cell)
-                output.write(String(repeating: " ", count: width - cell.count + 2))
-            }
-            output.writeEscaped(row[row.count - 1])
-            output.write("\n")
-        }
+        output.writeTable(rows)
     }
 
     private static func shown(_ number: Int64?) -> String { number.map(String.init) ?? "-" }

@@ -33,7 +33,11 @@ enum Help {
         case .compact: "statectl compact [--to REV] [--shrink] [--json]"
         case .status: "statectl status [--json]"
         case .watches: "statectl watches [--json]"
-        case .check: "statectl check [--data DIRECTORY]"
+        case .check: "statectl check [PATTERN] [--json] | statectl check --store|--data DIRECTORY"
+        case .reload: "statectl reload [--json]"
+        case .explain: "statectl explain KEY [--json]"
+        case .rules: "statectl rules [--json]"
+        case .edit: "statectl edit KEY [--json]"
         }
     }
 
@@ -56,6 +60,10 @@ enum Help {
         case .status: status
         case .watches: watches
         case .check: check
+        case .reload: reload
+        case .explain: explain
+        case .rules: rules
+        case .edit: edit
         }
     }
 
@@ -67,6 +75,7 @@ enum Help {
           get KEY              print a value
           set KEY VALUE|-      set a value, or what standard input has
           delete KEY|PREFIX/…  delete a key, or all keys below a prefix
+          edit KEY             change a value in an editor
           list [PATTERN]       print keys and values
           watch PATTERN…       print changes as they happen, or run a command for each
           wait KEY             wait until a key is there, or gone, or has a value
@@ -81,7 +90,10 @@ enum Help {
           compact              take old changes out of the history
           status               print what the daemon says of itself
           watches              print each watch and how far it is
-          check                check the store on disk, without changing it
+          check [PATTERN]      list the stored values that a rule refuses now, or check the store on disk
+          explain KEY          print what the configuration says of a key, and which rule says it
+          rules                print the rules of the configuration
+          reload               have the daemon read its configuration again
 
         A PATTERN is a key, a prefix that ends in / (/ alone is everything), or a glob with *, ? or [.
 
@@ -93,7 +105,7 @@ enum Help {
         'statectl VERB --help' says more.
 
         exit codes: 0 done; 1 absent; 2 usage, or an illegal key or pattern; 3 no daemon, or no permission
-        to connect; 4 refused (a condition, a limit); 5 storage; 6 outcome unknown: the connection was lost
+        to connect; 4 refused (a condition, a rule, a limit); 5 storage; 6 outcome unknown: the connection was lost
         after a write was sent.
 
         """ + common
@@ -170,7 +182,8 @@ enum Help {
         moment (with a daemon that keeps nothing of what was, '--memory', of 1,000 keys each).
 
           --keys   only keys
-          --long   revision TAB key TAB value
+          --long   revision TAB key TAB value TAB backing TAB type TAB owner; the type is that of the
+                   schema, or what the value is in JSON
           --count  only how many
           --at REV what there was at that revision
 
@@ -229,21 +242,6 @@ enum Help {
         examples:
           statectl watches
           statectl watches --json
-
-        """
-
-    private static let check = """
-        Checks the store on disk and changes nothing, also while the daemon runs: SQLite's own check, the
-        checksum and the order of each row, and the chain of each key's changes. Prints what is wrong, 100 lines
-        at most, and a summary; exits 5 where anything is. It runs 'stated --check', the one beside this program
-        or else the one in PATH.
-
-          --data DIRECTORY  the data directory; else that of this user's daemon
-
-        examples:
-          statectl check
-          statectl check --data "$STATE_DIRECTORY"
-          statectl check || echo "see 'stated --salvage' in 'stated --help'"
 
         """
 }

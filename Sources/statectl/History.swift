@@ -107,29 +107,3 @@ extension Statectl {
         return object.line
     }
 }
-
-/// The names of users, as far as /etc/passwd has them; a number is its own name elsewhere.
-///
-/// The file, not getpwuid(3): that loads shared libraries, which a static program cannot count on.
-private struct UserNames {
-    private var names: [UInt32: String]?
-
-    mutating func name(of uid: UInt32) -> String {
-        let names = names ?? UserNames.read()
-        self.names = names
-        return names[uid] ?? String(uid)
-    }
-
-    private static func read() -> [UInt32: String] {
-        var names: [UInt32: String] = [:]
-        guard var input = try? Input(path: Array("/etc/passwd".utf8)) else { return [:] }
-        while let line = try? input.nextLine() {
-            let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-            guard fields.count > 2, let uid = UInt32(String(decoding: fields[2], as: UTF8.self)),
-                names[uid] == nil
-            else { continue }
-            names[uid] = String(decoding: fields[0], as: UTF8.self)
-        }
-        return names
-    }
-}

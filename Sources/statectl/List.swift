@@ -1,4 +1,5 @@
 import StateClient
+import StateContainers
 import StateEngine
 
 extension Statectl {
@@ -17,13 +18,15 @@ extension Statectl {
             return
         }
         let keysOnly = invocation.has("--keys")
-        var pages = client.pages(of: pattern, keysOnly: keysOnly, at: revision)
+        let isLong = invocation.has("--long")
+        var pages = client.pages(of: pattern, keysOnly: keysOnly, isLong: isLong, at: revision)
+        var users = UserNames()
         while let page = try attempt({ () throws(StateError) in try pages.next() }) {
             for entry in page {
                 if invocation.has("--json") {
-                    output.write(json(entry))
+                    output.write(json(entry, &users))
                 } else {
-                    write(entry, isLong: invocation.has("--long"), &output)
+                    write(entry, &users, &output)
                 }
                 try output.flushIfLarge()
             }
@@ -46,14 +49,16 @@ extension Statectl {
 
     private static func write(
         _ entry: Client.ListedEntry,
-        isLong: Bool,
+        _ users: inout UserNames,
         _ output: inout Output
     ) {
-        if let value = entry.value, isLong {
+        if let value = entry.value, let details = entry.details {
             output.write("\(entry.revision)\t")
             output.writeEscaped(entry.key)
             output.write("\t")
             output.writeEscaped(value)
+            output.write("\t\(details.backing)\t\(details.type(of: value))\t")
+            output.write(users.name(of: details.owner))
         } else if let value = entry.value {
             output.writeEscaped(key: entry.key)
             output.write(" = ")
@@ -64,14 +69,35 @@ extension Statectl {
         output.write("\n")
     }
 
-    private static func json(_ entry: Client.ListedEntry) -> [UInt8] {
+    private static func json(_ entry: Client.ListedEntry, _ users: inout UserNames) -> [UInt8] {
         var object = JSONLine()
         if entry.value != nil { object.add("revision", number: entry.revision) }
         object.add("key", bytes: entry.key)
         if let value = entry.value {
             object.add(value: value, named: "value", elseBase64: "base64")
+            if let details = entry.details {
+                object.add("backing", text: details.backing)
+                object.add("type", text: details.type(of: value))
+                object.add("owner", text: users.name(of: details.owner))
+            }
         }
         return object.line
+    }
+}
+
+extension Client.ListedEntry.Details {
+    /// The type that the schema says; else what the value is in JSON, else `string`, or `bytes` where it is no text.
+    fileprivate func type(of value: [UInt8]) -> String {
+        if !schemaType.isEmpty { return schemaType }
+        guard value.withUnsafeBytes({ UTF8Sequence.isValid($0) }) else { return "bytes" }
+        switch try? JSONValue(parsing: value) {
+        case .null?: return "null"
+        case .bool?: return "boolean"
+        case .number?: return "number"
+        case .array?: return "array"
+        case .object?: return "object"
+        case .string?, nil: return "string"
+        }
     }
 }
 

@@ -17,6 +17,10 @@ enum Verb: String, CaseIterable {
     case status
     case watches
     case check
+    case reload
+    case explain
+    case rules
+    case edit
 
     /// The options that this verb takes beside those of every verb.
     var options: [Option] {
@@ -43,25 +47,25 @@ enum Verb: String, CaseIterable {
             ]
         case .handlers: [Option("--forget", "N")]
         case .import: [Option("--prefix", "P/"), Option("--dots")]
-        case .check: [Option("--data", "DIRECTORY")]
+        case .check: [Option("--store"), Option("--data", "DIRECTORY")]
         case .history, .blame: [Option("--limit", "N")]
         case .revert: [Option("--to", "REV"), Option("--dry-run"), Option("--all")]
         case .compact: [Option("--to", "REV"), Option("--shrink")]
-        case .diff, .export, .status, .watches: []
+        case .diff, .export, .status, .watches, .reload, .explain, .rules, .edit: []
         }
     }
 
     /// How many operands it takes.
     var operandCount: ClosedRange<Int> {
         switch self {
-        case .get, .import, .wait, .history, .blame: 1...1
+        case .get, .import, .wait, .history, .blame, .explain, .edit: 1...1
         case .diff: 1...3
         case .revert: 0...1
         case .set: 2...2
         case .delete: 0...Int.max
-        case .list, .export: 0...1
+        case .list, .export, .check: 0...1
         case .watch: 1...Int.max
-        case .compact, .status, .watches, .check, .handlers: 0...0
+        case .compact, .status, .watches, .handlers, .reload, .rules: 0...0
         }
     }
 }

@@ -55,7 +55,11 @@ struct Statectl {
         case .compact: try compact(invocation, &output)
         case .status: try status(invocation, &output)
         case .watches: try watches(invocation, &output)
-        case .check: try check(invocation)
+        case .check: try check(invocation, &output)
+        case .reload: try reload(invocation, &output)
+        case .explain: try explain(invocation, &output)
+        case .rules: try rules(invocation, &output)
+        case .edit: try edit(invocation, &output)
         }
     }
 

@@ -9,6 +9,8 @@ struct ChosenBacking {
     let name: String
     /// What STATE.STATUS tells of it.
     let report: () -> [(String, String)]
+    /// Has it keep so much of the past from now on.
+    let keep: @Sendable (HistoryLimits) -> Void
 
     /// Makes the data directory where it is missing; opens nothing yet.
     init(_ options: Options, log: Log) throws(StateError) {
@@ -17,6 +19,7 @@ struct ChosenBacking {
             backing = memory
             name = "memory"
             report = ChosenBacking.ceilingReport(memory, log)
+            keep = { _ in }
             return
         }
         let directory = try DataDirectory.prepare(options)
@@ -31,6 +34,7 @@ struct ChosenBacking {
         sqlite.onFinding = { log.write(.warning, $0) }
         backing = sqlite
         name = directory
+        keep = { sqlite.history = $0 }
         report = {
             let status = sqlite.status
             let history = sqlite.historyStatus

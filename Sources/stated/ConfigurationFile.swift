@@ -23,31 +23,11 @@ enum ConfigurationFile {
             throw error(path, places, OptionFault(repeated, "it stands there twice"))
         }
         do throws(OptionFault) {
-            let configuration = try Configuration(value, accounts: .system)
-            try requireKnown(configuration)
-            return configuration
+            return try Configuration(value, accounts: .system)
         } catch {
             throw self.error(path, places, error)
         }
     }
-
-    /// Refuses what a rule may say and this version does not do: an access that is not checked would be worse than none.
-    private static func requireKnown(_ configuration: Configuration) throws(OptionFault) {
-        for rule in configuration.rules.rules {
-            guard let name = rule.optionNames.first(where: { !known.contains($0) }) else {
-                continue
-            }
-            let path = name.split(separator: ".").reduce(
-                OptionPath().member("rules").element(rule.index)
-            ) { $0.member(String($1)) }
-            throw OptionFault(path, "this version of stated does not do that yet")
-        }
-    }
-
-    private static let known: Set<String> = [
-        "schema", "readonly", "writeOnce", "limits.valueBytes", "limits.depth",
-        "read", "write", "watch", "create", "admin",
-    ]
 
     private static func bytes(_ path: String) throws(StateError) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)

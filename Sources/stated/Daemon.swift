@@ -8,11 +8,14 @@ import StateWire
 /// The life of the daemon, from the claim on its sockets to their release.
 struct Daemon {
     let options: Options
+    /// The command line, which is read again with the configuration.
+    let arguments: [String]
     let log: Log
     private let notifier = ServiceNotifier()
 
-    init(options: Options, log: Log) {
+    init(options: Options, arguments: [String], log: Log) {
         self.options = options
+        self.arguments = arguments
         self.log = log
     }
 
@@ -39,13 +42,23 @@ struct Daemon {
             try LocalKeyspace(backing: chosen.backing, limits: options.limits)
         }
         defer { keyspace.close() }
-        if !options.rules.rules.isEmpty {
-            keyspace.withCore { $0.rules = options.rules }
+        let installation = RuleInstallation(
+            keyspace: keyspace,
+            dataDirectory: try DataDirectory.path(options),
+            log: log
+        )
+        try installation.install(options.rules)
+        let files = FileContainers(options, log: log)
+        if let files {
+            try LoadingNotice.during(notifier) { () throws(StateError) in
+                try keyspace.attach(files)
+            }
         }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
-            [("socket", places)] + chosen.report()
+            [("socket", places)] + chosen.report() + (files.map { [("files", $0.report)] } ?? [])
         }
+        server.reloads(from: Reload(arguments, options, installation, chosen, log, notifier).source)
         for socket in sockets { server.listen(on: socket.descriptor) }
         return server.run(
             signals: signals,
@@ -82,11 +95,7 @@ struct Daemon {
         var server = ServerOptions(limits: options.limits, version: Version.current) {
             [log] level, message in log.write(level, message)
         }
-        server.watchCount = options.watchCount
-        server.outputByteCount = options.outputByteCount
-        server.inputByteCount = options.inputByteCount
-        server.replyByteCount = options.replyByteCount
-        server.clientCount = DescriptorLimit.raise(forClients: options.clientCount, log: log)
+        options.apply(to: &server, log)
         return server
     }
 
@@ -104,5 +113,8 @@ struct Daemon {
             "stated \(Version.current) serves \(places): \(keyspace.keyCount) keys at revision "
                 + "\(keyspace.revision) from \(store), loaded in \(Int(milliseconds)) ms"
         )
+        guard let path = options.configuration else { return }
+        let count = options.rules.rules.count
+        log.write(.info, "configured by \(path): \(count) \(count == 1 ? "rule" : "rules")")
     }
 }

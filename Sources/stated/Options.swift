@@ -53,14 +53,22 @@ enum Request {
         self = try Request.request(mode, options, target)
     }
 
-    /// What the configuration says that the arguments name; the defaults where they name none.
+    /// What the configuration says that the arguments name, or the one that is there for them; else the defaults.
     private static func options(of arguments: [String]) throws(StateError) -> Options {
         var options = Options()
+        var names: Set<String> = []
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             let (name, attached) = split(argument)
+            names.insert(name)
             guard name == "--config" else { continue }
-            options.take(try ConfigurationFile.read(try value(of: name, attached, &rest)))
+            let path = try value(of: name, attached, &rest)
+            options.configuration = path
+            options.take(try ConfigurationFile.read(path))
+        }
+        if let path = ConfigurationPlace.standard(for: names) {
+            options.configuration = path
+            options.take(try ConfigurationFile.read(path))
         }
         return options
     }
@@ -148,4 +156,6 @@ struct Options {
     var replyByteCount = 256 << 20
     /// What is asked of each change.
     var rules = RuleTable([])
+    /// The file that says so; nil where there is none.
+    var configuration: String?
 }

@@ -17,12 +17,18 @@ enum Stated {
         signal(SIGPIPE, SIG_IGN)
         let log = Log.standardError()
         do throws(StateError) {
-            switch try Request(arguments: Array(CommandLine.arguments.dropFirst())) {
+            let arguments = Array(CommandLine.arguments.dropFirst())
+            switch try Request(arguments: arguments) {
             case .help: print(helpText, terminator: "")
             case .version: print("stated \(Version.current)")
-            case .serve(let options): try Daemon(options: options, log: log).run()
+            case .serve(let options):
+                try Daemon(options: options, arguments: arguments, log: log).run()
             case .checkConfiguration(let path):
-                let count = try ConfigurationFile.read(path).rules.rules.count
+                let configuration = try ConfigurationFile.read(path)
+                var options = Options()
+                options.take(configuration)
+                try FileContainers(options, log: log)?.check()
+                let count = configuration.rules.rules.count
                 print("\(path) can be used: \(count) \(count == 1 ? "rule" : "rules")")
             case .check(let options): try end(StoreCommands.check(options) { print($0) })
             case .salvage(let options, let target):

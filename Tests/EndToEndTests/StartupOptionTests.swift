@@ -69,7 +69,8 @@ struct StartupOptionTests {
 
           stated --config /etc/stated/stated.json5
               Serve as the file says; options beside it count more. A file that cannot be used is
-              refused with the place in it: try it with --check-config before.
+              refused with the place in it: try it with --check-config before. SIGHUP and 'statectl
+              reload' read it again, while clients are served.
 
           stated --check
               Check this user's values: structure, checksums, order, and the chain of each key's
@@ -87,7 +88,10 @@ struct StartupOptionTests {
 
         Options:
           --config FILE       What to do, in JSON5: socket, data, limits, history, and rules for the
-                              values of keys (schema, readonly, writeOnce, limits).
+                              values of keys (schema, readonly, writeOnce, limits). Without it, and
+                              without --socket, --data and --memory: stated.json5, where it is there,
+                              in $CONFIGURATION_DIRECTORY, else for root in /etc/stated, else in
+                              $XDG_CONFIG_HOME/stated (~/.config).
           --check-config FILE Say whether the file can be used, and else where it cannot; 2, then.
           --socket PATH       Listen here. Without it: a socket that was inherited (LISTEN_FDS),
                               else $STATED_SOCKET, else $XDG_RUNTIME_DIR/stated/stated.sock, else

@@ -137,7 +137,8 @@ struct StatectlFailureTests {
 struct StatectlHelpTests {
     static let verbs = [
         "get", "set", "delete", "list", "watch", "wait", "handlers", "import", "export", "history",
-        "blame", "diff", "revert", "compact", "status", "watches", "check",
+        "blame", "diff", "revert", "compact", "status", "watches", "check", "explain", "rules",
+        "reload", "edit",
     ]
 
     @Test(arguments: [["--help"], ["-h"], ["--help", "--json"]])
@@ -163,15 +164,15 @@ struct StatectlHelpTests {
 
     /// Every example line of every help, but for those that end only at a signal.
     @Test func `the examples of the help work`() throws {
-        let daemon = try Daemon()
         let directory = try TemporaryDirectory()
+        let daemon = try Daemon("--config", directory.write("{}", to: "stated.json5"))
         let statectl = builtProgram("statectl")
         try directory.write("exec '\(statectl)' \"$@\"\n", to: "statectl")
         chmod(directory.path(of: "statectl"), 0o755)
         let path = getenv("PATH").map { String(cString: $0) } ?? ""
         let environment = [
             "PATH": "\(directory.path):\(path):/usr/sbin:/sbin", "STATED_SOCKET": daemon.socketPath,
-            "STATE_DIRECTORY": daemon.dataPath,
+            "STATE_DIRECTORY": daemon.dataPath, "EDITOR": "true",
         ]
         var exampleCount = 0
         for verb in Self.verbs {

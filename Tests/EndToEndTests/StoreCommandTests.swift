@@ -33,7 +33,10 @@ struct StoreCommandTests {
         #expect(direct.error.isEmpty)
         let result = try Statectl.run(["check", "--data", daemon.dataPath])
         #expect(result.exitCode == 0 && result.text == summary, "\(result)")
-        let own = try Statectl.run(["check"], environment: ["STATE_DIRECTORY": daemon.dataPath])
+        let own = try Statectl.run(
+            ["check", "--store"],
+            environment: ["STATE_DIRECTORY": daemon.dataPath]
+        )
         #expect(own.exitCode == 0 && own.text == summary, "\(own)")
         #expect(try Statectl.run(daemon, "set", "other", "2").exitCode == 0)
     }

@@ -13,8 +13,10 @@ struct SystemdUnitTests {
     private func runnableUnits(_ kind: String) throws -> [String] {
         try ["stated.socket", "stated.service"].map { name in
             let text = String(decoding: try readFile("\(units)/\(kind)/\(name)"), as: UTF8.self)
-            let copy = text.split(separator: "/usr/bin/stated", omittingEmptySubsequences: false)
-                .joined(separator: builtProgram("stated"))
+            let copy = ["stated", "statectl"].reduce(text) { text, name in
+                text.split(separator: "/usr/bin/\(name)", omittingEmptySubsequences: false)
+                    .joined(separator: builtProgram(name))
+            }
             try write(Array(copy.utf8), to: scratch.path(of: name))
             return scratch.path(of: name)
         }
@@ -63,6 +65,12 @@ struct SystemdUnitTests {
         let service = try readFile(units + "/system/stated.service")
         let lines = String(decoding: service, as: UTF8.self).split(separator: "\n")
         #expect(lines.contains("ExecStart=/usr/bin/stated"))
+        // A client of its own, which waits for the outcome and fails where the daemon refuses the file.
+        #expect(
+            lines.contains {
+                $0.hasPrefix("ExecReload=/usr/bin/statectl ") && $0.hasSuffix(" reload")
+            }
+        )
         #expect(!lines.contains { $0.hasPrefix(setting) })
     }
 

@@ -58,7 +58,7 @@ private final class Pupil: Person {
             profile.validate().map { "\($0.path) | \($0.rule) | \($0.message)" } == [
                 "mail | format email | 'ada' is no e-mail address",
                 "age | maximum 150 | 151 is above 150",
-                "balance | minimum 0.0 | -0.5 is below 0.0",
+                "balance | minimum 0 | -0.5 is below 0",
                 "tags | required | a value is required",
                 "name | pattern ^[a-z]+$ | 'Zoe9' does not match ^[a-z]+$",
             ]

@@ -15,7 +15,7 @@ struct ConfigurationTests {
     }
 
     private func resolved(_ configuration: Configuration, _ key: String) -> KeyRule.Settings {
-        let rule = Array(key.utf8).withUnsafeBytes { configuration.rules.rule(for: $0) }
+        let rule = Array(key.utf8).withUnsafeBytes { configuration.rules.byKey.rule(for: $0) }
         return rule?.settings ?? KeyRule.Settings()
     }
 

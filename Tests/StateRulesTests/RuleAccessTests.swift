@@ -24,7 +24,7 @@ struct RuleAccessTests {
         _ target: AccessTarget
     ) throws -> Bool {
         let table = try table(options)
-        let rule = try #require(Array("k".utf8).withUnsafeBytes { table.rule(for: $0) })
+        let rule = try #require(Array("k".utf8).withUnsafeBytes { table.byKey.rule(for: $0) })
         return rule.allows(action, subject, target)
     }
 
@@ -79,11 +79,13 @@ struct RuleAccessTests {
     }
 
     @Test func `rules of access are the same where they say the same`() throws {
-        let text = try table(#""read": ["ann", "group:audio"]"#).accessText
-        #expect(try table(#""read": ["group:29", "1000"], "readonly": true"#).accessText == text)
-        #expect(try table(#""read": ["ann"]"#).accessText != text)
-        #expect(try table(#""watch": ["ann", "group:audio"]"#).accessText != text)
-        #expect(try table(#""readonly": true"#).accessText.isEmpty)
+        let text = try table(#""read": ["ann", "group:audio"]"#).byKey.accessText
+        #expect(
+            try table(#""read": ["group:29", "1000"], "readonly": true"#).byKey.accessText == text
+        )
+        #expect(try table(#""read": ["ann"]"#).byKey.accessText != text)
+        #expect(try table(#""watch": ["ann", "group:audio"]"#).byKey.accessText != text)
+        #expect(try table(#""readonly": true"#).byKey.accessText.isEmpty)
     }
 
     @Test(arguments: [

@@ -19,7 +19,7 @@ final class AccessStage {
 
     /// Rules in JSON, without the brackets.
     func exchange(_ rules: String) throws {
-        try server.exchangeRules(AccessStage.table(rules))
+        try server.exchangeRules(AccessStage.table(rules).byKey)
     }
 
     static func table(_ rules: String) throws -> RuleTable {

@@ -71,7 +71,8 @@ private enum Noise {
         "STATE.DELETE p DRYRUN", "STATE.LIST p", "STATE.LIST p AFTER k LIMIT i KEYS",
         "STATE.LIST p COUNT", "STATE.WATCH p p SNAPSHOT", "STATE.WATCH p PREVIOUS",
         "STATE.WATCH p SNAPSHOT BY", "STATE.SET k v IFREV i DURABILITY memory", "STATE.LIST p LONG",
-        "STATE.UNWATCH i", "STATE.STATUS", "TIME", "NOSUCH k v", "QUIT",
+        "STATE.UNWATCH i", "STATE.STATUS", "STATE.RULES", "STATE.EXPLAIN k", "STATE.RELOAD",
+        "STATE.CHECK", "STATE.CHECK p AFTER k LIMIT i", "TIME", "NOSUCH k v", "QUIT",
     ]
 
     static func pipeline(_ random: inout SplitMix) -> [UInt8] {

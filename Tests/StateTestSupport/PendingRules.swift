@@ -7,9 +7,9 @@ import StateServer
 final class PendingRules: @unchecked Sendable {
     weak var server: Server?
     private let core: StateLock<KeyspaceCore?> = StateLock(nil)
-    private let waiting = StateLock<[(any KeyRules)?]>([])
+    private let waiting = StateLock<[KeyRules?]>([])
 
-    func put(_ rules: (any KeyRules)?, in keyspace: LocalKeyspace) {
+    func put(_ rules: KeyRules?, in keyspace: LocalKeyspace) {
         let state = keyspace.withCore { $0 }
         core.withLock { $0 = state }
         waiting.withLock { $0.append(rules) }
@@ -23,7 +23,13 @@ final class PendingRules: @unchecked Sendable {
         }
         guard let core = core.withLock({ $0 }), let server else { return }
         for rules in new {
-            core.rules = rules
+            let cause = core.retainCause(.thisProcess)
+            do throws(StateError) {
+                try core.exchange(rules: rules, cause: cause, at: 0)
+            } catch {
+                preconditionFailure("\(error)")
+            }
+            core.release(cause)
             server.accessChanged(core)
         }
     }
@@ -31,7 +37,7 @@ final class PendingRules: @unchecked Sendable {
 
 extension ServedKeyspace {
     /// Has the server go by other rules from now on.
-    package func exchangeRules(_ rules: (any KeyRules)?) throws {
+    package func exchangeRules(_ rules: KeyRules?) throws {
         pending.put(rules, in: keyspace)
         try askForStatus()
     }

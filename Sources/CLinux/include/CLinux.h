@@ -34,7 +34,7 @@ int clinux_epoll_remove(int epoll, int descriptor);
 int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int timeout_ms);
 
 int clinux_eventfd(void);
-/// Blocks SIGTERM and SIGINT for this thread and those it starts, and returns a descriptor that reads them.
+/// Blocks SIGTERM, SIGINT and SIGHUP for this thread and those it starts, and returns a descriptor that reads them.
 int clinux_signalfd(void);
 /// The number of one waiting signal, or -1 with errno.
 int clinux_read_signal(int descriptor);
@@ -53,6 +53,9 @@ int clinux_peer_groups(int socket, gid_t *groups, int count);
 
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);
+
+/// CLOCK_BOOTTIME in milliseconds: it runs on while the machine sleeps, and nobody sets it.
+int64_t clinux_boottime_milliseconds(void);
 
 /// The calling thread no longer interrupts others when it wakes up (SCHED_BATCH, sched(7)); it needs no privilege.
 void clinux_schedule_as_batch(void);
@@ -124,8 +127,11 @@ int clinux_lock(int descriptor);
 int clinux_is_locked(int descriptor);
 
 /// openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS, and close-on-exec: what it opens is
-/// below `directory`, and no link was followed on the way.
+/// below `directory`, and no link was followed on the way. Where openat2 is not to be had, step by step.
 int clinux_open_beneath(int directory, const char *path, int flags);
+
+/// Makes everything durable that was written to the file system of `descriptor` (syncfs(2)). 0, or -1 with errno.
+int clinux_sync_file_system(int descriptor);
 
 enum { CLINUX_RENAME_NOREPLACE = 1, CLINUX_RENAME_EXCHANGE = 2 };
 int clinux_rename(int from_directory, const char *from, int to_directory, const char *to, unsigned flags);

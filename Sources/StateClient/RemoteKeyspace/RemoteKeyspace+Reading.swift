@@ -71,7 +71,8 @@ extension RemoteKeyspace {
     }
 
     private static func entry(_ answer: Answer) throws(StateError) -> Entry? {
-        guard let found = try Client.entry(try answer.get()) else { return nil }
+        // A container has a default of its own.
+        guard let found = try Client.entry(try answer.get()), !found.isDefault else { return nil }
         return Entry(
             value: found.value,
             revision: found.revision,
@@ -147,7 +148,7 @@ private struct Listing {
         }
     }
 
-    /// `[key, value, revision, created, version, time, owner, by]`.
+    /// `[key, value, revision, created, version, time, owner, by, …]`.
     private static func entry(_ row: Reply) throws(StateError) -> (key: Key, entry: Entry) {
         guard let parts = row.elements, parts.count >= 8, let key = parts[0].byteValue,
             let value = parts[1].byteValue, let revision = parts[2].integerValue,

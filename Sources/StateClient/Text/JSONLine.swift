@@ -21,6 +21,12 @@ package struct JSONLine: Sendable {
         text += String(number).utf8
     }
 
+    /// Adds a value that is JSON already.
+    package mutating func add(_ name: String, json value: [UInt8]) {
+        appendName(name)
+        text += value
+    }
+
     /// Adds a null.
     package mutating func add(nullNamed name: String) {
         appendName(name)

@@ -9,65 +9,46 @@ extension FileBacking {
     /// - Complexity: O(*n*) in the bytes of the values, with one sync for each file and each directory, and two for a journal
     ///   where there are several files.
     public func commit(_ batch: borrowing CommitBatch) throws {
-        guard let tree, unfinished == nil else {
+        guard let files, unfinished == nil else {
             throw StateError(.readOnly, "\(directory) is not open: nothing was committed")
         }
         var commit = try FileCommit(batch)
         do {
-            try meetEdits(&commit, in: tree)
-            try stage(&commit, in: tree)
-            try publish(commit, in: tree)
+            try meetEdits(&commit, in: files)
+            try stage(&commit, in: files)
+            try publish(commit, in: files)
         } catch let failure as FileFailure {
             throw failure.refusal
         }
-        finish(commit)
+        finish(commit, in: files)
     }
 
     // MARK: Before anything is written
 
     /// Looks whether the files are those that the entries are of.
-    private func meetEdits(_ commit: inout FileCommit, in tree: FileTree) throws {
+    private func meetEdits(_ commit: inout FileCommit, in files: FileDirectory) throws {
         var edited: [FilePath] = []
         let deleted = commit.deleted
         for index in commit.changes.indices {
             let path = commit.changes[index].path
-            let status = try tree.status(path)
+            let status = try files.tree.status(path)
             commit.changes[index].old = status
-            if status?.stamp == known[path] { continue }
+            if status?.stamp == files.known[path]?.stamp { continue }
             // A directory makes way where all that is in it goes.
-            if status?.isDirectory ?? false, known[path] == nil,
-                try isEmptied(path, by: deleted, in: tree)
+            if status?.isDirectory ?? false, files.known[path] == nil,
+                try files.isEmptied(path, by: deleted)
             {
                 commit.changes[index].old = nil
                 continue
             }
             edited.append(path)
         }
-        guard edited.isEmpty else { try adopt(edited, in: tree) }
+        guard edited.isEmpty else { try adopt(edited, in: files) }
         meetingCount = 0
     }
 
-    /// Whether everything in a directory is among `deleted`, and there is something.
-    private func isEmptied(
-        _ path: FilePath,
-        by deleted: Set<FilePath>,
-        in tree: FileTree
-    ) throws(FileFailure) -> Bool {
-        var isEmptied = false
-        var isFirst = true
-        try tree.forEachName(in: path) { (name, isDirectory) throws(FileFailure) in
-            let below = path.appending(name)
-            guard isEmptied || isFirst else { return }
-            isFirst = false
-            isEmptied =
-                isDirectory
-                ? try self.isEmptied(below, by: deleted, in: tree) : deleted.contains(below)
-        }
-        return isEmptied
-    }
-
     /// Takes what others did below what is being committed, which is then done again on it.
-    func adopt(_ paths: [FilePath], in tree: FileTree) throws -> Never {
+    func adopt(_ paths: [FilePath], in files: FileDirectory) throws -> Never {
         meetingCount += 1
         guard meetingCount <= 16 else {
             meetingCount = 0
@@ -77,36 +58,25 @@ extension FileBacking {
             )
         }
         for path in paths {
-            awaitRest(path, in: tree)
-            if let change = look(at: path, isWritten: true, in: tree) {
+            files.awaitRest(path)
+            if let change = look(at: path, isWritten: true, in: files) {
                 met.removeAll { $0.key == change.key }
                 met.append(change)
-                try tree.directory(path.parent).sync()
-            } else if let status = try tree.status(path), status.isDirectory, known[path] == nil {
-                refuse(path, StateError(.storage, "\(path) is a directory, not a file"))
+                try files.tree.directory(path.parent).sync()
+            } else if let status = try files.tree.status(path), status.isDirectory,
+                files.known[path] == nil
+            {
+                files.refuse(path, StateError(.storage, "\(path) is a directory, not a file"))
             }
         }
         throw EditedMeanwhile()
     }
 
-    /// Waits until a file was left alone for the quiet time, for a second at most.
-    private func awaitRest(_ path: FilePath, in tree: FileTree) {
-        for _ in 0..<10 {
-            guard let status = try? tree.status(path), status.isRegular else { return }
-            var now = timespec()
-            clock_gettime(CLOCK_REALTIME, &now)
-            let age = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - status.changed
-            let rest = FileWatcher.quietNanoseconds - age
-            guard rest > 0 else { return }
-            var pause = timespec(tv_sec: 0, tv_nsec: Int(min(rest, FileWatcher.quietNanoseconds)))
-            nanosleep(&pause, nil)
-        }
-    }
-
     // MARK: The new files
 
     /// Writes the new files under other names; where one cannot be written, none is left.
-    private func stage(_ commit: inout FileCommit, in tree: FileTree) throws {
+    private func stage(_ commit: inout FileCommit, in files: FileDirectory) throws {
+        let tree = files.tree
         let deleted = commit.deleted
         do {
             for change in commit.changes {
@@ -117,10 +87,10 @@ extension FileBacking {
                     continue
                 }
                 let (parent, obstacle) = try tree.nearestDirectory(to: change.path.parent)
-                if let obstacle, !deleted.contains(obstacle) { try adopt([obstacle], in: tree) }
-                let path = parent.appending(temporaryName(in: tree))
+                if let obstacle, !deleted.contains(obstacle) { try adopt([obstacle], in: files) }
+                let path = parent.appending(files.temporaryName())
                 let stamp = try value.withUnsafeBytes {
-                    try write($0, to: path, for: change, in: tree)
+                    try write($0, to: path, for: change, in: files)
                 }
                 commit.steps.append(
                     FileStep(
@@ -140,14 +110,14 @@ extension FileBacking {
         _ value: Bytes,
         to path: FilePath,
         for change: FileCommit.Change,
-        in tree: FileTree
+        in files: FileDirectory
     ) throws -> FileStamp {
         do throws(FileFailure) {
-            return try tree.write(value, to: path, like: change.old, mode: newFileMode)
+            return try files.tree.write(value, to: path, like: change.old, mode: newFileMode)
         } catch {
             guard error.isOwnership else { throw error }
             // Its writer alone is refused when it is done again.
-            refuse(change.path, StateError(.noPermission, error.sentence))
+            files.refuse(change.path, StateError(.noPermission, error.sentence))
             throw EditedMeanwhile()
         }
     }

@@ -1,11 +1,12 @@
 /// The new files in their places, and what becomes of a commit that fails there.
 extension FileBacking {
     /// Takes the steps of a commit whose new files are written.
-    func publish(_ commit: FileCommit, in tree: FileTree) throws {
+    func publish(_ commit: FileCommit, in files: FileDirectory) throws {
         guard !commit.steps.isEmpty else { return }
+        let tree = files.tree
         let isJournaled = commit.steps.count > 1
         if isJournaled { try writeJournal(of: commit, in: tree) }
-        var publisher = FilePublisher(tree) { self.temporaryName(in: tree) }
+        var publisher = FilePublisher(tree) { files.temporaryName() }
         do throws(FileFailure) {
             try publisher.take(commit.steps)
         } catch {
@@ -17,20 +18,23 @@ extension FileBacking {
             throw StateError(.readOnly, "\(StateError.unknownOutcome): \(error.sentence)")
         }
         if !isJournaled, let obstructed = publisher.obstructed.first {
-            try adopt([obstructed.path], in: tree)
+            try adopt([obstructed.path], in: files)
         }
-        note(publisher.edited, publisher.obstructed)
+        note(publisher.edited, publisher.obstructed, in: files)
         if isJournaled { try? tree.remove(FileJournal.path) }
     }
 
     /// What others did in the moment of a commit comes after it.
     private func note(
         _ edited: [FilePath],
-        _ obstructed: [(path: FilePath, failure: FileFailure)]
+        _ obstructed: [(path: FilePath, failure: FileFailure)],
+        in files: FileDirectory
     ) {
-        for (path, failure) in obstructed { refuse(path, StateError(.storage, failure.sentence)) }
+        for (path, failure) in obstructed {
+            files.refuse(path, StateError(.storage, failure.sentence))
+        }
         for path in edited + obstructed.map(\.path) {
-            watcher?.note(FileWatcher.Place(path: path, isTree: true, isWritten: true))
+            files.watcher.note(FileWatcher.Place(path: path, isTree: true, isWritten: true))
         }
     }
 
@@ -60,10 +64,12 @@ extension FileBacking {
     }
 
     /// The files are now those of the commit.
-    func finish(_ commit: FileCommit) {
-        for change in commit.changes { known[change.path] = nil }
+    func finish(_ commit: FileCommit, in files: FileDirectory) {
+        for change in commit.changes { files.known[change.path] = nil }
         for step in commit.steps {
-            if let staged = step.staged { known[step.target] = staged.stamp }
+            if let staged = step.staged {
+                files.known[step.target] = KnownFile(stamp: staged.stamp)
+            }
         }
     }
 
@@ -79,10 +85,11 @@ extension FileBacking {
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
     ) throws {
-        guard let tree, let commit = unfinished else {
+        guard let files, let commit = unfinished else {
             throw StateError(.storage, "\(directory) is not open")
         }
-        var publisher = FilePublisher(tree) { self.temporaryName(in: tree) }
+        let tree = files.tree
+        var publisher = FilePublisher(tree) { files.temporaryName() }
         do throws(FileFailure) {
             try publisher.take(commit.steps)
             try tree.remove(FileJournal.path)
@@ -91,8 +98,8 @@ extension FileBacking {
             throw StateError(.storage, error.sentence)
         }
         unfinished = nil
-        finish(commit)
-        note(publisher.edited, publisher.obstructed)
+        finish(commit, in: files)
+        note(publisher.edited, publisher.obstructed, in: files)
         for change in commit.changes { change.adopted.withStored(receive) }
     }
 }

@@ -32,21 +32,16 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     let onUnreadable: @Sendable (Unreadable) -> Void
 
     // From load to close; of whom the backing's turn is.
-    var tree: FileTree?
+    var files: FileDirectory?
     private var lock: OwnerLock?
-    var watcher: FileWatcher?
-    /// The file that each entry was last read from or written to.
-    var known: [FilePath: FileStamp] = [:]
     /// What a commit whose outcome is unknown has to do still.
     var unfinished: FileCommit?
     /// Edits that a commit has met.
     var met: [OutsideChange] = []
     /// How many commits in a row have met some.
     var meetingCount = 0
-    private var temporaryCount = 0
 
-    /// What stands in the way of keys, and why; they keep the values that they have.
-    let obstacles = StateLock<[FilePath: StateError]>([:])
+    private let obstacles = FileObstacles()
 
     /// The store in a directory, which is made where it is absent, with mode 0700.
     ///
@@ -72,16 +67,12 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
         self.onUnreadable = onUnreadable
     }
 
-    deinit { watcher?.stop() }
-
     /// Files in the place of keys that are no values: directories, links, pipes, too large or not readable.
     ///
     /// They are left as they are, the entries keep the values that they had, and a write to such a key is refused.
     public var unreadable: [Unreadable] {
-        obstacles.withLock { obstacles in
-            obstacles.map { Unreadable(path: $0.key.description, error: $0.value) }
-        }
-        .sorted { $0.path < $1.path }
+        obstacles.all.map { Unreadable(path: $0.key.description, error: $0.value) }
+            .sorted { $0.path < $1.path }
     }
 
     /// Refuses a key that no file can have, or in whose place is something that could not be read.
@@ -90,22 +81,13 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the key.
     public func validate(_ key: Bytes) throws(StateError) {
         let path = try FileName.path(of: key)
-        let obstacle = obstacles.withLock { obstacles -> StateError? in
-            guard !obstacles.isEmpty else { return nil }
-            for place in [path] + path.ancestors {
-                if let obstacle = obstacles[place] { return obstacle }
-            }
-            return nil
-        }
-        guard let obstacle else { return }
-        throw StateError(
-            obstacle.code,
-            "key \(StateError.quoted(key)) cannot be written: \(obstacle.message)"
-        )
+        if let obstacle = obstacles.onTheWay(to: path) { throw .obstructed(key, by: obstacle) }
     }
 
     /// Begins to tell of edits.
-    public func watchOutside(_ wake: @escaping @Sendable () -> Void) { watcher?.setWake(wake) }
+    public func watchOutside(_ wake: @escaping @Sendable () -> Void) {
+        files?.watcher.setWake(wake)
+    }
 
     /// Does nothing: there is nothing to tidy up.
     public func maintain() {}
@@ -115,15 +97,9 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
 
     /// Stops watching and releases the lock.
     public func close() {
-        watcher?.stop()
-        watcher = nil
-        tree = nil
+        files?.watcher.stop()
+        files = nil
         lock = nil
-    }
-
-    func temporaryName(in tree: FileTree) -> [UInt8] {
-        temporaryCount += 1
-        return tree.temporaryName(temporaryCount)
     }
 
     // MARK: Opening
@@ -136,26 +112,28 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     ///   directory cannot be used or others may write it. No file of a key was touched then.
     /// - Complexity: O(*n*) in the bytes of the files.
     public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
-        precondition(tree == nil, "\(directory) is loaded already")
+        precondition(files == nil, "\(directory) is loaded already")
         if mkdir(directory, 0o700) != 0, errno != EEXIST {
             throw StateError(.storage, "\(directory) cannot be made: \(lastSystemError())")
         }
         let tree = try FileTree(directory)
         do {
-            try checkAccess(to: tree)
-            try prepare(tree)
-            lock = try OwnerLock(
-                path:
-                    "\(tree.location)/\(String(decoding: FileJournal.directory.bytes, as: UTF8.self))/lock",
-                for: directory
-            )
+            try tree.checkAccess(directory, isShared: isShared)
+            try tree.prepare()
+            lock = try tree.lock(for: directory)
             try replayJournal(in: tree)
+            let onUnreadable = onUnreadable
             // Order matters: an edit from here on is noticed.
-            let watcher = try FileWatcher(tree)
-            self.watcher = watcher
-            let count = readAll(tree, receive)
-            self.tree = tree
-            watcher.start()
+            let files = try FileDirectory(
+                tree,
+                obstacles: obstacles,
+                valueByteCount: valueByteCount,
+                keyOf: FileName.key(of:),
+                report: { onUnreadable(Unreadable(path: $0.description, error: $1)) }
+            )
+            let count = readAll(files, receive)
+            self.files = files
+            files.watcher.start()
             return LoadedStore(epoch: .random(), revision: count > 0 ? 1 : 0)
         } catch {
             lock = nil
@@ -164,37 +142,16 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
         }
     }
 
-    private func checkAccess(to tree: FileTree) throws {
-        guard let status = try tree.status(.root) else {
-            throw StateError(.storage, "\(directory) is gone")
-        }
-        let isOurs = status.uid == geteuid() || status.uid == 0
-        if !isShared, !isOurs || status.mode & 0o022 != 0 {
-            throw StateError(
-                .storage,
-                "others may write \(directory) (uid \(status.uid), mode \(String(status.mode & 0o7777, radix: 8)))"
-            )
-        }
-    }
-
-    /// Makes the directory for the lock and the journal, and both directories durable.
-    private func prepare(_ tree: FileTree) throws {
-        for path in try tree.makeDirectories(FileJournal.directory) {
-            try tree.directory(path).sync()
-        }
-        // Where it may not be opened, it is not ours, and so not new.
-        let parent = open("\(tree.location)/..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard parent >= 0 else { return }
-        defer { Glibc.close(parent) }
-        guard fsync(parent) == 0 else { throw FileFailure("fsync", .root) }
-    }
-
     private func replayJournal(in tree: FileTree) throws {
         guard try tree.status(FileJournal.path) != nil,
             case .value(let bytes, _)? = try tree.contents(of: FileJournal.path, limit: 1 << 30)
         else { return }
         if let steps = FileJournal.decoded(bytes) {
-            var publisher = FilePublisher(tree) { self.temporaryName(in: tree) }
+            var count = 0
+            var publisher = FilePublisher(tree) {
+                count += 1
+                return tree.temporaryName(count)
+            }
             try publisher.take(steps)
         }
         try tree.remove(FileJournal.path)

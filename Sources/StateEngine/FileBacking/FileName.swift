@@ -14,14 +14,17 @@ package enum FileName {
     /// The longest name that the file systems of Linux take.
     static let maximumByteCount = 255
 
-    /// The file of `key`.
+    /// The file of `key`, of which the first `prefixByteCount` bytes are no part of the path.
     ///
     /// - Throws: ``StateError/Code/rejected``, naming the key and what is wrong with it.
-    static func path(of key: Bytes) throws(StateError) -> FilePath {
+    static func path(
+        of key: Bytes,
+        from prefixByteCount: Int = 0
+    ) throws(StateError) -> FilePath {
         var path: [UInt8] = []
         path.reserveCapacity(key.count + 8)
         var nameStart = 0
-        var start = 0
+        var start = prefixByteCount
         while start <= key.count {
             let end = key[start...].firstIndex(of: UInt8(ascii: "/")) ?? key.count
             encode(key.slice(start, end), into: &path)

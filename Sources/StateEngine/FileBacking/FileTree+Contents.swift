@@ -9,10 +9,14 @@ extension FileTree {
         case unstable
     }
 
-    /// Reads a file, and makes what was read durable.
+    /// Reads a file, and where it `syncs`, makes what was read durable.
     ///
     /// - Throws: ``StateError``, where it is no file, too large, or cannot be read.
-    func contents(of path: FilePath, limit: Int) throws(StateError) -> Contents? {
+    func contents(
+        of path: FilePath,
+        limit: Int,
+        syncs: Bool = true
+    ) throws(StateError) -> Contents? {
         do {
             let parent = try directory(path.parent)
             guard let before = try FileTree.status(path.name, in: parent) else { return nil }
@@ -32,7 +36,7 @@ extension FileTree {
                 throw FileFailure("openat", path)
             }
             defer { close(file) }
-            return try FileTree.readStable(file, path, before)
+            return try FileTree.readStable(file, path, before, syncs: syncs)
         } catch let error as StateError {
             throw error
         } catch let failure as FileFailure {
@@ -45,7 +49,8 @@ extension FileTree {
     private static func readStable(
         _ file: Int32,
         _ path: FilePath,
-        _ before: FileStatus
+        _ before: FileStatus,
+        syncs: Bool
     ) throws(FileFailure) -> Contents {
         var bytes = [UInt8](repeating: 0, count: Int(before.stamp.byteCount) + 1)
         var count = 0
@@ -60,7 +65,7 @@ extension FileTree {
                 throw FileFailure("read", path)
             }
         }
-        guard fsync(file) == 0 else { throw FileFailure("fsync", path) }
+        if syncs, fsync(file) != 0 { throw FileFailure("fsync", path) }
         var found = stat()
         guard fstat(file, &found) == 0 else { throw FileFailure("fstat", path) }
         let after = FileStatus(found)

@@ -41,6 +41,9 @@ final class FileTree: Sendable {
 
     deinit { close(descriptor) }
 
+    /// Makes everything durable that was written to the file system.
+    func syncAll() { clinux_sync_file_system(descriptor) }
+
     /// A name that nothing in the directory has.
     func temporaryName(_ number: Int) -> [UInt8] { temporaryPrefix + Array("-\(number)".utf8) }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// What inotify(7) says.
@@ -43,7 +44,16 @@ extension FileWatcher {
         for watch in left { inotify_rm_watch(queue, watch) }
     }
 
+    /// Notes what the kernel has queued.
     func readEvents() {
+        reading.withLock { _ in
+            state.withLock { $0.readerCount += 1 }
+            drainQueue()
+            state.withLock { $0.readerCount -= 1 }
+        }
+    }
+
+    private func drainQueue() {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = read(queue, &buffer, buffer.count)
@@ -81,6 +91,10 @@ extension FileWatcher {
         let path = directory.appending(name)
         let isWritten = has(IN_MODIFY) || has(IN_CLOSE_WRITE) || has(IN_ATTRIB)
         let isTree = has(IN_ISDIR)
+        if has(IN_DELETE) {
+            let now = clinux_monotonic_nanoseconds()
+            state.withLock { $0.removedAt = now }
+        }
         if isTree {
             if has(IN_MOVED_FROM) || has(IN_DELETE) { forget(path) }
             if has(IN_MOVED_TO) || has(IN_CREATE) { add(path) }

@@ -18,8 +18,14 @@ final class FileWatcher: Sendable {
     struct State {
         /// When each place counts, in nanoseconds of CLOCK_MONOTONIC.
         var due: [FilePath: (place: Place, time: Int64)] = [:]
+        /// Places that were taken and are being looked at.
+        var taken: [FilePath: Place] = [:]
+        /// When the last file or directory was removed, on the monotonic clock.
+        var removedAt: Int64 = .min
+        /// How many threads read events that they have not noted yet.
+        var readerCount = 0
         var wake: @Sendable () -> Void = {}
-        /// The directories that are watched; the watcher's thread changes them once it runs.
+        /// The directories that are watched; who reads events changes them.
         var directories: [Int32: FilePath] = [:]
         var failures: [(FilePath, StateError)] = []
     }
@@ -34,6 +40,8 @@ final class FileWatcher: Sendable {
     private let bell: Int32
     private let isStopping = Atomic(false)
     let state = StateLock(State())
+    /// Whoever reads events notes them before another does.
+    let reading = StateLock(())
     private let thread = WorkerThread(name: "files")
 
     init(_ tree: FileTree) throws(StateError) {
@@ -73,15 +81,29 @@ final class FileWatcher: Sendable {
         let now = clinux_monotonic_nanoseconds()
         return state.withLock { state in
             let places = state.due.values.filter { $0.time <= now }.map(\.place)
-            for place in places { state.due[place.path] = nil }
+            for place in places {
+                state.due[place.path] = nil
+                state.taken[place.path] = place
+            }
             defer { state.failures = [] }
             return (places, state.failures)
         }
     }
 
+    /// What was taken has been looked at, and what it has become is known.
+    func finishLook() {
+        state.withLock { if !$0.taken.isEmpty { $0.taken = [:] } }
+    }
+
     /// Has a place looked at after another quiet time.
     func note(_ place: Place) {
         note([place])
+        ring()
+    }
+
+    /// The same later, in nanoseconds from now.
+    func note(_ places: [Place], after nanoseconds: Int64) {
+        note(places, at: clinux_monotonic_nanoseconds() + nanoseconds)
         ring()
     }
 
@@ -91,7 +113,10 @@ final class FileWatcher: Sendable {
     }
 
     func note(_ places: [Place]) {
-        let time = clinux_monotonic_nanoseconds() + FileWatcher.quietNanoseconds
+        note(places, at: clinux_monotonic_nanoseconds() + FileWatcher.quietNanoseconds)
+    }
+
+    private func note(_ places: [Place], at time: Int64) {
         state.withLock { state in
             for place in places {
                 var place = place
@@ -104,6 +129,49 @@ final class FileWatcher: Sendable {
             if state.due.count > FileWatcher.placeLimit {
                 let all = Place(path: .root, isTree: true, isWritten: true)
                 state.due = [.root: (all, time)]
+            }
+        }
+    }
+
+    // MARK: Whether anything has changed
+
+    /// Whether places are noted that have not come to rest.
+    var isMoving: Bool { state.withLock { !$0.due.isEmpty } }
+
+    /// When the last file or directory was removed, on the monotonic clock.
+    var removedAt: Int64 { state.withLock { $0.removedAt } }
+
+    /// Whether others may have changed the file at `path`, or any where it is nil, and what they did is not known yet.
+    ///
+    /// Looks at no file: the kernel has queued the event of a change before the call that made it returns. So what somebody did
+    /// before he asked is seen here.
+    func mayHaveChanged(_ path: FilePath?) -> Bool {
+        var events = pollfd(fd: queue, events: Int16(POLLIN), revents: 0)
+        // Order matters: events are either still queued, or being noted, or noted.
+        if poll(&events, 1, 0) > 0 { return true }
+        return state.withLock { state in
+            if state.readerCount > 0 { return true }
+            if state.due.isEmpty, state.taken.isEmpty { return false }
+            guard let path else { return true }
+            if state.due[path] != nil || state.taken[path] != nil { return true }
+            return path.ancestors.contains { above in
+                state.due[above] != nil || state.taken[above] != nil
+            }
+        }
+    }
+
+    /// Forgets what renames of this process's own have noted, where `isOurs` says that the place is as it was left.
+    func forgetOwn(_ paths: [FilePath], where isOurs: (FilePath) -> Bool) {
+        readEvents()
+        for path in paths {
+            let noted = state.withLock { $0.due[path] }
+            guard let noted, !noted.place.isWritten, !noted.place.isTree, isOurs(path) else {
+                continue
+            }
+            // What somebody did since is another note.
+            readEvents()
+            state.withLock { state in
+                if state.due[path]?.time == noted.time { state.due[path] = nil }
             }
         }
     }

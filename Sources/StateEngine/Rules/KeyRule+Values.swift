@@ -14,10 +14,23 @@ extension KeyRule {
         appending suffix: Bytes?,
         isPresent: Bool
     ) throws(StateError) {
-        if let readOnlyRule { throw refused(key, readOnlyRule, "readonly", "it may not be changed") }
+        if let readOnlyRule {
+            throw refused(key, readOnlyRule, "readonly", "it may not be changed")
+        }
         if isPresent, let writeOnceRule {
             throw refused(key, writeOnceRule, "writeOnce", "it is set already")
         }
+        try checkValue(key, value, appending: suffix)
+    }
+
+    /// Whether `value`, followed by `suffix` where there is one, is what `key` may be, whoever may change that.
+    ///
+    /// - Throws: ``StateError/Code/rejected`` or ``StateError/Code/tooBig``, naming the key, the rule and the value.
+    package func checkValue(
+        _ key: Bytes,
+        _ value: Bytes,
+        appending suffix: Bytes? = nil
+    ) throws(StateError) {
         let byteCount = value.count + (suffix?.count ?? 0)
         if byteCount > valueByteCount { throw tooBig(byteCount, key) }
         guard let schema else { return }
@@ -36,7 +49,9 @@ extension KeyRule {
     ///
     /// - Throws: ``StateError/Code/rejected``, naming the key and the rule.
     func checkDelete(_ key: Bytes) throws(StateError) {
-        if let readOnlyRule { throw refused(key, readOnlyRule, "readonly", "it may not be changed") }
+        if let readOnlyRule {
+            throw refused(key, readOnlyRule, "readonly", "it may not be changed")
+        }
         if let writeOnceRule { throw refused(key, writeOnceRule, "writeOnce", "it stays") }
     }
 

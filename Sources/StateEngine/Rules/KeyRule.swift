@@ -39,6 +39,18 @@ package final class KeyRule: Sendable {
     /// The largest value in bytes.
     let valueByteCount: Int
     let depth: Int
+    /// Whether no storage keeps the keys.
+    package let isInMemory: Bool
+    /// How safe a change is before its writer goes on, where he does not say.
+    package let durability: Durability
+    /// How long a value stays, in milliseconds; nil for ever.
+    let lifetimeMilliseconds: Int64?
+    /// Limits of keys and bytes, and of values those that are only said.
+    let quotas: [Quota]
+    /// Limits of writes in a second.
+    let rates: [Quota]
+    /// Where the keys are counted.
+    let counted: [KeyUsage]
 
     // Who may, beside those whom no rule keeps out; nil for everybody.
     let readers: AccessList?
@@ -57,11 +69,14 @@ package final class KeyRule: Sendable {
     package let limitsSight: Bool
 
     /// Values under a schema have at most so many bytes, unless a rule says otherwise.
-    private static let schemaByteCount = 256 << 10
+    package static let schemaByteCount = 256 << 10
     /// The same for how deep their arrays and objects are nested.
-    private static let schemaDepth = 64
+    package static let schemaDepth = 64
 
-    package init(_ settings: Settings) {
+    /// - Parameters:
+    ///   - settings: The options.
+    ///   - quotas: The limits of how much and how often among them.
+    package init(_ settings: Settings, quotas: [Quota]) {
         self.settings = settings
         readOnlyRule = settings.isReadOnly.flatMap { $0.value ? $0.rule : nil }
         writeOnceRule = settings.isWriteOnce.flatMap { $0.value ? $0.rule : nil }
@@ -70,6 +85,19 @@ package final class KeyRule: Sendable {
             settings.limits[.valueBytes].map { Int(clamping: $0.value) }
             ?? (settings.schema == nil ? Int.max : KeyRule.schemaByteCount)
         depth = settings.limits[.depth].map { Int(clamping: $0.value) } ?? KeyRule.schemaDepth
+        isInMemory = settings.backing?.value == .memory
+        durability = settings.durability?.value ?? .synced
+        lifetimeMilliseconds = settings.expiry.map { Int64($0.value / .milliseconds(1)) }
+        self.quotas = quotas.filter { quota in
+            [.keys, .bytes].contains(quota.limit) || quota.limit == .valueBytes && quota.isSoft
+        }
+        rates = quotas.filter { $0.limit == .writesPerSecond }
+        var counted: [KeyUsage] = []
+        for quota in self.quotas
+        where quota.limit != .valueBytes && !counted.contains(where: { $0 === quota.usage }) {
+            counted.append(quota.usage)
+        }
+        self.counted = counted
         readers = AccessList(settings.access[.read])
         writers = AccessList(settings.access[.write])
         watchers = AccessList(settings.access[.watch])

@@ -12,7 +12,7 @@ package enum ValidationCheck {
         _ value: Bound
     ) -> ValidationIssue? {
         // Not `value < bound`, for a number that is none is below nothing.
-        issue(value >= bound, "minimum \(bound)", "\(value) is below \(bound)")
+        issue(value >= bound, "minimum \(shown(bound))", "\(shown(value)) is below \(shown(bound))")
     }
 
     /// Whether `value` is `bound` or less.
@@ -20,7 +20,7 @@ package enum ValidationCheck {
         _ bound: Bound,
         _ value: Bound
     ) -> ValidationIssue? {
-        issue(value <= bound, "maximum \(bound)", "\(value) is above \(bound)")
+        issue(value <= bound, "maximum \(shown(bound))", "\(shown(value)) is above \(shown(bound))")
     }
 
     /// Whether `text` has `count` code points or more.
@@ -101,6 +101,12 @@ package enum ValidationCheck {
         _ message: @autoclosure () -> String
     ) -> ValidationIssue? {
         passes ? nil : ValidationIssue(rule: rule(), message: message())
+    }
+
+    /// A number as it is stored: a whole one without `.0`.
+    private static func shown<Value>(_ value: Value) -> String {
+        let text = "\(value)"
+        return value is any FloatingPoint && text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
     private static func quoted(_ text: String) -> String {

@@ -33,6 +33,7 @@ extension Rule {
         }
         self.index = index
         self.keys = keys
+        source = value
         try readStorage(&reader)
         schema = try reader.read("schema") { value, path throws(OptionFault) in
             try Schema(value, at: path)
@@ -45,6 +46,7 @@ extension Rule {
         }
         limits = try reader.read("limits", Rule.limits) ?? [:]
         softLimits = try reader.read("softLimits", Rule.limits) ?? [:]
+        try checkLimits(reader.path)
         try reader.finish()
     }
 
@@ -188,6 +190,23 @@ extension Rule {
             )
         }
         return .user(number, name: text)
+    }
+
+    /// A connection is of no keys, and of how deep a value is nothing is logged.
+    private func checkLimits(_ path: OptionPath) throws(OptionFault) {
+        for (name, limits) in [("limits", limits), ("softLimits", softLimits)] {
+            guard limits[.connections] != nil, keys != .everything else { continue }
+            throw OptionFault(
+                path.member(name).member(KeyLimit.connections.rawValue),
+                "a connection is of all keys: it goes into the rule for \"/\""
+            )
+        }
+        if softLimits[.depth] != nil {
+            throw OptionFault(
+                path.member("softLimits").member(KeyLimit.depth.rawValue),
+                "there is only limits.depth: a value that is deeper is refused"
+            )
+        }
     }
 
     private static func limits(

@@ -1,3 +1,4 @@
+import StateContainers
 package import StateEngine
 
 /// What the configuration says of the keys of one pattern; an option that it does not name is nil.
@@ -21,4 +22,6 @@ package struct Rule: Sendable {
     package var limits: [KeyLimit: Int64] = [:]
     /// Beyond these it is only logged.
     package var softLimits: [KeyLimit: Int64] = [:]
+    /// As it was read.
+    let source: JSONValue
 }

@@ -1,15 +1,9 @@
-package import StateEngine
+import StateEngine
 
 /// What all rules together say of access.
 extension RuleTable {
-    package func namesAdministrator(_ subject: Subject) -> Bool {
-        rules.contains { rule in
-            rule.access[.admin]?.contains { $0.means(subject, owner: subject.uid) } ?? false
-        }
-    }
-
     /// A line for each action that a rule names: keys, action, and the numbers of whom it means.
-    package var accessText: String {
+    static func accessText(_ rules: [Rule]) -> String {
         var lines: [String] = []
         for rule in rules {
             for action in KeyAction.allCases {

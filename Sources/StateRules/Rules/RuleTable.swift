@@ -1,63 +1,64 @@
 package import StateEngine
 
-/// The rules of a configuration, found by key.
+/// The rules of a configuration.
 ///
 /// Each option comes from the most specific rule that names it: one for the key over one for a prefix over one for a glob, then the one
 /// whose literal part is longer.
-///
-/// What holds for the keys that match the same rules is made once, when the first of them is asked for: each set of rules that match
-/// together is a node, reached over the rules in the order in which the walk over a key finds them. That is changed under the lock of the
-/// keyspace that asks, or by who made the table and has not given it away: the proof of `@unchecked Sendable`.
-package final class RuleTable: KeyRules, @unchecked Sendable {
+package struct RuleTable: Sendable {
     /// As they stand in the configuration.
     package let rules: [Rule]
-    package let limitsAccess: Bool
-    package let ruleOfAll: KeyRule?
-    private let byLiteral: LiteralTable<Int>
-
-    private struct Node {
-        /// The rules that match, by their places.
-        let matching: [Int]
-        let rule: KeyRule?
-        /// The node where one more matches; few, and mostly one.
-        var next: [(rule: Int, node: Int)] = []
-    }
-
-    @exclusivity(unchecked) private var nodes = [Node(matching: [], rule: nil)]
+    /// The same, found by key.
+    package let byKey: KeyRules
 
     /// Takes the rules of a configuration.
     package init(_ rules: [Rule]) {
         self.rules = rules
-        limitsAccess = rules.contains { !$0.access.isEmpty }
-        var table = LiteralTable<Int>()
-        for (index, rule) in rules.enumerated() { table.insert(index, under: rule.keys.literal) }
-        byLiteral = table
-        let all = rules.indices.filter { rules[$0].keys == .everything }
-        ruleOfAll = all.isEmpty ? nil : KeyRule(KeyRule.Settings(rules, all))
-    }
-
-    package func copy() -> any KeyRules { RuleTable(rules) }
-
-    package func rule(for key: Bytes) -> KeyRule? { nodes[node(of: key)].rule }
-
-    /// The rules whose pattern matches `key`, the most specific first.
-    package func matching(_ key: Bytes) -> [Int] { nodes[node(of: key)].matching }
-
-    private func node(of key: Bytes) -> Int {
-        var node = 0
-        byLiteral.forEach(atStartOf: key) { index in
-            if rules[index].keys.matches(key) { node = self.node(behind: node, index) }
+        let countsUsage = rules.contains { rule in
+            [KeyLimit.keys, .bytes].contains {
+                rule.limits[$0] != nil || rule.softLimits[$0] != nil
+            }
         }
-        return node
+        let usages = rules.map { _ in KeyUsage() }
+        let rates = rules.map { _ in WriteRate() }
+        byKey = KeyRules(
+            rules.map(\.keys),
+            accessText: RuleTable.accessText(rules),
+            administrators: rules.flatMap { $0.access[.admin] ?? [] },
+            memoryPatterns: rules.filter { $0.backing == .memory }.map(\.keys),
+            usages: countsUsage ? usages : [],
+            texts: WrittenRules(rules: rules)
+        ) { matching in
+            let settings = KeyRule.Settings(rules, RuleTable.sorted(matching, of: rules))
+            return KeyRule(settings, quotas: RuleTable.quotas(settings, usages, rates))
+        }
     }
 
-    private func node(behind node: Int, _ rule: Int) -> Int {
-        for next in nodes[node].next where next.rule == rule { return next.node }
-        var matching = nodes[node].matching + [rule]
-        matching.sort { rules[$0].isMoreSpecific(than: rules[$1]) }
-        nodes[node].next.append((rule, nodes.count))
-        nodes.append(Node(matching: matching, rule: KeyRule(KeyRule.Settings(rules, matching))))
-        return nodes.count - 1
+    /// The most specific first.
+    static func sorted(_ matching: [Int], of rules: [Rule]) -> [Int] {
+        matching.sorted { rules[$0].isMoreSpecific(than: rules[$1]) }
+    }
+
+    private static func quotas(
+        _ settings: KeyRule.Settings,
+        _ usages: [KeyUsage],
+        _ rates: [WriteRate]
+    ) -> [Quota] {
+        var quotas: [Quota] = []
+        for (limits, isSoft) in [(settings.limits, false), (settings.softLimits, true)] {
+            for (limit, setting) in limits {
+                quotas.append(
+                    Quota(
+                        limit,
+                        setting.value,
+                        rule: setting.rule,
+                        isSoft: isSoft,
+                        usage: usages[setting.rule],
+                        rate: rates[setting.rule]
+                    )
+                )
+            }
+        }
+        return quotas
     }
 }
 

@@ -46,4 +46,8 @@ package struct Schema: ValueSchema {
     var items = Parts.anything
     var minimumItems: Int?
     var maximumItems: Int?
+
+    package var typeName: String? {
+        types.flatMap { types in SchemaTypes.names.first { $0.type == types }?.name }
+    }
 }

@@ -30,23 +30,35 @@ struct HistoryMarks {
     /// Where the first row to be counted comes after.
     private(set) var start: Mark
 
-    private let limits: HistoryLimits
-    private let rowSpacing: Int64
-    private let byteSpacing: Int64
-    private let timeSpacing: Int64
-    private let ageMilliseconds: Int64
+    /// Marks that are set already stay where they are.
+    var limits: HistoryLimits {
+        didSet { if limits != oldValue { spacing = Spacing(limits) } }
+    }
+    private var spacing: Spacing
+
+    /// What follows from the limits.
+    private struct Spacing {
+        let rowCount: Int64
+        let byteCount: Int64
+        let milliseconds: Int64
+        let ageMilliseconds: Int64
+
+        init(_ limits: HistoryLimits) {
+            rowCount = max(1, Int64(limits.changeCount) / 1_024)
+            byteCount = max(1, limits.byteCount / 1_024)
+            let (seconds, attoseconds) = limits.age.components
+            let product = seconds.multipliedReportingOverflow(by: 1_000)
+            ageMilliseconds =
+                product.overflow
+                ? .max : product.partialValue + attoseconds / 1_000_000_000_000_000
+            milliseconds = max(1, ageMilliseconds / 1_024)
+        }
+    }
 
     /// Begins behind what was compacted.
     init(_ limits: HistoryLimits, after revision: Int64) {
         self.limits = limits
-        rowSpacing = max(1, Int64(limits.changeCount) / 1_024)
-        byteSpacing = max(1, limits.byteCount / 1_024)
-        let (seconds, attoseconds) = limits.age.components
-        let milliseconds = seconds.multipliedReportingOverflow(by: 1_000)
-        ageMilliseconds =
-            milliseconds.overflow
-            ? .max : milliseconds.partialValue + attoseconds / 1_000_000_000_000_000
-        timeSpacing = max(1, ageMilliseconds / 1_024)
+        spacing = Spacing(limits)
         start = Mark(revision: revision)
         end = start
     }
@@ -66,8 +78,9 @@ struct HistoryMarks {
         let last = marks.last ?? start
         guard end.rowCount > last.rowCount else { return }
         let isDue =
-            end.rowCount - last.rowCount >= rowSpacing
-            || end.byteCount - last.byteCount >= byteSpacing || time - last.time >= timeSpacing
+            end.rowCount - last.rowCount >= spacing.rowCount
+            || end.byteCount - last.byteCount >= spacing.byteCount
+            || time - last.time >= spacing.milliseconds
         guard isDue else { return }
         marks.append(end)
         if marks.count > HistoryMarks.limit {
@@ -98,7 +111,7 @@ struct HistoryMarks {
         let (changeCount, byteCount) = (Int64(limits.changeCount), limits.byteCount)
         take(firstIndex { end.rowCount - $0.rowCount < changeCount }, changeCount == 0)
         take(firstIndex { end.byteCount - $0.byteCount < byteCount }, byteCount == 0)
-        let oldest = now - ageMilliseconds
+        let oldest = now - spacing.ageMilliseconds
         let oldCount = firstIndex { $0.time > oldest }
         take(oldCount, oldCount == marks.count && end.time <= oldest)
         return best

@@ -15,6 +15,8 @@ extension SQLiteBacking: CompactingBacking {
     package var compactionNeed: CompactionNeed {
         var need = CompactionNeed()
         guard let open else { return need }
+        let history = history
+        open.marks.limits = history
         let backlog = backlog(of: open)
         need.isAny = backlog.isAny
         gauges.note(backlogRowCount: backlog.rowCount)

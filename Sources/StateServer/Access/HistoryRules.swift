@@ -6,8 +6,8 @@ import StateEngine
 final class HistoryRules {
     private unowned let core: KeyspaceCore
     /// What was copied.
-    private var source: (any KeyRules)?
-    private var copy: (any KeyRules)?
+    private var source: KeyRules?
+    private var copy: KeyRules?
 
     init(_ core: KeyspaceCore) { self.core = core }
 
@@ -18,7 +18,7 @@ final class HistoryRules {
         guard let subject = core.restriction(of: connection.subject), let rules = core.rules else {
             return nil
         }
-        if source !== rules { (source, copy) = (rules, rules.copy()) }
+        if source !== rules { (source, copy) = (rules, KeyRules(copying: rules)) }
         return copy.map { AccessView($0, subject, action) }
     }
 }

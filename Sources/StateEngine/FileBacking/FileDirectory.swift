@@ -1,0 +1,245 @@
+import Glibc
+
+/// A file as it was last read or written.
+struct KnownFile {
+    var stamp: FileStamp
+    /// What it held; nil where nobody asks for that.
+    var mark: ValueMark?
+}
+
+/// What stands in the place of a key, where that may be new.
+struct FoundFile {
+    let path: FilePath
+    let key: Key
+    /// Nil where there is no file any more.
+    let value: [UInt8]?
+    let status: FileStatus?
+    /// What was known of it before.
+    let before: KnownFile?
+
+    /// Whom a commit names as its cause.
+    var writer: Cause { .file(uid: status?.uid ?? .max, gid: status?.gid ?? .max) }
+}
+
+/// The files of keys below one directory: which of them are known, and what others do to them.
+///
+/// What ``FileBacking`` and ``FileContainer`` have in common. Of whom the backing's turn is; only the watcher and the obstacles, which
+/// have locks of their own, may be asked from anywhere.
+final class FileDirectory {
+    let tree: FileTree
+    let watcher: FileWatcher
+    let obstacles: FileObstacles
+    private let valueByteCount: Int
+    private let keyOf: (FilePath) -> Key?
+    private let report: (FilePath, StateError) -> Void
+
+    /// The file that each entry was last read from or written to.
+    var known: [FilePath: KnownFile] = [:]
+    private var temporaryCount = 0
+
+    /// Begins to watch the directory; nothing is looked at yet.
+    ///
+    /// - Parameters:
+    ///   - tree: The directory.
+    ///   - obstacles: Where it is noted what stands in the way of keys.
+    ///   - valueByteCount: The largest file that is a value.
+    ///   - keyOf: The key whose value a file is.
+    ///   - report: Called for each file that is found to be no value.
+    /// - Throws: ``StateError/Code/storage``, where it cannot be watched.
+    init(
+        _ tree: FileTree,
+        obstacles: FileObstacles,
+        valueByteCount: Int,
+        keyOf: @escaping (FilePath) -> Key?,
+        report: @escaping (FilePath, StateError) -> Void
+    ) throws(StateError) {
+        self.tree = tree
+        self.obstacles = obstacles
+        self.valueByteCount = valueByteCount
+        self.keyOf = keyOf
+        self.report = report
+        watcher = try FileWatcher(tree)
+    }
+
+    deinit { watcher.stop() }
+
+    func temporaryName() -> [UInt8] {
+        temporaryCount += 1
+        return tree.temporaryName(temporaryCount)
+    }
+
+    // MARK: Which places there are
+
+    /// The places of keys below `directory`; what an earlier start left of new files is added to `leftovers`.
+    func collect(_ directory: FilePath, _ leftovers: inout [FilePath]) -> [FilePath] {
+        var paths: [FilePath] = []
+        collect(directory, &paths, &leftovers)
+        return paths
+    }
+
+    private func collect(
+        _ directory: FilePath,
+        _ paths: inout [FilePath],
+        _ leftovers: inout [FilePath]
+    ) {
+        var subdirectories: [FilePath] = []
+        do throws(FileFailure) {
+            try tree.forEachName(in: directory) { name, isDirectory in
+                let path = directory.appending(name)
+                if isDirectory, FileName.isOfKey(name) {
+                    subdirectories.append(path)
+                } else if FileName.isOfKey(name) {
+                    paths.append(path)
+                } else if name.starts(with: FileTree.temporaryMark) {
+                    leftovers.append(path)
+                }
+            }
+            obstacles.remove(directory)
+        } catch {
+            // A directory that is gone, or no directory any more, has no keys; what it had is looked at one by one.
+            if error.code != ENOENT, error.code != ENOTDIR {
+                refuse(directory, StateError(.storage, error.sentence))
+            }
+        }
+        for path in subdirectories { collect(path, &paths, &leftovers) }
+    }
+
+    /// The places that may have changed and have come to rest, and whether bytes were written there.
+    func takeDue() -> [FilePath: Bool] {
+        let (due, failures) = watcher.takeDue()
+        for (path, error) in failures { report(path, error) }
+        var places: [FilePath: Bool] = [:]
+        for place in due { places[place.path] = place.isWritten }
+        addTrees(due, to: &places)
+        // A file that has become a directory is met by what appeared in it.
+        for path in places.keys {
+            for above in path.ancestors where known[above] != nil && places[above] == nil {
+                places[above] = false
+            }
+        }
+        return places
+    }
+
+    private func addTrees(_ due: [FileWatcher.Place], to places: inout [FilePath: Bool]) {
+        let trees = Set(due.lazy.filter(\.isTree).map(\.path))
+        guard !trees.isEmpty else { return }
+        for path in Array(known.keys) + Array(obstacles.all.keys)
+        where path.ancestors.contains(where: { trees.contains($0) }) {
+            places[path] = places[path] ?? false
+        }
+        var leftovers: [FilePath] = []
+        for path in trees where !path.ancestors.contains(where: { trees.contains($0) }) {
+            for path in collect(path, &leftovers) { places[path] = places[path] ?? false }
+        }
+    }
+
+    // MARK: What is there
+
+    /// Looks at one place, and notes what is there.
+    ///
+    /// - Parameters:
+    ///   - path: The place.
+    ///   - isWritten: Whether it is read though it seems to be the file that is known.
+    ///   - syncs: Whether what is read is made durable.
+    /// - Returns: What it holds, where that may be new; nil where nothing changed, it holds no value, or is not at rest.
+    func look(at path: FilePath, isWritten: Bool, syncs: Bool = true) -> FoundFile? {
+        guard let key = keyOf(path) else { return nil }
+        do throws(StateError) {
+            guard let status = try status(of: path) else {
+                obstacles.remove(path)
+                return forget(path, key)
+            }
+            if status.isDirectory {
+                if known[path] == nil { return nil }
+                if holdsKeys(path) { return forget(path, key) }
+            }
+            if status.stamp == known[path]?.stamp, !isWritten, obstacles[path] == nil { return nil }
+            let contents = try tree.contents(of: path, limit: valueByteCount, syncs: syncs)
+            guard let contents else { return forget(path, key) }
+            guard case .value(let value, let read) = contents else {
+                watcher.note(FileWatcher.Place(path: path, isTree: false, isWritten: true))
+                return nil
+            }
+            if let refusal = refusalToReplace(path, read) {
+                refuse(path, refusal)
+            } else {
+                obstacles.remove(path)
+            }
+            let file = KnownFile(stamp: read.stamp, mark: ValueMark(value))
+            let before = known.updateValue(file, forKey: path)
+            return FoundFile(path: path, key: key, value: value, status: read, before: before)
+        } catch {
+            refuse(path, error)
+            return nil
+        }
+    }
+
+    func status(of path: FilePath) throws(StateError) -> FileStatus? {
+        do throws(FileFailure) { return try tree.status(path) } catch {
+            throw StateError(.storage, error.sentence)
+        }
+    }
+
+    /// Whether there is surely nothing.
+    func isAbsent(_ path: FilePath) -> Bool {
+        do throws(FileFailure) { return try tree.status(path) == nil } catch { return false }
+    }
+
+    private func forget(_ path: FilePath, _ key: Key) -> FoundFile? {
+        guard let before = known.removeValue(forKey: path) else { return nil }
+        return FoundFile(path: path, key: key, value: nil, status: nil, before: before)
+    }
+
+    private func holdsKeys(_ path: FilePath) -> Bool {
+        var leftovers: [FilePath] = []
+        return !collect(path, &leftovers).isEmpty
+    }
+
+    /// A file of another owner can be read, and not be replaced by one that is his.
+    private func refusalToReplace(_ path: FilePath, _ status: FileStatus) -> StateError? {
+        let user = geteuid()
+        guard user != 0, status.uid != user else { return nil }
+        return StateError(.noPermission, "\(path) belongs to uid \(status.uid)")
+    }
+
+    /// From now on a write to the place is refused.
+    func refuse(_ path: FilePath, _ error: StateError) {
+        if obstacles.put(error, at: path) { report(path, error) }
+    }
+
+    /// Makes the names in the directories of `paths` durable.
+    func syncParents(of paths: some Sequence<FilePath>) {
+        for parent in Set(paths.map(\.parent)) { try? tree.directory(parent).sync() }
+    }
+
+    /// Waits until a file was left alone for the quiet time, for a second at most.
+    func awaitRest(_ path: FilePath) {
+        for _ in 0..<10 {
+            guard let status = try? tree.status(path), status.isRegular else { return }
+            var now = timespec()
+            clock_gettime(CLOCK_REALTIME, &now)
+            let age = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - status.changed
+            let rest = FileWatcher.quietNanoseconds - age
+            guard rest > 0 else { return }
+            var pause = timespec(tv_sec: 0, tv_nsec: Int(min(rest, FileWatcher.quietNanoseconds)))
+            nanosleep(&pause, nil)
+        }
+    }
+
+    // MARK: Before anything is written
+
+    /// Whether everything in a directory is among `deleted`, and there is something.
+    func isEmptied(_ path: FilePath, by deleted: Set<FilePath>) throws(FileFailure) -> Bool {
+        var isEmptied = false
+        var isFirst = true
+        try tree.forEachName(in: path) { (name, isDirectory) throws(FileFailure) in
+            let below = path.appending(name)
+            guard isEmptied || isFirst else { return }
+            isFirst = false
+            isEmptied =
+                isDirectory
+                ? try self.isEmptied(below, by: deleted) : deleted.contains(below)
+        }
+        return isEmptied
+    }
+}

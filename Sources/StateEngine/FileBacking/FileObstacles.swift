@@ -1,0 +1,44 @@
+/// What stands in the way of keys below a directory, and why; they keep the values that they have.
+final class FileObstacles: Sendable {
+    private let state = StateLock<[FilePath: StateError]>([:])
+
+    /// Everything, in no order.
+    var all: [FilePath: StateError] { state.withLock { $0 } }
+
+    /// What stands in `path` itself.
+    subscript(path: FilePath) -> StateError? { state.withLock { $0[path] } }
+
+    /// What stands in `path` or on the way to it.
+    func onTheWay(to path: FilePath) -> StateError? {
+        state.withLock { obstacles in
+            guard !obstacles.isEmpty else { return nil }
+            for place in [path] + path.ancestors {
+                if let obstacle = obstacles[place] { return obstacle }
+            }
+            return nil
+        }
+    }
+
+    /// From now on a write to the place is refused.
+    ///
+    /// - Returns: Whether that is new.
+    func put(_ error: StateError, at path: FilePath) -> Bool {
+        state.withLock { $0.updateValue(error, forKey: path) != error }
+    }
+
+    func remove(_ path: FilePath) {
+        state.withLock { obstacles in
+            if !obstacles.isEmpty { obstacles[path] = nil }
+        }
+    }
+}
+
+extension StateError {
+    /// The refusal of a write to `key` for what stands in its place.
+    static func obstructed(_ key: Bytes, by obstacle: StateError) -> StateError {
+        StateError(
+            obstacle.code,
+            "key \(quoted(key)) cannot be written: \(obstacle.message)"
+        )
+    }
+}

@@ -1,0 +1,120 @@
+/// What a commit does to all files: between ``FileContainers/stage(_:)`` and ``FileContainers/publish(_:)`` the rows are stored.
+struct FilePublication {
+    var parts: [FilePart] = []
+    var mark = FileMarkChange.keep
+    fileprivate var isMarkMinimal = false
+}
+
+extension FileContainers {
+    /// Writes the new files of a batch beside their targets, and gives the batch the mark that names them.
+    ///
+    /// - Returns: What is to be published once the batch is stored; nil where there is nothing to do.
+    /// - Throws: ``StateError``; every file is as it was.
+    /// - Complexity: O(*n*) in the bytes of the values that live in files, with one sync for each; else in the changes.
+    func stage(_ batch: CommitBatch) throws(StateError) -> FilePublication? {
+        let changes = try self.changes(of: batch)
+        guard !changes.isEmpty || hasMark else { return nil }
+        var publication = FilePublication()
+        for (number, changes) in changes.enumerated() where !changes.isEmpty {
+            do throws(StateError) {
+                publication.parts.append(try containers[number].stage(changes))
+            } catch {
+                drop(publication)
+                wakeForRetries()
+                throw error
+            }
+        }
+        addMark(to: &publication)
+        batch.fileMark = publication.mark
+        onStep(1)
+        return publication
+    }
+
+    /// The last change of each key that lives in a file, by container; nothing at all where there is none.
+    private func changes(of batch: CommitBatch) throws(StateError) -> [[FilePath: FileChange]] {
+        var changes: [[FilePath: FileChange]] = []
+        do {
+            try batch.forEachChange { change in
+                guard let number = number(of: change.key) else { return }
+                if changes.isEmpty { changes = Array(repeating: [:], count: containers.count) }
+                let path = try containers[number].path(of: change.key)
+                changes[number][path] = FileChange(
+                    key: change.key,
+                    value: change.value,
+                    revision: change.revision
+                )
+            }
+        } catch {
+            throw error as? StateError ?? StateError(.storage, "\(error)")
+        }
+        return changes
+    }
+
+    private func addMark(to publication: inout FilePublication) {
+        var mark = FileMark()
+        for part in publication.parts {
+            for (path, old) in part.old {
+                guard let key = part.container.key(of: path) else { continue }
+                mark.entries.append((key.bytes, part.container.unpublished[path]?.old ?? old))
+            }
+        }
+        let isMinimal = mark.entries.isEmpty
+        let pending = containers.contains { !$0.unpublished.isEmpty }
+        if isMinimal, !hasMark || pending && isMarkMinimal { return }
+        for container in containers {
+            for (path, left) in container.unpublished {
+                guard let key = container.key(of: path),
+                    !mark.entries.contains(where: { $0.key == key.bytes })
+                else { continue }
+                mark.entries.append((key.bytes, left.old))
+            }
+        }
+        publication.isMarkMinimal = isMinimal
+        publication.mark = mark.entries.isEmpty ? .remove : .set(mark.text)
+    }
+
+    /// Takes back what was staged.
+    func drop(_ publication: FilePublication) {
+        for part in publication.parts { part.container.drop(part) }
+    }
+
+    /// Puts the new files of a batch that is stored in their places.
+    ///
+    /// What cannot be is left to be tried again, and refused meanwhile: the rows are stored, and are told.
+    func publish(_ publication: FilePublication) {
+        onStep(2)
+        switch publication.mark {
+        case .keep: break
+        case .remove: hasMark = false
+        case .set: hasMark = true
+        }
+        isMarkMinimal = publication.isMarkMinimal
+        for part in publication.parts { part.container.publish(part) }
+        wakeForRetries()
+        adoptionRetry.end()
+        onStep(3)
+    }
+
+    /// Sees to it that what has failed is tried again.
+    func wakeForRetries() {
+        for container in containers {
+            if let time = container.retry.at { wake(at: time) }
+        }
+    }
+
+    /// A commit has failed, and everything that was computed on it is undone: edits on their way to storage among it.
+    func undoAdoptions() {
+        guard containers.contains(where: { !$0.adopting.isEmpty }) else { return }
+        adoptionRetry.next()
+        let pause = adoptionRetry.pauseNanoseconds
+        for container in containers where !container.adopting.isEmpty {
+            let paths = Array(container.adopting.keys)
+            container.adopting = [:]
+            for path in paths { container.files?.known[path]?.mark = nil }
+            container.files?.watcher.note(
+                paths.map { FileWatcher.Place(path: $0, isTree: false, isWritten: true) },
+                after: pause
+            )
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import CLinux
+import Synchronization
+
+/// The directories whose files hold the values of keys, beside the history that all keys have in common.
+///
+/// A commit with keys that live in files takes four steps, the order of which is the guarantee (``CommitQueue/commit(_:)``): each new file
+/// is written beside its target and synced; the rows are committed, and with them a mark of the files that are not reached yet
+/// (``FileMark``); the new files take their places; it is told. What others do to the files is noticed, and adopted as commits like any
+/// other whose cause is `file`: they are rows too. Where such an edit meets a write, it comes after it; a writer who asks
+/// ``mayHaveChanged(_:)`` first, and waits while it may, comes after every edit that was complete before.
+///
+/// What is not immutable or under a lock belongs to whose turn the backing is: the proof of `@unchecked Sendable`.
+package final class FileContainers: @unchecked Sendable {
+    let containers: [FileContainer]
+    private let table: FileRuleTable
+    private let notice: @Sendable (String) -> Void
+
+    /// The keyspace, from ``LocalKeyspace/attach(_:)`` until it is closed.
+    let keyspace = StateLock<LocalKeyspace?>(nil)
+
+    // Of whom the backing's turn is.
+    /// Whether the store has a mark, and the keys that it names are only those that are not published.
+    var hasMark = false
+    var isMarkMinimal = false
+    /// After a failure, edits are adopted again later and later.
+    var adoptionRetry = FileContainer.Retry()
+
+    /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published.
+    package var onStep: @Sendable (Int) -> Void = { _ in }
+
+    private let alarm = StateLock<Int64?>(nil)
+    private let parking = Semaphore()
+    private let isStopping = Atomic(false)
+    private let thread = WorkerThread(name: "directories")
+
+    /// The containers of a configuration; nil where no key lives in files.
+    ///
+    /// - Parameters:
+    ///   - rules: What each rule says that says where its keys live.
+    ///   - valueByteCount: The largest file that is a value.
+    ///   - notice: Told of what is found to be wrong, a sentence each; called from any thread.
+    package init?(
+        _ rules: [FileRule],
+        valueByteCount: Int,
+        notice: @escaping @Sendable (String) -> Void
+    ) {
+        guard rules.contains(where: { $0.directory != nil }) else { return nil }
+        var count = 0
+        let numbered = rules.map { rule -> (keys: Pattern, container: Int?) in
+            guard rule.directory != nil else { return (rule.keys, nil) }
+            defer { count += 1 }
+            return (rule.keys, count)
+        }
+        let table = FileRuleTable(numbered)
+        self.table = table
+        self.notice = notice
+        var containers: [FileContainer] = []
+        for rule in rules {
+            guard let directory = rule.directory else { continue }
+            let number = containers.count
+            containers.append(
+                FileContainer(
+                    rule,
+                    directory: directory,
+                    valueByteCount: valueByteCount,
+                    holds: { table.container(of: $0) == number },
+                    notice: notice
+                )
+            )
+        }
+        self.containers = containers
+    }
+
+    // MARK: From any thread
+
+    /// Where a key lives; nil where it lives in no file.
+    func container(of key: Bytes) -> FileContainer? {
+        table.container(of: key).map { containers[$0] }
+    }
+
+    /// The same as a place in ``containers``.
+    func number(of key: Bytes) -> Int? { table.container(of: key) }
+
+    /// Whether a key lives in a file.
+    package func holds(_ key: Bytes) -> Bool { table.container(of: key) != nil }
+
+    /// Whether others may have changed the file of `key`, and that is not adopted yet.
+    ///
+    /// Whoever changed it before he asked is seen: the kernel tells. It looks at no file.
+    package func mayHaveChanged(_ key: Bytes) -> Bool {
+        container(of: key)?.mayHaveChanged(key) ?? false
+    }
+
+    /// The same for any file of all containers.
+    package func mayHaveChanged() -> Bool { containers.contains { $0.mayHaveChanged(nil) } }
+
+    /// Everything that keeps files and entries apart, each with the path of the file.
+    ///
+    /// Values that a rule refuses, names that are no key's, links, pipes, what is too large, what cannot be written, directories
+    /// that are gone.
+    package var refused: [(path: String, error: StateError)] { containers.flatMap(\.refused) }
+
+    /// What STATE.STATUS tells.
+    package var report: String {
+        let refused = refused
+        guard let first = refused.first else { return "ok" }
+        let more = refused.count > 1 ? " (and \(refused.count - 1) more)" : ""
+        return "\(first.path): \(first.error.message)\(more)"
+    }
+
+    // MARK: The thread that looks after the directories
+
+    func start() { thread.start { [unowned self] in run() } }
+
+    /// Has the commit thread look where a directory is not in its place any more, and when something is to be tried again.
+    ///
+    /// That a directory was moved, with one above it perhaps, or unmounted, no event of its own tells: it is asked once a second.
+    private func run() {
+        while !isStopping.load(ordering: .acquiring) {
+            let now = clinux_monotonic_nanoseconds()
+            let isDue = alarm.withLock { alarm in
+                guard let time = alarm, time <= now else { return false }
+                alarm = nil
+                return true
+            }
+            let isAstray = containers.contains {
+                !$0.isInPlace || $0.shown.withLock { $0.loss != nil }
+            }
+            if isDue || isAstray { wake() }
+            let rest = alarm.withLock { $0 }.map { max(1, $0 - now) } ?? .max
+            parking.wait(nanoseconds: min(rest, 1_000_000_000))
+        }
+    }
+
+    /// Has the commit thread look at a time, or before.
+    func wake(at time: Int64) {
+        alarm.withLock { $0 = min($0 ?? .max, time) }
+        parking.signal()
+    }
+
+    var wake: @Sendable () -> Void {
+        { [weak self] in self?.keyspace.withLock { $0 }?.queue.lookOutside() }
+    }
+
+    /// Ends what watches; nothing is adopted or published afterwards.
+    func close() {
+        keyspace.withLock { $0 = nil }
+        isStopping.store(true, ordering: .releasing)
+        parking.signal()
+        thread.join()
+        for container in containers { container.release() }
+    }
+}

@@ -1,0 +1,70 @@
+/// The keys whose files a commit may not have reached yet, each with what its file held before.
+///
+/// Written by the transaction of the rows themselves, so that a start can tell a file that was not reached from one that somebody has
+/// edited since: a file that holds what it held before is brought to the row's value, one that holds neither is an edit.
+///
+/// ```
+/// 617564696f2f766f6c756d65 3:9c1f0a…     key in hexadecimal, length and hash of the old value; - where there was no file
+/// ```
+struct FileMark {
+    var entries: [(key: [UInt8], old: ValueMark?)] = []
+
+    var text: String {
+        var text = ""
+        for (key, old) in entries {
+            for byte in key {
+                if byte < 16 { text += "0" }
+                text += String(byte, radix: 16)
+            }
+            text += " \(old?.description ?? "-")\n"
+        }
+        return text
+    }
+
+    init() {}
+
+    /// Reads ``text``; nil where it is none.
+    init?(_ text: String) {
+        for line in text.split(separator: "\n") {
+            let parts = line.split(separator: " ")
+            guard parts.count == 2, let key = FileMark.bytes(parts[0]) else { return nil }
+            let old = ValueMark(parts[1])
+            guard old != nil || parts[1] == "-" else { return nil }
+            entries.append((key, old))
+        }
+    }
+
+    private static func bytes(_ text: Substring) -> [UInt8]? {
+        guard text.utf8.count % 2 == 0 else { return nil }
+        var bytes: [UInt8] = []
+        var rest = text
+        while !rest.isEmpty {
+            guard let byte = UInt8(rest.prefix(2), radix: 16) else { return nil }
+            bytes.append(byte)
+            rest = rest.dropFirst(2)
+        }
+        return bytes
+    }
+}
+
+/// What a commit does to the mark of files that it may not reach.
+package enum FileMarkChange: Sendable {
+    case keep
+    case set(String)
+    case remove
+}
+
+/// A backing that keeps marks of files beside the entries, in the same transactions.
+package protocol FileMarkBacking: Backing {
+    /// The mark that the last ``Backing/load(_:)`` or ``Backing/reopen(after:_:)`` found; once.
+    func takeFileMark() -> String?
+
+    /// Which directories held files of keys when they were last opened, as ``FileContainers`` wrote it; nil where none did.
+    func fileContainers() throws -> String?
+
+    /// Notes which directories do, in a transaction of its own; from the thread whose turn it is.
+    func setFileContainers(_ text: String?) throws
+
+    /// Forgets the mark, in a transaction of its own.
+    func removeFileMark() throws
+}

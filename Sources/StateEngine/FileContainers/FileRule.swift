@@ -1,0 +1,54 @@
+/// Where the configuration says that the keys of a pattern live, as far as files are concerned.
+package struct FileRule: Sendable {
+    /// The keys; a glob never lives in files.
+    package var keys: Pattern
+    /// The directory of their files; nil where they live elsewhere, though a wider rule may say files.
+    package var directory: String?
+    /// Whether others than root and this process's user may write the directory.
+    package var isShared: Bool
+
+    package init(keys: Pattern, directory: String?, isShared: Bool = false) {
+        self.keys = keys
+        self.directory = directory
+        self.isShared = isShared
+    }
+}
+
+/// Which container a key lives in: the one that the most specific rule says.
+struct FileRuleTable: Sendable {
+    private let rules: [(keys: Pattern, container: Int?)]
+    private let byLiteral: LiteralTable<Int>
+
+    init(_ rules: [(keys: Pattern, container: Int?)]) {
+        self.rules = rules
+        var table = LiteralTable<Int>()
+        for (index, rule) in rules.enumerated() { table.insert(index, under: rule.keys.literal) }
+        byLiteral = table
+    }
+
+    /// - Complexity: O(*n*) in the bytes of the key, but for the rules that it begins as.
+    func container(of key: Bytes) -> Int? {
+        var best: Int?
+        byLiteral.forEach(atStartOf: key) { index in
+            guard rules[index].keys.matches(key) else { return }
+            if let known = best, !isMoreSpecific(index, than: known) { return }
+            best = index
+        }
+        return best.flatMap { rules[$0].container }
+    }
+
+    private func isMoreSpecific(_ rule: Int, than other: Int) -> Bool {
+        let (mine, theirs) = (rules[rule].keys, rules[other].keys)
+        let (rank, otherRank) = (FileRuleTable.rank(mine.kind), FileRuleTable.rank(theirs.kind))
+        return rank != otherRank
+            ? rank > otherRank : mine.literal.count > theirs.literal.count
+    }
+
+    private static func rank(_ kind: Pattern.Kind) -> Int {
+        switch kind {
+        case .key: 2
+        case .prefix: 1
+        case .glob: 0
+        }
+    }
+}

@@ -1,0 +1,93 @@
+/// Keys that live in files.
+extension KeyspaceCore {
+    /// Refuses a key that no file can have, one whose file cannot be written now, and one below or above another that lives in the
+    /// same directory.
+    ///
+    /// - Throws: ``StateError/Code/rejected``, naming both keys, or what stands in the way.
+    /// - Complexity: O(*n*) in the bytes of the key, once for each segment.
+    func checkFile(
+        of key: Bytes,
+        in files: FileContainers,
+        isDelete: Bool = false
+    ) throws(StateError) {
+        guard !isAdoptingFiles, let container = files.container(of: key) else { return }
+        try container.validate(key)
+        guard !isDelete else { return }
+        var index = container.prefix.count
+        while index < key.count {
+            defer { index += 1 }
+            guard key[index] == UInt8(ascii: "/"), index > container.prefix.count,
+                let above = table.head(key.slice(0, index)), !above.isDeleted,
+                container.holds(above.key)
+            else { continue }
+            throw KeyspaceCore.nested(StateError.quoted(key), below: shown(above))
+        }
+        var below: Record?
+        let prefix = Array(key) + [UInt8(ascii: "/")]
+        prefix.withUnsafeBytes { prefix in
+            table.live.forEach(prefix: prefix, after: nil) { record in
+                if !record.isDeleted, container.holds(record.key) { below = record }
+                return below == nil
+            }
+        }
+        if let below { throw KeyspaceCore.nested(shown(below), below: StateError.quoted(key)) }
+    }
+
+    /// As many edits as one transaction may hold, one at least.
+    func prefix(of found: ArraySlice<FoundFile>) -> ArraySlice<FoundFile> {
+        var byteCount = 0
+        var count = 0
+        for file in found {
+            byteCount += file.key.bytes.count + (file.value?.count ?? 0)
+            guard count == 0 || byteCount <= limits.transactionByteCount,
+                count < limits.transactionChangeCount
+            else { break }
+            count += 1
+        }
+        return found.prefix(count)
+    }
+
+    /// Makes edits one transaction, as far as the rules allow them.
+    ///
+    /// - Returns: What became of each.
+    func adopt(_ found: ArraySlice<FoundFile>) -> [FileAdoption] {
+        let writer = found.first { $0.value != nil }?.writer ?? .file(uid: .max, gid: .max)
+        let cause = retainCause(writer)
+        defer { release(cause) }
+        let observed = observedRevision
+        defer { observedRevision = observed }
+        begin(cause, at: LocalKeyspace.now())
+        isAdoptingFiles = true
+        defer { (isAdoptingFiles, openOwner) = (false, nil) }
+        var outcomes = Array(repeating: FileAdoption.same, count: found.count)
+        // Order matters: a key makes way for those below it, and the other way round.
+        for isRemoval in [true, false] {
+            for (index, file) in found.enumerated() where (file.value == nil) == isRemoval {
+                outcomes[index] = adopt(file)
+            }
+        }
+        finish()
+        return outcomes
+    }
+
+    private func adopt(_ file: FoundFile) -> FileAdoption {
+        openOwner = file.status?.uid
+        do throws(StateError) {
+            return try file.key.bytes.withBorrowed { (key) throws(StateError) in
+                let newest = read(key)?.value
+                guard let value = file.value else {
+                    guard newest != nil else { return .same }
+                    try delete(key)
+                    return .adopted(openRevision)
+                }
+                return try value.withBorrowed { (value) throws(StateError) in
+                    if let newest, newest.isEqual(to: value) { return .same }
+                    try set(key, to: value)
+                    return .adopted(openRevision)
+                }
+            }
+        } catch {
+            return .refused(error)
+        }
+    }
+}

@@ -1,0 +1,169 @@
+import CLinux
+
+/// What the keys of one rule take together; under the keyspace's lock.
+package final class KeyUsage: @unchecked Sendable {
+    // Changed under the lock of the keyspace that asks the rules: the proof of `@unchecked Sendable`.
+    package internal(set) var keyCount: Int64 = 0
+    /// Of keys and values.
+    package internal(set) var byteCount: Int64 = 0
+
+    package init() {}
+
+    func reset() { (keyCount, byteCount) = (0, 0) }
+}
+
+/// How often each uid has written of late; under the keyspace's lock.
+package final class WriteRate: @unchecked Sendable {
+    private struct Bucket {
+        /// Writes that may be made at once.
+        var level: Double
+        /// Monotonic nanoseconds.
+        var time: Int64
+    }
+
+    // As above.
+    private var buckets: [UInt32: Bucket] = [:]
+    private static let uidLimit = 10_000
+
+    package init() {}
+
+    /// Takes one write of `uid`, where `most` in a second are allowed.
+    ///
+    /// - Returns: Whether it may be made.
+    func take(_ uid: UInt32, most: Int64) -> Bool {
+        let now = clinux_monotonic_nanoseconds()
+        var bucket = buckets[uid] ?? Bucket(level: Double(most), time: now)
+        bucket.level = min(
+            Double(most),
+            bucket.level + Double(now - bucket.time) * Double(most) / 1e9
+        )
+        bucket.time = now
+        let isAllowed = bucket.level >= 1
+        if isAllowed { bucket.level -= 1 }
+        buckets[uid] = bucket
+        if buckets.count > WriteRate.uidLimit {
+            buckets = buckets.filter { now - $0.value.time < 1_000_000_000 }
+        }
+        return isAllowed
+    }
+}
+
+/// A limit of how much, or how often.
+package final class Quota: @unchecked Sendable {
+    package let limit: KeyLimit
+    package let most: Int64
+    /// The place of the rule in the configuration, from 0.
+    package let rule: Int
+    /// Whether it is only logged.
+    package let isSoft: Bool
+    let usage: KeyUsage
+    let rate: WriteRate
+    /// Under the keyspace's lock: whether it was said that it is exceeded.
+    private var isSaid = false
+
+    package init(
+        _ limit: KeyLimit,
+        _ most: Int64,
+        rule: Int,
+        isSoft: Bool,
+        usage: KeyUsage,
+        rate: WriteRate
+    ) {
+        self.limit = limit
+        self.most = most
+        self.rule = rule
+        self.isSoft = isSoft
+        self.usage = usage
+        self.rate = rate
+    }
+
+    /// Whether it is to be said that it is exceeded: once, until it no longer is.
+    func says(_ isExceeded: Bool) -> Bool {
+        defer { isSaid = isExceeded }
+        return isExceeded && !isSaid
+    }
+
+    /// How the option is written.
+    var option: String { "\(isSoft ? "softLimits" : "limits").\(limit.rawValue)" }
+}
+
+/// Limits of how much the keys of a rule take, and how often they are written.
+extension KeyspaceCore {
+    /// Refuses a value with which a rule's keys would take more than they may.
+    ///
+    /// - Throws: ``StateError/Code/limit``, naming the key, the number and the rule.
+    func checkQuota(
+        _ rule: KeyRule,
+        _ key: Bytes,
+        _ byteCount: Int,
+        superseding current: Record?
+    ) throws(StateError) {
+        try checkRate(rule, key)
+        for quota in rule.quotas {
+            guard quota.limit != .valueBytes else {
+                try refuse(quota, Int64(byteCount) > quota.most) {
+                    "the value of key \(StateError.quoted(key)) has \(byteCount) bytes, more than \(quota.most)"
+                }
+                continue
+            }
+            let isOfKeys = quota.limit == .keys
+            let growth =
+                isOfKeys
+                ? (current == nil ? 1 : 0)
+                : Int64(key.count + byteCount - (current?.byteCount ?? 0))
+            let used = isOfKeys ? quota.usage.keyCount : quota.usage.byteCount
+            try refuse(quota, growth > 0 && used + growth > quota.most) {
+                "key \(StateError.quoted(key)): the keys of the rule have \(used) "
+                    + "\(isOfKeys ? "keys" : "bytes") of at most \(quota.most)"
+            }
+        }
+    }
+
+    /// Refuses a write of a uid that has written too often of late.
+    ///
+    /// - Throws: ``StateError/Code/limit``, naming the key, the number and the rule.
+    func checkRate(_ rule: KeyRule, _ key: Bytes) throws(StateError) {
+        for quota in rule.rates {
+            guard let uid = openCause?._withUnsafeGuaranteedRef({ $0.cause.uid }) else { return }
+            try refuse(quota, !quota.rate.take(uid, most: quota.most)) {
+                "key \(StateError.quoted(key)): uid \(uid) has written as often in a second as it may, "
+                    + "\(quota.most) times; try again"
+            }
+        }
+    }
+
+    private func refuse(
+        _ quota: Quota,
+        _ isExceeded: Bool,
+        _ sentence: () -> String
+    ) throws(StateError) {
+        guard isExceeded || quota.isSoft else { return }
+        let rule = "(rule \(quota.rule + 1), \(quota.option))"
+        guard quota.isSoft else { throw StateError(.limit, "\(sentence()) \(rule)") }
+        if quota.says(isExceeded), notices.count < 100 { notices.append("\(sentence()) \(rule)") }
+    }
+
+    /// Counts a version that takes the place of `older`, or with -1 gives it back.
+    func count(_ record: Record, superseding older: Record?, by sign: Int64) {
+        guard let rule = rules?.rule(for: record.key), !rule.counted.isEmpty else { return }
+        let old = older.flatMap { $0.isDeleted ? nil : $0 }
+        let keys = (record.isDeleted ? 0 : 1) - (old == nil ? 0 : 1)
+        let bytes = (record.isDeleted ? 0 : record.byteCount) - (old?.byteCount ?? 0)
+        for usage in rule.counted {
+            usage.keyCount += sign * Int64(keys)
+            usage.byteCount += sign * Int64(bytes)
+        }
+    }
+
+    /// Counts everything by rules that are new.
+    func recount() {
+        let usages = rules?.usages ?? []
+        countsUsage = !usages.isEmpty
+        guard countsUsage else { return }
+        for usage in usages { usage.reset() }
+        table.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
+            count(head, superseding: nil, by: 1)
+            return true
+        }
+    }
+}

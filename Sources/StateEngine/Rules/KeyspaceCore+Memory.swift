@@ -1,0 +1,253 @@
+/// Keys that a rule keeps in memory, beside those that storage keeps.
+///
+/// They take revisions and places in the order as all do, and go through the commit thread, which has nothing to do for them. A
+/// transaction that touches nothing else, and nothing that is in doubt, is *told*: its writer is answered at once, whoever reads
+/// sees it, and a commit that fails before it does not undo it. Its events wait their turn.
+///
+/// Of a key that moves from storage to memory, storage keeps a delete, a *grave*: what a stored version of the key supersedes,
+/// should there be one again.
+extension KeyspaceCore {
+    /// Whether the keys of a rule are in memory, where others are stored.
+    @inline(__always)
+    package func isInMemory(_ rule: KeyRule?) -> Bool {
+        keepsSomeInMemory && rule?.isInMemory ?? false
+    }
+
+    /// Puts the open transaction's changes into the batch, those that are stored first, so that their ordinals have no holes.
+    func fillWithSomeInMemory() {
+        var stored: [(record: Record, place: CommitBatch.Place)] = []
+        var kept: [Record] = []
+        for case let record? in openChanges {
+            let place = storedPlace(below: record)
+            if record.isVolatile, place.revision == 0 {
+                kept.append(record)
+            } else {
+                stored.append((record, place))
+            }
+        }
+        for (index, change) in stored.enumerated() {
+            change.record.ordinal = Int32(index)
+            filling.append(change.record, superseding: change.place)
+        }
+        hasFinishedTold = stored.isEmpty && openNotes.isEmpty && !kept.isEmpty && isCertain(kept)
+        for (index, record) in kept.enumerated() {
+            record.ordinal = Int32(stored.count + index)
+            filling.append(record, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
+            if hasFinishedTold { record.markTold() }
+        }
+    }
+
+    /// Whether nothing that the open transaction looked at or supersedes can be undone.
+    private func isCertain(_ changes: [Record]) -> Bool {
+        guard observedRevision <= durableRevision else { return false }
+        return changes.allSatisfy { record in
+            guard let older = record.older else { return true }
+            return older.isTold || older.revision <= durableRevision
+        }
+    }
+
+    /// The stored change that a new version supersedes; for one in memory, that storage still has as the key's value.
+    private func storedPlace(below record: Record) -> CommitBatch.Place {
+        let none = CommitBatch.Place(revision: 0, ordinal: 0)
+        guard let older = record.older else { return none }
+        if record.isVolatile {
+            return older.isVolatile || older.isDeleted ? none : older.batchPlace
+        }
+        guard older.isVolatile else { return older.batchPlace }
+        var last = older
+        while let below = last.older {
+            if !below.isVolatile { return below.isDeleted ? below.batchPlace : last.batchPlace }
+            last = below
+        }
+        return table.grave(of: record.key)?.batchPlace ?? none
+    }
+
+    /// A version is durable, of which the one below is still there: where the key has moved, its grave is dug or filled.
+    func settleMove(_ record: Record) {
+        guard record.isVolatile else {
+            if record.older?.isVolatile ?? false, let grave = table.exhume(record.key) {
+                free(grave)
+            }
+            return
+        }
+        lastVolatileRevision = max(lastVolatileRevision, record.revision)
+        guard let older = record.older, !older.isVolatile else { return }
+        if older.isDeleted {
+            record.older = nil
+            table.buryBelow(older)
+            return
+        }
+        causes.retain(causes[record.cause])
+        let fields = Record.Fields(
+            revision: record.revision,
+            created: record.created,
+            version: 0,
+            time: record.time,
+            ordinal: record.ordinal,
+            owner: record.owner,
+            cause: record.cause
+        )
+        table.buryBelow(Record.make(fields, key: record.key, value: nil, in: &pool))
+    }
+
+    // MARK: A commit that fails
+
+    /// Takes the transactions out of batches that are to be undone which nothing undoes.
+    func takeTold(from batches: [CommitBatch?]) -> CommitBatch? {
+        guard keepsSomeInMemory else { return nil }
+        let told = CommitBatch()
+        for case let batch? in batches {
+            var index = 0
+            for item in batch.items {
+                let changes = batch.changes[index..<item.changeEnd]
+                index = item.changeEnd
+                guard changes.first?.isTold ?? false else { continue }
+                for change in changes {
+                    told.append(change, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
+                }
+                let byteCount = changes.reduce(0) { $0 + $1.byteCount }
+                told.endTransaction(
+                    revision: item.revision,
+                    cause: item.cause,
+                    byteCount: byteCount
+                )
+            }
+        }
+        return told.isEmpty ? nil : told
+    }
+
+    /// They are committed with what comes next.
+    func keep(_ told: CommitBatch) {
+        uncommittedByteCount += told.byteCount
+        provisionalRevision = max(provisionalRevision, told.lastRevision)
+        filling.take(told)
+    }
+
+    // MARK: Other rules
+
+    /// From here on other rules hold, and keys that live elsewhere by them move, as one commit.
+    ///
+    /// Stored values stay as they are, also where the new rules would refuse them.
+    ///
+    /// - Parameters:
+    ///   - new: Which ones; nil for none.
+    ///   - cause: Who has them exchanged.
+    ///   - time: Wall time in milliseconds since 1970.
+    /// - Returns: How many keys have moved.
+    /// - Throws: ``StateError/Code/tooBig``, where they are more than a transaction may hold; the old rules stay.
+    /// - Complexity: O(*n*) in the keys, where some are in memory or limited by the old rules or the new ones.
+    @discardableResult
+    package func exchange(
+        rules new: KeyRules?,
+        cause: InternedCause,
+        at time: Int64
+    ) throws(StateError) -> Int {
+        let (old, kept) = (rules, keepsSomeInMemory)
+        rules = new
+        let patterns = isPersistent ? new?.memoryPatterns ?? [] : []
+        keepsSomeInMemory = kept || !patterns.isEmpty
+        // Where memory may have lost what was told, the history says nothing of it.
+        if keepsSomeInMemory, !kept { lastVolatileRevision = durableRevision }
+        do throws(StateError) {
+            // Order matters: what moves is counted by the new rules.
+            recount()
+            let count = try keepsSomeInMemory ? move(cause, at: time) : 0
+            volatilePatterns += patterns.filter { !volatilePatterns.contains($0) }
+            return count
+        } catch {
+            (rules, keepsSomeInMemory) = (old, kept)
+            recount()
+            throw error
+        }
+    }
+
+    private func move(_ cause: InternedCause, at time: Int64) throws(StateError) -> Int {
+        var keys: [[UInt8]] = []
+        var byteCount = 0
+        table.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
+            guard !head.isDeleted, isInMemory(rules?.rule(for: head.key)) != head.isVolatile else {
+                return true
+            }
+            keys.append(Array(head.key))
+            byteCount += head.byteCount
+            return true
+        }
+        guard !keys.isEmpty else { return 0 }
+        begin(cause, at: time)
+        do throws(StateError) {
+            for key in keys {
+                try key.withBorrowed { (key) throws(StateError) in try move(key) }
+            }
+        } catch {
+            rollBack()
+            throw StateError(
+                error.code,
+                "\(keys.count) keys with \(byteCount) bytes would move to another backing: \(error.message); "
+                    + "move them by parts: statectl export PATTERN > FILE, statectl delete PATTERN, reload, "
+                    + "statectl import FILE"
+            )
+        }
+        finish()
+        return keys.count
+    }
+
+    private func move(_ key: Bytes) throws(StateError) {
+        guard let chain = table.chain(key), let head = chain.pointee.leaf else { return }
+        let isVolatile = !head.isVolatile
+        try checkRoom(head.byteCount, isVolatile: false)
+        var fields = fields(of: head, version: head.version)
+        fields.expires = head.expires
+        fields.isVolatile = isVolatile
+        // What storage begins to keep begins there.
+        if !isVolatile { fields.created = openRevision }
+        put(Record.make(fields, key: key, value: head.value, in: &pool), onto: chain)
+    }
+
+    /// Whether commits after `revision` that the history does not have may have touched keys of `patterns`.
+    func hasForgotten(_ patterns: PatternSet, after revision: Int64) -> Bool {
+        guard keepsSomeInMemory, revision < lastVolatileRevision else { return false }
+        return patterns.patterns.contains { pattern in
+            volatilePatterns.contains { $0.mayMeet(pattern) }
+        }
+    }
+}
+
+extension Record {
+    fileprivate var batchPlace: CommitBatch.Place {
+        CommitBatch.Place(revision: revision, ordinal: ordinal)
+    }
+}
+
+extension LocalKeyspace {
+    /// Whether revisions have a ceiling.
+    package var isBound: Bool { withCore { $0.ceiling != nil } }
+
+    /// From now on revisions go on above `ceiling`'s floor and stay below it, for some are not stored.
+    ///
+    /// - Parameter ceiling: Raised by the caller, who may wait for the disk.
+    package func bound(by ceiling: RevisionCeiling) {
+        withCore { core in
+            core.bound(by: ceiling)
+            core.skip(to: ceiling.floor + 1)
+        }
+        queue.bound(by: ceiling)
+    }
+
+    /// The next revision is above this one.
+    package func skip(to revision: Int64) { withCore { $0.skip(to: revision) } }
+
+    /// From here on these rules hold; see ``KeyspaceCore/exchange(rules:cause:at:)``.
+    ///
+    /// - Returns: How many keys have moved.
+    /// - Throws: as there.
+    @discardableResult
+    package func exchange(rules: KeyRules) throws(StateError) -> Int {
+        let count = try withCore { (core) throws(StateError) in
+            let cause = core.retainCause(.thisProcess)
+            defer { core.release(cause) }
+            return try core.exchange(rules: rules, cause: cause, at: LocalKeyspace.now())
+        }
+        if publish() { settle { _ in } }
+        return count
+    }
+}

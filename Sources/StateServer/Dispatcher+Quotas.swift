@@ -1,0 +1,80 @@
+import CLinux
+import StateEngine
+
+/// Limits of what one uid may have at once, as the rules say them.
+extension Dispatcher {
+    /// Refuses a connection of a uid that has as many as it may.
+    ///
+    /// - Throws: ``StateError/Code/limit``, naming the uid, the number and the rule.
+    func checkConnections(of uid: UInt32, _ core: KeyspaceCore) throws(StateError) {
+        // What is said of everything is said of the empty key.
+        guard let rule = core.rules?.rule(for: Bytes(start: nil, count: 0)) else { return }
+        try check(.connections, of: rule) {
+            registry.connections.count { $0.peer.uid == uid }
+        } _: {
+            "uid \(uid) has \(counted($0, "connection")) already"
+        }
+    }
+
+    /// Refuses a watch of a uid that has as many as it may of the keys of a rule.
+    ///
+    /// A watch counts for the rule that holds for the literal part of one of its patterns.
+    ///
+    /// - Throws: ``StateError/Code/limit``, naming the uid, the number and the rule.
+    func checkWatches(
+        _ patterns: PatternSet,
+        of uid: UInt32,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        guard let rules = core.rules else { return }
+        for pattern in patterns.patterns {
+            let rule = pattern.literal.withUnsafeBytes { rules.rule(for: $0) }
+            guard let rule else { continue }
+            try check(.watches, of: rule) {
+                countWatches(of: uid) { watched in
+                    watched.literal.withUnsafeBytes { rules.rule(for: $0) } === rule
+                }
+            } _: {
+                "uid \(uid) has \(counted($0, "watch", "watches")) of keys of the rule already"
+            }
+        }
+    }
+
+    private func countWatches(of uid: UInt32, _ isMeant: (Pattern) -> Bool) -> Int {
+        registry.connections.lazy.filter { $0.peer.uid == uid }
+            .reduce(0) { count, connection in
+                count
+                    + connection.watchers.values.count {
+                        $0.watcher.patterns.patterns.contains(where: isMeant)
+                    }
+            }
+    }
+
+    private func check(
+        _ limit: KeyLimit,
+        of rule: KeyRule,
+        _ count: () -> Int,
+        _ sentence: (Int) -> String
+    ) throws(StateError) {
+        let (hard, soft) = (rule.settings.limits[limit], rule.settings.softLimits[limit])
+        guard hard != nil || soft != nil else { return }
+        let used = count()
+        if let hard, used >= hard.value {
+            throw StateError(
+                .limit,
+                "\(sentence(used)), of at most \(hard.value) (rule \(hard.rule + 1), limits.\(limit.rawValue))"
+            )
+        }
+        if let soft, used == soft.value {
+            options.log(
+                .warning,
+                "\(sentence(used)), and begins one more (rule \(soft.rule + 1), softLimits.\(limit.rawValue))"
+            )
+        }
+    }
+}
+
+/// `1 watch`, `2 watches`.
+private func counted(_ count: Int, _ one: String, _ many: String? = nil) -> String {
+    "\(count) \(count == 1 ? one : many ?? one + "s")"
+}

@@ -1,0 +1,36 @@
+import StateEngine
+
+/// Entries that expire: deleted by the loop before anything that came later is carried out.
+extension Server {
+    /// Deletes what is due.
+    func expire() {
+        keyspace.withCore { core in
+            guard let left = core.deadlines.millisecondsLeft(at: Deadlines.now()), left == 0,
+                core.uncommittedByteCount < options.limits.queueByteCount
+            else { return }
+            core.expire(at: Deadlines.now(), wallTime: dispatcher.now)
+        }
+    }
+
+    /// How long nothing expires; negative: for ever.
+    var millisecondsToExpiry: Int32 {
+        let (left, isFull) = keyspace.withCore { core in
+            (
+                core.deadlines.millisecondsLeft(at: Deadlines.now()),
+                core.uncommittedByteCount >= options.limits.queueByteCount
+            )
+        }
+        guard let left else { return -1 }
+        return Int32(clamping: isFull ? max(left, 10) : left)
+    }
+
+    /// Logs what limits that are only said have to say.
+    func logNotices() {
+        let notices = keyspace.withCore { core in
+            guard !core.notices.isEmpty else { return [String]() }
+            defer { core.notices = [] }
+            return core.notices
+        }
+        for notice in notices { options.log(.warning, notice) }
+    }
+}

@@ -1,0 +1,83 @@
+import Glibc
+import StateClient
+import StateEngine
+
+extension Statectl {
+    /// `edit KEY`: a value in an editor, set only where nobody else changed it meanwhile.
+    static func edit(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        let bytes = invocation.operands[0]
+        let key = try attempt { () throws(StateError) in try Key(bytes: bytes) }
+        let client = try invocation.connect()
+        let entry = try attempt { () throws(StateError) in try client.entry(for: key) }
+        let value = entry?.value ?? []
+        let name = key.bytes.withUnsafeBytes { StateError.quoted($0) }
+        guard EditedFile.isText(value) else {
+            throw .usage(
+                "the value of key \(name) is no text; 'statectl get KEY --raw > FILE' and "
+                    + "'statectl set KEY - --raw < FILE' move it"
+            )
+        }
+        let file = try EditedFile(value, of: key)
+        while true {
+            try file.edit()
+            let edited = try file.value()
+            guard edited != value else {
+                file.remove()
+                return output.write("unchanged\n")
+            }
+            do throws(StateError) {
+                let revision = try set(edited, for: key, at: entry?.revision ?? 0, invocation)
+                file.remove()
+                return write(revision, invocation, &output)
+            } catch {
+                guard error.code == .rejected || error.code == .tooBig, mayAskAgain(error) else {
+                    throw kept(file, error, name)
+                }
+            }
+        }
+    }
+
+    /// Over a connection of its own: one that waited for an editor may have outlived its daemon.
+    private static func set(
+        _ value: [UInt8],
+        for key: Key,
+        at revision: Int64,
+        _ invocation: Invocation
+    ) throws(StateError) -> Int64 {
+        let client = try Client(socket: invocation.text("--socket"))
+        return try client.set(value, for: key, if: .revision(revision)).revision
+    }
+
+    private static func write(
+        _ revision: Int64,
+        _ invocation: Invocation,
+        _ output: inout Output
+    ) {
+        guard invocation.has("--json") else { return output.write("set at revision \(revision)\n") }
+        var object = JSONLine()
+        object.add("revision", number: revision)
+        output.write(object.line)
+    }
+
+    /// Tells a person at a terminal what is wrong, and whether to go on.
+    private static func mayAskAgain(_ error: StateError) -> Bool {
+        guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return false }
+        Output.report(error.description)
+        Output.writeError("edit again? [Y/n] ")
+        var input = Input()
+        guard let answer = try? input.nextLine() else { return false }
+        return answer.first.map { $0 | 0x20 != UInt8(ascii: "n") } ?? true
+    }
+
+    /// The refusal, and where what was written is.
+    private static func kept(_ file: EditedFile, _ error: StateError, _ name: String) -> Failure {
+        file.keep()
+        var sentence = "\(error.message); what was written is in \(file.path)"
+        if error.code == .conflict {
+            sentence +=
+                "; see the difference with: statectl get \(name) | diff - \(file.path); "
+                + "set it with: statectl set \(name) - < \(file.path)"
+        }
+        return .refused(StateError(error.code, sentence))
+    }
+}

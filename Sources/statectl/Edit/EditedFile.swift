@@ -1,0 +1,152 @@
+import CLinux
+import Glibc
+import StateEngine
+
+/// A value in a file of its own, for an editor.
+///
+/// The file is gone when this is, unless it is kept.
+final class EditedFile {
+    let path: String
+    /// What the file was made with.
+    private let original: [UInt8]
+    /// A newline stands at its end that the value does not have.
+    private let hasAddedNewline: Bool
+    private var isKept = false
+
+    /// As much is read back at most: more than any value that a daemon takes.
+    private static let byteLimit = 64 << 20
+
+    /// Writes a file that only this user reads.
+    init(_ value: [UInt8], of key: Key) throws(Failure) {
+        let newline = UInt8(ascii: "\n")
+        hasAddedNewline = value.last != newline
+        original = hasAddedNewline && !value.isEmpty ? value + [newline] : value
+        let suffix = Self.suffix(of: key, value)
+        let template = (Self.variable("TMPDIR") ?? "/tmp") + "/statectl-XXXXXX" + suffix
+        var bytes = template.utf8.map { CChar(bitPattern: $0) } + [0]
+        let descriptor = mkstemps(&bytes, Int32(suffix.utf8.count))
+        guard descriptor >= 0 else {
+            throw .file("cannot make \(template): \(String(cString: strerror(errno)))")
+        }
+        path = String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        defer { close(descriptor) }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        try write(to: descriptor)
+    }
+
+    deinit { if !isKept { remove() } }
+
+    private func write(to descriptor: Int32) throws(Failure) {
+        var written = 0
+        while written < original.count {
+            let count = original.withUnsafeBytes {
+                Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, $0.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else {
+                throw .file("cannot write \(path): \(String(cString: strerror(errno)))")
+            }
+            written += count
+        }
+    }
+
+    /// Removes the file.
+    func remove() { unlink(path) }
+
+    /// Leaves the file where it is.
+    func keep() { isKept = true }
+
+    /// What the file has as a value.
+    ///
+    /// - Throws: where it cannot be read, or is too long; it is kept.
+    func value() throws(Failure) -> [UInt8] {
+        var value = try bytes()
+        if hasAddedNewline, value.last == UInt8(ascii: "\n") { value.removeLast() }
+        return value
+    }
+
+    private func bytes() throws(Failure) -> [UInt8] {
+        do throws(Failure) {
+            var input = try Input(path: Array(path.utf8))
+            let bytes = try input.readAll(limit: Self.byteLimit)
+            guard bytes.count <= Self.byteLimit else {
+                throw .file("\(path) has more than \(Self.byteLimit) bytes: nothing was set")
+            }
+            return bytes
+        } catch {
+            keep()
+            throw error
+        }
+    }
+
+    /// Runs the editor on the file and waits for its end.
+    ///
+    /// - Throws: where it fails; a file that it has changed is kept.
+    func edit() throws(Failure) {
+        let editor = Self.variable("VISUAL") ?? Self.variable("EDITOR") ?? "vi"
+        // The variable is a piece of shell: it may have options of the editor in it.
+        let words = ["/bin/sh", "-c", "\(editor) \"$@\"", editor, path]
+        let arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        signal(SIGCHLD, SIG_DFL)
+        var child: pid_t = 0
+        let code = clinux_spawn_bound(&child, arguments, environ, STDIN_FILENO)
+        var failure: String?
+        if code == 0 {
+            // The terminal sends these to both, and they are the editor's to understand.
+            let handlers = [SIGINT, SIGQUIT].map { ($0, signal($0, SIG_IGN)) }
+            failure = Self.failure(of: child)
+            for (number, handler) in handlers { signal(number, handler) }
+        } else {
+            failure = "was not started: \(String(cString: strerror(code)))"
+        }
+        guard let failure else { return }
+        let isChanged = try bytes() != original
+        if isChanged { keep() }
+        let place = isChanged ? "; what was written is in \(path)" : ""
+        throw .file("the editor '\(editor)' \(failure): nothing was set\(place)")
+    }
+
+    /// A variable of the environment; nil where it is not set or empty.
+    private static func variable(_ name: String) -> String? {
+        guard let value = getenv(name), value[0] != 0 else { return nil }
+        return String(cString: value)
+    }
+
+    /// Waits for the end; nil where it ended with 0.
+    private static func failure(of child: pid_t) -> String? {
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0 {
+            guard errno == EINTR else { return "has an end that nobody knows" }
+        }
+        let signal = status & 0x7F
+        if signal != 0 { return "was ended by signal \(signal)" }
+        return status == 0 ? nil : "failed with exit code \(status >> 8 & 0xFF)"
+    }
+
+    // MARK: What it is
+
+    /// Whether an editor leaves the bytes as they are: UTF-8 without control characters but tabs and ends of lines.
+    static func isText(_ bytes: [UInt8]) -> Bool {
+        String(validating: bytes, as: UTF8.self) != nil
+            && bytes.allSatisfy {
+                $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D
+            }
+    }
+
+    /// By which an editor knows the kind: as the key's, or `.json` for what is an object or an array.
+    private static func suffix(of key: Key, _ value: [UInt8]) -> String {
+        let segment = key.bytes.split(separator: UInt8(ascii: "/")).last ?? []
+        if let dot = segment.lastIndex(of: UInt8(ascii: ".")), dot > segment.startIndex {
+            let end = segment[(dot + 1)...]
+            let isPlain = end.allSatisfy {
+                $0 | 0x20 >= UInt8(ascii: "a") && $0 | 0x20 <= UInt8(ascii: "z") || $0 &- 0x30 < 10
+            }
+            if isPlain, (1...16).contains(end.count) {
+                return "." + String(decoding: end, as: UTF8.self)
+            }
+        }
+        let first = value.first { $0 > 0x20 }
+        return first == UInt8(ascii: "{") || first == UInt8(ascii: "[") ? ".json" : ""
+    }
+}

@@ -1,0 +1,21 @@
+import StateEngine
+import StateRules
+import StateServer
+
+extension FileContainers {
+    /// The directories of the rules that say `backing: "file"`; nil where none does.
+    convenience init?(_ options: Options, log: Log) {
+        self.init(
+            options.rules.rules.compactMap { rule -> FileRule? in
+                switch rule.backing {
+                case nil: nil
+                case .file(let directory, let isShared):
+                    FileRule(keys: rule.keys, directory: directory, isShared: isShared)
+                default: FileRule(keys: rule.keys, directory: nil)
+                }
+            },
+            valueByteCount: options.limits.valueByteCount,
+            notice: { log.write(.warning, $0) }
+        )
+    }
+}

@@ -1,0 +1,141 @@
+import CLinux
+import StateEngine
+import StateRules
+import StateServer
+
+/// Reads the configuration again while clients are served, and takes it over.
+///
+/// ``running`` is read by the thread that reads the file and written by the loop, one after the other, for there is one reload at a
+/// time; all else is constant: the proof of `@unchecked Sendable`.
+final class Reload: @unchecked Sendable {
+    private let arguments: [String]
+    private let installation: RuleInstallation
+    private let chosen: ChosenBacking
+    private let log: Log
+    private let notifier: ServiceNotifier?
+    /// What is in force.
+    private var running: Options
+
+    /// Takes the command line, whose options count more than what the file says, now as at the start, and what it said then.
+    init(
+        _ arguments: [String],
+        _ options: Options,
+        _ installation: RuleInstallation,
+        _ chosen: ChosenBacking,
+        _ log: Log,
+        _ notifier: ServiceNotifier?
+    ) {
+        (self.arguments, running, self.chosen) = (arguments, options, chosen)
+        self.installation = installation
+        (self.log, self.notifier) = (log, notifier)
+    }
+
+    var source: ConfigurationSource {
+        ConfigurationSource(
+            read: { () throws(StateError) in try self.read() },
+            onEnd: { self.end($0) }
+        )
+    }
+
+    /// On a thread of its own.
+    private func read() throws(StateError) -> ConfigurationSource.Change {
+        notifier?.send(
+            "RELOADING=1",
+            "MONOTONIC_USEC=\(clinux_monotonic_nanoseconds() / 1_000)",
+            "STATUS=Reading the configuration again"
+        )
+        guard case .serve(let options) = try Request(arguments: arguments),
+            options.configuration != nil
+        else {
+            throw StateError(
+                .err,
+                "there is no configuration to read again; see --config in stated --help"
+            )
+        }
+        try installation.prepare(options.rules)
+        let report = running.changes(to: options)
+        return { (core, server) throws(StateError) in
+            try self.apply(options, core, &server)
+            return report
+        }
+    }
+
+    /// In the loop, under the keyspace's lock.
+    private func apply(
+        _ options: Options,
+        _ core: KeyspaceCore,
+        _ server: inout ServerOptions
+    ) throws(StateError) {
+        // Order matters: what may refuse the whole comes first.
+        try apply(options.rules, core)
+        core.limits = options.limits
+        chosen.keep(options.history)
+        options.apply(to: &server, log)
+        let retired = RetiredOptions(running)
+        running = options.keepingPlaces(of: running)
+        retired.release()
+    }
+
+    /// The one place where rules take the place of others while clients are served.
+    private func apply(_ rules: RuleTable, _ core: KeyspaceCore) throws(StateError) {
+        let cause = core.retainCause(.thisProcess)
+        defer { core.release(cause) }
+        let count = try core.exchange(rules: rules.byKey, cause: cause, at: LocalKeyspace.now())
+        installation.noteMoved(count)
+    }
+
+    private func end(_ result: Result<ReloadReport, StateError>) {
+        switch result {
+        case .success(let report):
+            log.write(.notice, "reloaded: \(report.summary)")
+            notifier?.send("READY=1", "STATUS=Serving; the configuration was read again")
+        case .failure(let error):
+            log.write(.error, "not reloaded, everything is as it was: \(error.message)")
+            notifier?.send("READY=1", "STATUS=Serving; not reloaded: \(error.message)")
+        }
+    }
+}
+
+extension ReloadReport {
+    /// As many changes stand in a line of the log.
+    private static let shownChangeCount = 10
+
+    /// One line.
+    fileprivate var summary: String {
+        let all =
+            changed
+            + needsRestart.map { change in
+                var change = change
+                change.option += " (needs a restart)"
+                return change
+            }
+        var parts = all.prefix(ReloadReport.shownChangeCount).map(\.summary)
+        let rest = all.count - parts.count
+        if rest > 0 { parts.append("and \(rest) more") }
+        if parts.isEmpty { parts.append("nothing has changed") }
+        return parts.joined(separator: "; ") + "; from revision \(revision) on"
+    }
+}
+
+extension ReloadReport.Change {
+    fileprivate var summary: String {
+        let place = rule == 0 ? "" : "rule \(rule) (\(String(decoding: keys, as: UTF8.self))) "
+        return "\(place)\(option): \(old ?? "none") → \(new ?? "none")"
+    }
+}
+
+/// Options that nobody but this holds any more; to free 5,000 rules took the loop 70 ms.
+///
+/// The loop thread has it up to ``release()``, and the thread that this starts from then on: the proof of `@unchecked Sendable`.
+private final class RetiredOptions: @unchecked Sendable {
+    private var options: Options?
+
+    init(_ options: Options) { self.options = options }
+
+    /// Has them freed on a thread of its own.
+    func release() {
+        let thread = WorkerThread(name: "release")
+        thread.start { self.options = nil }
+        thread.detach()
+    }
+}

@@ -1,0 +1,52 @@
+import StateEngine
+import StateRules
+import StateServer
+
+/// How the rules of a configuration come to hold in a keyspace.
+struct RuleInstallation {
+    let keyspace: LocalKeyspace
+    /// Where the ceiling of revisions is, which no storage keeps.
+    let dataDirectory: String
+    let log: Log
+
+    /// Has the rules hold before anybody is served, and moves what lives elsewhere by them.
+    ///
+    /// - Throws: as ``prepare(_:)``, or ``StateError/Code/err``, where more would move than a transaction may hold.
+    func install(_ rules: RuleTable) throws(StateError) {
+        try prepare(rules)
+        do throws(StateError) {
+            noteMoved(try keyspace.exchange(rules: rules.byKey))
+        } catch {
+            throw StateError(.err, error.message)
+        }
+    }
+
+    /// Logs that keys have moved.
+    func noteMoved(_ count: Int) {
+        guard count > 0 else { return }
+        let keys = count == 1 ? "1 key" : "\(count) keys"
+        log.write(.notice, "\(keys) moved to the backing of their rule")
+    }
+
+    /// Makes ready what the rules need; waits for the disk, and changes nothing that holds.
+    ///
+    /// - Throws: ``StateError``, where the ceiling of revisions cannot be read or raised.
+    func prepare(_ rules: RuleTable) throws(StateError) {
+        guard keyspace.isPersistent else { return }
+        let ceiling = try RevisionCeiling(path: dataDirectory + "/memory.revisions") {
+            [log] failure in
+            if let failure {
+                log.write(.warning, failure)
+            } else {
+                log.write(.notice, "the ceiling of revisions is raised again")
+            }
+        }
+        if rules.byKey.memoryPatterns.isEmpty {
+            // What an earlier life told of keys in memory stays below.
+            if ceiling.floor > 0 { keyspace.skip(to: ceiling.floor + 1) }
+        } else if !keyspace.isBound {
+            try ceiling.raise()
+            keyspace.bound(by: ceiling)
+        }
+    }
+}

@@ -1,0 +1,235 @@
+import StateTestSupport
+import Testing
+
+/// Files that `stated --check-config` refuses, each with the line and the column of what is wrong, and what may stand there.
+struct BrokenConfigurationTests {
+    private static let files: [(text: String, place: String, words: String)] = [
+        (#""#, "1:1", #"a value is missing"#),
+        (#"{"#, "1:2", #"'}' is missing"#),
+        (#"[]"#, "1:1", #"an object in { } is wanted, not an array"#),
+        (#"5"#, "1:1", #"an object in { } is wanted, not 5"#),
+        (#"{ data }"#, "1:8", #"':' is missing behind data"#),
+        (#"{ data: }"#, "1:9", #"a value is missing"#),
+        (#"{ data: '/x' limits: {} }"#, "1:14", #"',' or '}' is missing"#),
+        (#"{ data: '/x', data: '/y' }"#, "1:15", #"data: it stands there twice"#),
+        (#"{\#n  // only\#n  socket: { mode: "0660" }\#n"#, "4:1", #"'}' is missing"#),
+        (#"{ data: "/x }"#, "1:9", #"a text has no end"#),
+        (#"{ limits: { clients: 1,, } }"#, "1:24", #"a name is missing"#),
+        (#"{ limits: { clients: 01 } }"#, "1:22", #"'01' is no value; a text stands in quotes"#),
+        (#"{ a-b: 1 }"#, "1:3", #"the name 'a-b' needs quotes"#),
+        (#"{} {}"#, "1:4", #"something follows the configuration"#),
+        (#"/* no end"#, "1:1", #"a comment has no end"#),
+        (#"{ data: /var }"#, "1:9", #"a value is missing"#),
+        (#"{ rules: [ { keys: tru } ] }"#, "1:20", #"'tru' is no value; a text stands in quotes"#),
+        (#"{ sockets: {} }"#, "1:3", #"sockets: there is no such option; did you mean 'socket'?"#),
+        (
+            #"{\#n  datta: '/x',\#n}"#, "2:3",
+            #"datta: there is no such option; did you mean 'data'?"#
+        ),
+        (#"{ data: 5 }"#, "1:3", #"data: a string is wanted, not 5"#),
+        (#"{ data: 'var/lib' }"#, "1:3", #"data: an absolute path is wanted, not "var/lib""#),
+        (#"{ socket: [] }"#, "1:3", #"socket: an object in { } is wanted, not an array"#),
+        (#"{ rules: {} }"#, "1:3", #"rules: an array in [ ] is wanted, not an object"#),
+        (#"{ history: null }"#, "1:3", #"history: an object in { } is wanted, not null"#),
+        (
+            #"{ socket: { path: 'relative' } }"#, "1:13",
+            #"socket.path: an absolute path is wanted, not "relative""#
+        ),
+        (#"{ socket: { mode: 660 } }"#, "1:13", #"socket.mode: a string is wanted, not 660"#),
+        (
+            #"{ socket: { mode: '0888' } }"#, "1:13",
+            #"socket.mode: octal permission bits in quotes are wanted, such as "0660", not "0888""#
+        ),
+        (
+            #"{ socket: { mode: '0060' } }"#, "1:13",
+            #"socket.mode: octal permission bits in quotes are wanted, such as "0660", not "0060""#
+        ),
+        (
+            #"{ socket: {\#n    group: 'no-such-group' } }"#, "2:5",
+            #"socket.group: there is no group "no-such-group" on this machine"#
+        ),
+        (
+            #"{ socket: { port: 5 } }"#, "1:13",
+            #"socket.port: there is no such option; known are group, mode, path"#
+        ),
+        (
+            #"{ limits: { client: 5 } }"#, "1:13",
+            #"limits.client: there is no such option; did you mean 'clients'?"#
+        ),
+        (
+            #"{ limits: { clients: 0 } }"#, "1:13",
+            #"limits.clients: a whole number from 1 to 1000000 is wanted, not 0"#
+        ),
+        (
+            #"{ limits: { clients: 1.5 } }"#, "1:13",
+            #"limits.clients: a whole number from 1 to 1000000 is wanted, not 1.5"#
+        ),
+        (
+            #"{ limits: { valueBytes: '8MB' } }"#, "1:13",
+            #"limits.valueBytes: wanted are bytes such as 65536, 64KiB, 8MiB, 1GiB or 2TiB, not '8MB'"#
+        ),
+        (
+            #"{ limits: { valueBytes: '64MiB' } }"#, "1:13",
+            #"limits.valueBytes: at most 67107840 is wanted: a transaction has to hold a value and its key"#
+        ),
+        (
+            #"{ limits: { outputBytes: '1KiB' } }"#, "1:13",
+            #"limits.outputBytes: wanted are at least 65536, not '1KiB'"#
+        ),
+        (
+            #"{ limits: { watches: '5' } }"#, "1:13",
+            #"limits.watches: a whole number from 1 to 1000000 is wanted, not "5""#
+        ),
+        (
+            #"{ limits: { inputBytes: true } }"#, "1:13",
+            #"limits.inputBytes: a number of bytes, such as "8MiB" is wanted, not true"#
+        ),
+        (
+            #"{ history: { age: '7 days' } }"#, "1:14",
+            #"history.age: wanted are a time such as 500ms, 30s, 5m, 12h, 7d, 2w or 1h30m, not '7 days'"#
+        ),
+        (
+            #"{ history: { age: 7 } }"#, "1:14",
+            #"history.age: wanted are a time such as 500ms, 30s, 5m, 12h, 7d, 2w or 1h30m, not '7'"#
+        ),
+        (
+            #"{ history: { changes: -1 } }"#, "1:14",
+            #"history.changes: a whole number from 0 to 9223372036854775807 is wanted, not -1"#
+        ),
+        (
+            #"{ history: { bytes: '9999999TiB' } }"#, "1:14",
+            #"history.bytes: wanted are at most 9223372036854775807, not '9999999TiB'"#
+        ),
+        (
+            #"{ history: { rows: 5 } }"#, "1:14",
+            #"history.rows: there is no such option; known are age, bytes, changes"#
+        ),
+        (
+            #"{ rules: [\#n  { schema: {} } ] }"#, "2:3",
+            #"rules[0]: 'keys' is missing: a key, a prefix that ends in /, or a glob"#
+        ),
+        (
+            #"{ rules: [ 'audio/' ] }"#, "1:12",
+            #"rules[0]: an object in { } is wanted, not "audio/""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a//' }, { keys: '' } ] }"#, "1:14",
+            #"rules[0].keys: key 'a//' ends in '/', which is how a prefix is written, not a key"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', readonly: 'yes' } ] }"#, "1:25",
+            #"rules[0].readonly: true or false is wanted, not "yes""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', writeonce: true } ] }"#, "1:25",
+            #"rules[0].writeonce: there is no such option; did you mean 'writeOnce'?"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', readonly: true },\#n           { keys: 'a', readonly: true } ] }"#,
+            "2:25",
+            #"rules[1].readonly: rules[0] says it too, and neither is more specific for 'a'; take one away"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', limits: { valueBytes: -5 } } ] }"#, "1:35",
+            #"rules[0].limits.valueBytes: wanted are bytes such as 65536, 64KiB, 8MiB, 1GiB or 2TiB, not '-5'"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', limits: { bytez: 5 } } ] }"#, "1:35",
+            #"rules[0].limits.bytez: there is no such option; did you mean 'bytes'?"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a/', default: 1 } ] }"#, "1:26",
+            #"rules[0].default: a default is of one key, not of a pattern"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', directory: '/x' } ] }"#, "1:25",
+            #"rules[0].directory: it goes with backing: "file", in the same rule"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', backing: 'disk' } ] }"#, "1:25",
+            #"rules[0].backing: one of sqlite, file, memory is wanted, not "disk""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a/', backing: 'file' } ] }"#, "1:12",
+            #"rules[0]: backing: "file" needs a directory"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', write: ['no-such-user'] } ] }"#, "1:33",
+            #"rules[0].write[0]: there is no user "no-such-user" on this machine; a group is "group:NAME", everybody "*""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', read: 'root' } ] }"#, "1:25",
+            #"rules[0].read: an array in [ ] is wanted, not "root""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', durability: 'disk' } ] }"#, "1:25",
+            #"rules[0].durability: one of memory, written, synced is wanted, not "disk""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', expire: '0s' } ] }"#, "1:25",
+            #"rules[0].expire: a time above 0 is wanted"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: {\#n  type: 'text' } } ] }"#, "2:3",
+            #"rules[0].schema.type: one of null, boolean, integer, number, string, array, object is wanted, not "text""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { minimun: 0 } } ] }"#, "1:35",
+            #"rules[0].schema.minimun: there is no such option; did you mean 'minimum'?"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { minimum: '0' } } ] }"#, "1:35",
+            #"rules[0].schema.minimum: a number is wanted, not "0""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { pattern: '(a)\\1' } } ] }"#, "1:35",
+            #"rules[0].schema.pattern: pattern '(a)\1': back-references are not supported at 3"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { pattern: '(' } } ] }"#, "1:35",
+            #"rules[0].schema.pattern: pattern '(': '(' without ')' at 0"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { format: 'date' } } ] }"#, "1:35",
+            #"rules[0].schema.format: one of email, date-time, uri, uuid, ipv4, ipv6 is wanted, not "date""#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { items: { maxItems: -1 } } } ] }"#, "1:44",
+            #"rules[0].schema.items.maxItems: a whole number from 0 is wanted, not -1"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { properties: { 'x y': 5 } } } ] }"#, "1:49",
+            #"rules[0].schema.properties["x y"]: an object in { } is wanted, not 5"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { multipleOf: 0 } } ] }"#, "1:35",
+            #"rules[0].schema.multipleOf: a number above 0 of at most 19 digits is wanted, not 0"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { enum: 5 } } ] }"#, "1:35",
+            #"rules[0].schema.enum: an array in [ ] is wanted, not 5"#
+        ),
+        (
+            #"{ rules: [ { keys: 'a', schema: { required: [ 'x', 5 ] } } ] }"#, "1:52",
+            #"rules[0].schema.required[1]: a string is wanted, not 5"#
+        ),
+    ]
+
+    @Test(arguments: files)
+    func `a broken file is refused with the place of what is wrong`(
+        text: String,
+        place: String,
+        words: String
+    ) throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.write(text, to: "c.json5")
+        let result = try runCommand(builtProgram("stated"), ["--check-config", path])
+        #expect(result.exitCode == 2 && result.text.isEmpty)
+        #expect(result.errorText == "stated: error: \(path):\(place): \(words)\n")
+    }
+
+    @Test func `there are fifty of them, and each is another`() {
+        #expect(Self.files.count >= 50)
+        #expect(Set(Self.files.map(\.text)).count == Self.files.count)
+    }
+}

@@ -1,0 +1,85 @@
+import Glibc
+import StateClient
+import StateEngine
+import StateTestSupport
+import Testing
+
+/// Directories of keys that cannot be used, as `--check-config` and the start say so.
+struct FileContainerCheckTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        let made = try runCommand(
+            "/bin/sh",
+            [
+                "-ec",
+                "cd '\(directory.path)'; mkdir -p good/sub; ln -s good link; mkdir open; chmod 777 open; touch file",
+            ]
+        )
+        try #require(made.exitCode == 0)
+    }
+
+    private func configuration(_ directories: [String], shared: Bool = false) throws -> String {
+        let rules = directories.enumerated().map { number, name in
+            "{ keys: \"k\(number)/\", backing: \"file\", directory: \"\(directory.path(of: name))\""
+                + (shared ? ", shared: true }" : " }")
+        }
+        return try directory.write("{ rules: [\(rules.joined(separator: ","))] }", to: "c.json5")
+    }
+
+    @Test(arguments: [
+        (["absent"], "cannot be used: No such file or directory"),
+        (["file"], "it is no directory"), (["open"], "others may write"),
+        (["link", "good/sub"], "overlap"), (["good", "link"], "overlap"),
+    ])
+    func `a directory that cannot be used is refused by --check-config and by the start`(
+        names: [String],
+        reason: String
+    ) throws {
+        let file = try configuration(names)
+        let check = try runCommand(builtProgram("stated"), ["--check-config", file])
+        #expect(check.exitCode == 2)
+        #expect(
+            check.errorText.contains(reason) && check.errorText.contains(directory.path),
+            "\(check)"
+        )
+        let start = try runCommand(
+            builtProgram("stated"),
+            [
+                "--config", file, "--socket", directory.path(of: "s"), "--data",
+                directory.path(of: "data"),
+            ]
+        )
+        #expect([2, 5].contains(start.exitCode) && start.errorText.contains(reason), "\(start)")
+    }
+
+    @Test
+    func `a directory that can be used is, and one that others may write where the rule says so`()
+        throws
+    {
+        for (names, isShared) in [(["good"], false), (["open"], true)] {
+            let file = try configuration(names, shared: isShared)
+            let check = try runCommand(builtProgram("stated"), ["--check-config", file])
+            #expect(check.exitCode == 0, "\(check)")
+            let daemon = try Daemon(["--config", file])
+            try daemon.connect().set([1], for: "k0/a")
+            #expect(try readFile(directory.path(of: names[0] + "/a")) == [1])
+        }
+    }
+
+    @Test func `values in memory have no files`() throws {
+        let file = try configuration(["good"])
+        let start = try runCommand(
+            builtProgram("stated"),
+            [
+                "--memory", "--config", file, "--socket", directory.path(of: "s"), "--data",
+                directory.path(of: "data"),
+            ]
+        )
+        #expect(
+            start.exitCode == 2 && start.errorText.contains("beside a store on disk"),
+            "\(start)"
+        )
+    }
+}

@@ -1,0 +1,111 @@
+import StateClient
+import StateContainers
+import StateEngine
+import StateTestSupport
+import Testing
+
+/// One configuration with rules of every kind, and the same answers on every way in.
+struct RuleCaseTests {
+    private let daemon: Daemon
+
+    init() throws {
+        let directory = try TemporaryDirectory()
+        var text = "{ rules: [\n{ keys: 'cases/', backing: 'sqlite' },\n"
+        for rule in ruleCases {
+            text += "{ keys: 'cases/\(rule.name)/', schema: \(rule.schema) },\n"
+        }
+        text += """
+            { keys: 'cases/short/', limits: { valueBytes: 3 } },
+            { keys: 'cases/still/', readonly: true },
+            { keys: 'cases/once/', writeOnce: true },
+            { keys: 'cases/deep/', schema: {}, limits: { depth: 3 } },
+            ] }
+            """
+        let path = try directory.write(text, to: "stated.json5")
+        daemon = try Daemon(["--config", path], directory: directory)
+    }
+
+    private struct Case {
+        let key: String
+        let value: String
+        let isAllowed: Bool
+        /// What stands in the refusal.
+        let words: String
+    }
+
+    /// Every case, each with a key of its own.
+    private func cases(_ way: String) -> [Case] {
+        var cases: [Case] = []
+        func add(_ rule: String, _ values: [String], _ isAllowed: Bool, _ words: String) {
+            for value in values {
+                let key = "cases/\(rule)/\(way)\(cases.count)"
+                cases.append(Case(key: key, value: value, isAllowed: isAllowed, words: words))
+            }
+        }
+        for (index, rule) in ruleCases.enumerated() {
+            add(rule.name, rule.allowed, true, "")
+            add(rule.name, rule.refused, false, "(rule \(index + 2), schema)")
+        }
+        add("short", ["", "abc"], true, "")
+        add("short", ["abcd"], false, "limits.valueBytes)")
+        add("still", ["1"], false, "readonly)")
+        add("deep", ["[[[1]]]"], true, "")
+        add("deep", ["[[[[1]]]]"], false, "schema)")
+        return cases
+    }
+
+    private func check(
+        _ way: String,
+        _ set: (_ key: String, _ value: String) throws -> String?
+    ) throws {
+        let cases = cases(way)
+        #expect(cases.count >= 150)
+        let client = try daemon.connect()
+        for one in cases {
+            let refusal = try set(one.key, one.value)
+            #expect((refusal == nil) == one.isAllowed, "\(one): \(refusal ?? "accepted")")
+            #expect(refusal?.contains(one.words) ?? true, "\(one): \(refusal ?? "")")
+            let stored = try client.value(for: Key(one.key))
+            #expect(stored == (one.isAllowed ? Array(one.value.utf8) : nil), "\(one)")
+        }
+        let once = "cases/once/\(way)"
+        #expect(try set(once, "1") == nil)
+        #expect(try set(once, "2")?.contains("writeOnce)") == true)
+        #expect(try client.value(for: Key(once)) == Array("1".utf8))
+    }
+
+    @Test func `each case has its answer through redis-cli`() throws {
+        try check("redis") { key, value in
+            let result = try runCommand(
+                "redis-cli",
+                ["-s", daemon.socketPath, "-x", "SET", key],
+                input: Array(value.utf8)
+            )
+            return result.text == "OK\n" ? nil : result.text
+        }
+    }
+
+    @Test func `each case has its answer through statectl`() throws {
+        try check("statectl") { key, value in
+            let result = try Statectl.run(
+                ["--socket", daemon.socketPath, "set", key, "-", "--raw"],
+                input: Array(value.utf8)
+            )
+            #expect(result.exitCode == 0 || result.exitCode == 4)
+            return result.exitCode == 0 ? nil : result.errorText
+        }
+    }
+
+    @Test func `each case has its answer through RemoteState`() throws {
+        let keyspace = try RemoteKeyspace(socket: daemon.socketPath)
+        try check("remote") { key, value in
+            let state = try RemoteState<[UInt8]?>(nil, key: Key(key), in: keyspace)
+            do throws(StateError) {
+                try state.replace(Array(value.utf8))
+                return nil
+            } catch {
+                return error.message
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+import StateEngine
+import StateTestSupport
+import Testing
+
+/// Keys that a rule keeps in memory, beside those that storage keeps.
+struct MemoryKeyTests {
+    private let stage: Stage
+
+    init() throws {
+        stage = try Stage()
+        try stage.keyspace.exchange(rules: MemoryKeyTests.rules("mem/"))
+    }
+
+    /// Keeps the keys of a prefix in memory.
+    private static func rules(_ prefix: String) throws -> KeyRules {
+        let pattern = try Pattern(prefix)
+        return KeyRules([pattern], memoryPatterns: [pattern], usages: [], texts: NoTexts()) {
+            _ in
+            var settings = KeyRule.Settings()
+            settings.backing = KeyRule.Setting(value: .memory, rule: 0)
+            return KeyRule(settings, quotas: [])
+        }
+    }
+
+    private func isTold(
+        _ body: (KeyspaceCore) throws(StateError) -> Void
+    ) throws(StateError) -> Bool {
+        stage.withCore { $0.observedRevision = 0 }
+        try stage.transact(body)
+        return stage.withCore { $0.hasFinishedTold }
+    }
+
+    @Test func `a change of a key in memory is told at once, and no failed commit undoes it`()
+        throws
+    {
+        try stage.set("stored", "1")
+        try stage.publish()
+        #expect(try isTold { (core) throws(StateError) in try core.set("mem/a", "1") })
+        #expect(stage.observed(reading: "mem/a") == 0)
+        try stage.set("stored", "2")
+        #expect(try isTold { (core) throws(StateError) in try core.set("mem/a", "2") })
+        stage.keyspace.publish()
+        #expect(try isTold { (core) throws(StateError) in try core.delete("mem/b") } == false)
+        #expect(try isTold { (core) throws(StateError) in try core.set("mem/b", "3") })
+        try stage.fail()
+        #expect(stage.newest() == ["mem/a": "2", "mem/b": "3"])
+        #expect(stage.faults() == [])
+        // Nothing of them is for storage, but they take their turn.
+        #expect(stage.backing.held() == [])
+        try stage.succeed()
+        #expect(stage.durable() == ["mem/a": "2", "mem/b": "3"])
+        #expect(stage.backing.kept == [] && stage.faults() == [])
+        #expect(stage.withCore { $0.uncommittedByteCount } == 0)
+    }
+
+    @Test func `a transaction of keys in memory and stored ones is one commit`() throws {
+        try stage.set("mem/a", "0")
+        try stage.commit()
+        let wasTold = try isTold { (core) throws(StateError) in
+            try core.set("mem/a", "1")
+            try core.set("x", "1")
+            try core.set("mem/b", "1")
+            try core.set("y", "1")
+        }
+        #expect(!wasTold)
+        // What stands on it is as doubtful as it.
+        #expect(try !isTold { (core) throws(StateError) in try core.set("mem/b", "2") })
+        #expect(
+            try !isTold { (core) throws(StateError) in
+                _ = core.read("x")
+                try core.set("mem/c", "2")
+            }
+        )
+        let rows = try stage.publish()
+        #expect(rows.map { String(decoding: $0.key, as: UTF8.self) } == ["x", "y"])
+        #expect(rows.map(\.ordinal) == [0, 1])
+        try stage.fail()
+        #expect(stage.newest() == ["mem/a": "0"] && stage.faults() == [])
+    }
+
+    @Test func `a full disk refuses no key in memory`() throws {
+        for number in 1...3 {
+            try stage.set("stored", "\(number)")
+            try stage.publish()
+            try stage.set("mem/a", "\(number)")
+            try stage.fail()
+            #expect(stage.newest() == ["mem/a": "\(number)"])
+            _ = stage.backing.held()
+            try stage.succeed()
+            #expect(stage.durable() == ["mem/a": "\(number)"])
+        }
+    }
+
+    @Test func `after an unknown outcome keys in memory go on, in the order of commits`() throws {
+        let recorder = stage.withCore { core in
+            let recorder = Recorder(PatternSet([.everything]), .now, in: core)
+            core.hub.add(recorder.watcher)
+            return recorder
+        }
+        try stage.set("stored", "1")
+        try stage.publish()
+        try stage.set("mem/a", "1")
+        stage.backing.holdReopening()
+        stage.backing.fail(StateError(.readOnly, "outcome unknown: a test"), isKept: true)
+        try stage.settle()
+        try stage.set("mem/a", "2")
+        #expect(throws: StateError.self) { try stage.set("stored", "2") }
+        stage.keyspace.publish()
+        stage.backing.open()
+        stage.backing.openAgain()
+        while stage.durable() != ["stored": "1", "mem/a": "2"] { try stage.settle() }
+        let revisions = recorder.told.compactMap { told -> Int64? in
+            if case .commit(let revision, _) = told { revision } else { nil }
+        }
+        #expect(revisions == [1, 2, 3])
+        #expect(stage.faults() == [])
+    }
+
+    @Test func `keys that move take effect as one commit, and storage records deletes`() throws {
+        try stage.set("mem/a", "0")
+        try stage.set("cache/a", "1")
+        try stage.set("cache/b", "2")
+        try stage.commit()
+        #expect(stage.backing.kept.map(\.revision) == [2, 3])
+        // mem/a is stored from now on, cache/ is not.
+        #expect(try stage.keyspace.exchange(rules: MemoryKeyTests.rules("cache/")) == 3)
+        let rows = try #require(stage.backing.held())
+        #expect(Set(rows.map(\.revision)) == [4])
+        #expect(
+            rows.map { "\(String(decoding: $0.key, as: UTF8.self)) \($0.value != nil)" }
+                == ["cache/a false", "cache/b false", "mem/a true"]
+        )
+        #expect(rows.map(\.ordinal) == [0, 1, 2])
+        #expect(rows.map(\.previousRevision) == [2, 3, 0])
+        #expect(rows[2].created == 4)
+        try stage.succeed()
+        #expect(stage.durable() == ["cache/a": "1", "cache/b": "2", "mem/a": "0"])
+        #expect(stage.faults() == [])
+        try stage.set("cache/a", "3")
+        try stage.delete("cache/b")
+        try stage.commit()
+        #expect(stage.backing.kept.count == 5)
+        // And back: what is stored again supersedes the delete.
+        #expect(try stage.keyspace.exchange(rules: MemoryKeyTests.rules("none/")) == 1)
+        let back = try #require(stage.backing.held())
+        #expect(back.map(\.previousRevision) == [4] && back[0].created == back[0].revision)
+        try stage.succeed()
+        try stage.set("cache/b", "4")
+        let again = try stage.publish()
+        #expect(again.map(\.previousRevision) == [4])
+        try stage.succeed()
+        #expect(stage.durable() == ["cache/a": "3", "cache/b": "4", "mem/a": "0"])
+        #expect(stage.faults() == [])
+    }
+
+    @Test func `a move that fails leaves every key where it was`() throws {
+        try stage.set("cache/a", "1")
+        try stage.set("mem/a", "1")
+        try stage.commit()
+        try stage.keyspace.exchange(rules: MemoryKeyTests.rules("cache/"))
+        _ = stage.backing.held()
+        try stage.fail()
+        #expect(stage.newest() == ["cache/a": "1", "mem/a": "1"] && stage.faults() == [])
+        #expect(stage.withCore { $0.read("mem/a")?.isVolatile } == true)
+    }
+
+    @Test(arguments: Seed.each(20))
+    func `random transactions and failures leave what a model says`(seed: UInt64) throws {
+        var random = SplitMix(seed: seed)
+        var model: [String: String] = [:]
+        /// What the stored keys were when the last commit ended, and what was told since.
+        var durable: [String: String] = [:]
+        var doubtful: Set<String> = []
+        var hasQueued = false
+        for step in 0..<300 {
+            switch Int.random(in: 0..<8, using: &random) {
+            case 0 where hasQueued:
+                _ = stage.backing.held()
+                try stage.succeed()
+                hasQueued = false
+                while stage.withCore({ $0.provisionalRevision > $0.durableRevision }) {
+                    stage.keyspace.publish()
+                    _ = stage.backing.held()
+                    try stage.succeed()
+                }
+                durable = model
+                doubtful = []
+            case 1 where hasQueued:
+                _ = stage.backing.held()
+                try stage.fail()
+                hasQueued = stage.withCore { $0.provisionalRevision > $0.durableRevision }
+                model = durable
+                doubtful = []
+            case 2:
+                if stage.keyspace.publish() { Issue.record("settled without storage") }
+                hasQueued =
+                    hasQueued || stage.withCore { $0.provisionalRevision > $0.durableRevision }
+            default:
+                let names = (0..<Int.random(in: 1...3, using: &random)).map { _ in
+                    (random.chance(50) ? "mem/" : "s") + "\(Int.random(in: 0..<4, using: &random))"
+                }
+                let isDelete = random.chance(25)
+                let before = model
+                let told = try isTold { (core) throws(StateError) in
+                    for name in names {
+                        if isDelete {
+                            try core.delete(name)
+                        } else {
+                            try core.set(name, "\(step)")
+                        }
+                    }
+                }
+                for name in names { model[name] = isDelete ? nil : "\(step)" }
+                let changed = names.filter { !isDelete || before[$0] != nil }
+                if told {
+                    // What it looked at and what it changed is certain.
+                    #expect(changed.allSatisfy { $0.hasPrefix("mem/") })
+                    #expect(doubtful.isDisjoint(with: names), "\(names) at \(step)")
+                    for name in changed { durable[name] = model[name] }
+                } else {
+                    doubtful.formUnion(changed)
+                }
+            }
+            #expect(stage.newest() == model, "step \(step)")
+            #expect(stage.faults() == [])
+        }
+    }
+}
+
+/// Tells people nothing.
+private struct NoTexts: RuleTexts {
+    var descriptions: [RuleDescription] { [] }
+
+    func explanation(_ matching: [Int]) -> [RuleOption] { [] }
+}

@@ -1,0 +1,193 @@
+import Glibc
+import StateEngine
+import StateSQLite
+import StateTestSupport
+import Testing
+
+/// Keys that live in files beside the history of all keys.
+struct FileContainerTests {
+    @Test func `keys in files and others are one commit, and history goes on`() throws {
+        let stage = try FileContainerStage()
+        let first = try stage.keyspace.apply([
+            .set("app/a", Array("1".utf8)), .set("plain", Array("1".utf8)),
+        ])
+        #expect(try stage.fileValues() == ["app/a": "1"])
+        try stage.shell("echo -n 2 > a")
+        #expect(stage.adopts("app/a", "2"))
+        let entry = try #require(stage.keyspace.entry(for: "app/a"))
+        #expect(entry.revision == first + 1 && entry.created == first && entry.version == 2)
+        #expect(entry.cause == .file(uid: geteuid(), gid: getegid()))
+        try stage.delete("app/a")
+        #expect(try stage.fileValues() == [:])
+        #expect(stage.keyspace.revision == first + 2)
+    }
+
+    @Test func `many edits at once are one commit, each difference told once`() throws {
+        let stage = try FileContainerStage()
+        try stage.set("app/same", "same")
+        try stage.shell("for i in 1 2 3 4 5 6 7 8 9; do echo -n $i > $i; done; touch same")
+        #expect(stage.adopts("app/9", "9"))
+        #expect(stage.editCount == 1)
+        #expect(stage.changeCount("app/same") == 1)
+        try stage.shell("rm 1 2 3; echo -n 4 > 4; echo -n new > 5")
+        #expect(stage.adopts("app/3", nil))
+        #expect(stage.hears("app/5", "new"))
+        #expect(stage.changeCount("app/4") == 1 && stage.changeCount("app/5") == 2)
+    }
+
+    @Test(arguments: [
+        ("app/x~", "editors"), ("app/x.lock", "editors"), ("app/d/b/c", "below key 'app/d/b'"),
+        ("app/d", "is below key"), ("app/" + String(repeating: "x", count: 256), "256 bytes"),
+    ])
+    func `a key that no file can have is refused`(key: String, reason: String) throws {
+        let stage = try FileContainerStage()
+        try stage.set("app/d/b", "1")
+        let before = stage.values()
+        let error = #expect(throws: StateError.self) { try stage.set(key, "1") }
+        #expect(error?.code == .rejected && error?.message.contains(reason) ?? false)
+        #expect(stage.values() == before)
+        try stage.set("other/d/b", "1")
+        try stage.set("other/d", "1")
+    }
+
+    @Test(arguments: [
+        "app/a//b", "app//a", "app/.hidden", "app/100%", "app/..", "app/é", "app/a b", "app/%41",
+    ])
+    func `names are one to one both ways`(key: String) throws {
+        let stage = try FileContainerStage()
+        try stage.set(key, "1")
+        stage.close()
+        let path = try #require(
+            try runCommand(
+                "/usr/bin/find",
+                [stage.path(""), "-type", "f", "-not", "-path", "*/.stated/*"]
+            )
+            .lines.first
+        )
+        _ = try runCommand("/bin/sh", ["-c", "echo -n 2 > \"$0\"", path])
+        let next = try FileContainerStage(stage.directory)
+        #expect(next.values() == [key: "2"])
+    }
+
+    @Test func `a transaction that makes two keys of one path is refused whole`() throws {
+        let stage = try FileContainerStage()
+        #expect(throws: StateError.self) {
+            try stage.keyspace.apply([
+                .set("app/a", Array("1".utf8)), .set("app/a/b", Array("1".utf8)),
+            ])
+        }
+        #expect(stage.values() == [:])
+        try stage.set("app/a", "1")
+        try stage.keyspace.apply([.delete("app/a"), .set("app/a/b", Array("1".utf8))])
+        #expect(try stage.fileValues() == ["app/a/b": "1"])
+        try stage.keyspace.apply([.delete("app/a/b"), .set("app/a", Array("2".utf8))])
+        #expect(try stage.fileValues() == ["app/a": "2"])
+    }
+
+    @Test func `a more specific rule keeps its keys out of the files, one for a key has one file`()
+        throws
+    {
+        let stage = try FileContainerStage(rules: [
+            .init(keys: "app/", directory: "d"), .init(keys: "app/cache/", directory: nil),
+            .init(keys: "host/name", directory: "e"),
+        ])
+        try stage.set("app/cache/x", "1")
+        try stage.set("app/x", "1")
+        try stage.set("host/name", "1")
+        try stage.set("host/other", "1")
+        #expect(try stage.fileValues() == ["app/x": "1"])
+        #expect(try readFile(stage.directory.path(of: "e/name")) == Array("1".utf8))
+        try stage.shell(
+            "mkdir cache; echo -n 2 > cache/x; echo -n 2 > ../e/other; echo -n 2 > ../e/name"
+        )
+        #expect(stage.adopts("host/name", "2"))
+        #expect(stage.notices("d/cache/x is not taken over"))
+        #expect(stage.values()["app/cache/x"] == "1" && stage.values()["host/other"] == "1")
+        #expect(stage.files.refused.map(\.path) == [stage.path("cache/x")])
+    }
+
+    @Test func `what is no value is listed and left, and a write to its key is refused`() throws {
+        let stage = try FileContainerStage(valueByteCount: 100)
+        try stage.set("app/a", "1")
+        try stage.shell(
+            "rm a; ln -s /etc/passwd a; mkfifo pipe; head -c 101 /dev/zero > large; echo > 'a%zz'"
+        )
+        #expect(stage.notices("d/a is left alone"))
+        #expect(stage.notices("d/pipe is left alone"))
+        #expect(stage.notices("101 bytes"))
+        #expect(stage.notices("a%zz is not taken over"))
+        #expect(stage.values() == ["app/a": "1"])
+        for key in ["app/a", "app/pipe", "app/large"] {
+            #expect(throws: StateError.self) { try stage.set(key, "2") }
+        }
+        #expect(
+            Set(stage.files.refused.map(\.path))
+                == Set(["a", "pipe", "large", "a%zz"].map(stage.path))
+        )
+        try stage.shell("rm a pipe large 'a%zz'")
+        #expect(stage.adopts("app/a", nil))
+        #expect(try waitUntil { stage.files.refused.isEmpty })
+        try stage.set("app/a", "2")
+        #expect(try stage.fileValues() == ["app/a": "2"])
+    }
+
+    private func waitUntil(_ condition: () -> Bool) throws -> Bool {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { return false }
+            poll(nil, 0, 5)
+        }
+        return true
+    }
+
+    @Test func `directories that overlap are refused, also by way of a link`() throws {
+        let directory = try TemporaryDirectory()
+        try directory.shell("mkdir -p d/sub; ln -s d/sub link")
+        for second in ["d/sub", "link", "d/../d", "d"] {
+            let error = #expect(throws: StateError.self) {
+                try FileContainerStage(
+                    directory,
+                    rules: [
+                        .init(keys: "app/", directory: "d"), .init(keys: "b/", directory: second),
+                    ]
+                )
+            }
+            #expect(
+                error?.message.contains("overlap") ?? false,
+                "\(second): \(String(describing: error))"
+            )
+        }
+    }
+
+    @Test func `one process owns a directory, and who else may write it is refused`() throws {
+        let stage = try FileContainerStage()
+        let other = try TemporaryDirectory()
+        #expect(symlink(stage.directory.path(of: "d"), other.path(of: "d")) == 0)
+        let error = #expect(throws: StateError.self) { try FileContainerStage(other) }
+        #expect(error?.code == .locked)
+        let open = try TemporaryDirectory()
+        try open.shell("mkdir d; chmod 777 d")
+        let refusal = #expect(throws: StateError.self) { try FileContainerStage(open) }
+        #expect(refusal?.message.contains("others may write") ?? false)
+    }
+
+    @Test func `an edit in the moment of a write comes after it`() throws {
+        let directory = try TemporaryDirectory()
+        let isArmed = Observed(false)
+        let stage = try FileContainerStage(directory) { step in
+            guard step == 2, isArmed.current else { return }
+            isArmed.update { $0 = false }
+            _ = try? runCommand(
+                "/bin/sh",
+                ["-c", "echo -n edited > '\(directory.path(of: "d/a"))'"]
+            )
+        }
+        try stage.set("app/a", "old")
+        isArmed.update { $0 = true }
+        try stage.set("app/a", "new")
+        #expect(stage.adopts("app/a", "edited"))
+        #expect(try stage.fileValues() == ["app/a": "edited"])
+        #expect(stage.values() == ["app/a": "edited"])
+        #expect(stage.changeCount("app/a") == 3)
+    }
+}
