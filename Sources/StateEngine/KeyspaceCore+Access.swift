@@ -67,7 +67,7 @@ extension KeyspaceCore {
 
     private func target(of key: Bytes, _ rule: KeyRule) -> AccessTarget {
         guard rule.asksForOwner else { return .absent }
-        return owner(of: key).map { .entry(owner: $0) } ?? .absent
+        return owner(of: table.head(key)).map { .entry(owner: $0) } ?? .absent
     }
 
     private func refuse(_ denial: AccessDenial, _ key: Bytes, _ subject: Subject) -> StateError {
@@ -82,14 +82,14 @@ extension KeyspaceCore {
     /// - Throws: as ``require(_:of:for:)``.
     func checkWriting(
         _ key: Bytes,
+        _ head: Record?,
         _ rule: KeyRule,
         _ subject: Subject,
         deletes: Bool = false
     ) throws(StateError) {
         guard rule.limitsWriting else { return }
-        let owner = owner(of: key)
         let denial =
-            if let owner {
+            if let owner = owner(of: head) {
                 rule.denial(.write, subject, .entry(owner: owner))
             } else {
                 // To delete what is absent does nothing, for whoever might create it.
@@ -99,8 +99,8 @@ extension KeyspaceCore {
     }
 
     /// Whom an entry belongs to; one that the open transaction has deleted still does.
-    private func owner(of key: Bytes) -> UInt32? {
-        guard let head = table.head(key) else { return nil }
+    private func owner(of head: Record?) -> UInt32? {
+        guard let head else { return nil }
         if !head.isDeleted { return head.owner }
         return ownerKept(by: head)
     }

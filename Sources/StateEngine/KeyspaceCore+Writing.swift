@@ -29,7 +29,9 @@ extension KeyspaceCore {
         throws(StateError)
     {
         let rule = rules?.rule(for: key)
-        if let openSubject, let rule { try checkWriting(key, rule, openSubject) }
+        let chain = table.chain(key)
+        let head = chain?.pointee.leaf
+        if let openSubject, let rule { try checkWriting(key, head, rule, openSubject) }
         let byteCount = value.count + (suffix?.count ?? 0)
         guard byteCount <= limits.valueByteCount else {
             throw valueTooBig(byteCount, key)
@@ -38,8 +40,6 @@ extension KeyspaceCore {
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
         if let editable { try checkPlace(of: key, in: editable) }
         if let files { try checkFile(of: key, in: files) }
-        let chain = table.chain(key)
-        let head = chain?.pointee.leaf
         let current = head.flatMap { $0.isDeleted ? nil : $0 }
         if let rule {
             try rule.checkSet(key, to: value, appending: suffix, isPresent: current != nil)
@@ -70,7 +70,9 @@ extension KeyspaceCore {
     @discardableResult
     package func delete(_ key: Bytes) throws(StateError) -> Bool {
         let rule = rules?.rule(for: key)
-        if let openSubject, let rule { try checkWriting(key, rule, openSubject, deletes: true) }
+        if let openSubject, let rule {
+            try checkWriting(key, table.head(key), rule, openSubject, deletes: true)
+        }
         guard let current = read(key), let chain = table.chain(key) else { return false }
         try checkRoom(key.count, isVolatile: current.isVolatile)
         if let rule {

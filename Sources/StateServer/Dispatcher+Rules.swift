@@ -19,7 +19,10 @@ extension Dispatcher {
     }
 
     func stateRules(_ connection: Connection, _ core: KeyspaceCore) {
-        let rules = core.rules?.descriptions ?? []
+        let subject = restriction(connection, core)
+        let rules = (core.rules?.descriptions ?? []).compactMap { rule in
+            subject.map { core.shown(rule, to: $0) } ?? rule
+        }
         connection.output.writeArray(rules.count)
         for rule in rules {
             connection.output.writeArray(3)
@@ -86,6 +89,10 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
+        // It says where it has come to, which may be a key that somebody may not know of.
+        if restriction(connection, core) != nil {
+            try requireAdmin(connection, "STATE.CHECK", core)
+        }
         let patterns = PatternSet([
             try pattern.map { bytes throws(StateError) in try Pattern(bytes) } ?? .everything
         ])

@@ -123,8 +123,8 @@ struct ConfigurationTests {
     @Test(arguments: [
         ("{ data: 5 }", "1:3: data: a string is wanted, not 5"),
         (
-            "{\n  rules: [ { keys: 'a/', write: ['root'] } ] }",
-            "2:26: rules[0].write: this version of stated does not do that yet"
+            "{\n  rules: [ { keys: 'a/', write: ['nobody-at-all'] } ] }",
+            "2:34: rules[0].write[0]: there is no user \"nobody-at-all\" on this machine"
         ),
         (
             "{ limits: {\n client: 5 } }",

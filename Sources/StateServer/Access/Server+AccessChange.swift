@@ -37,6 +37,11 @@ extension Dispatcher {
         } else if access.text.isEmpty {
             return
         }
+        guard core.openRevision == 0 else {
+            // Nothing of its own can be committed inside of a transaction.
+            access.revision = core.durableRevision
+            return
+        }
         let cause = core.retainCause(.thisProcess)
         defer { core.release(cause) }
         core.begin(cause, at: now)
