@@ -20,9 +20,12 @@ package final class ServedKeyspace {
     private var probe: Peer?
 
     /// Serves a backing, with the default options but for what `adjust` changes; its limits are the keyspace's too.
+    ///
+    /// `prepare` is called on the loop thread before it serves.
     package init(
         _ backing: any Backing = MemoryBacking(),
-        _ adjust: (inout ServerOptions) -> Void = { _ in }
+        _ adjust: (inout ServerOptions) -> Void = { _ in },
+        preparing prepare: @escaping @Sendable (Server) -> Void = { _ in }
     ) throws {
         self.backing = backing
         directory = try TemporaryDirectory()
@@ -39,6 +42,7 @@ package final class ServedKeyspace {
         let (descriptor, reader) = (listener.descriptor, signals[0])
         thread.start { [keyspace, options] in
             let server = Server(keyspace: keyspace, options: options)
+            prepare(server)
             server.listen(on: descriptor)
             _ = server.run(signals: reader, onReady: {}, onStopping: {})
         }
