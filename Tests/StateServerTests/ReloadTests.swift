@@ -6,21 +6,35 @@ import Testing
 
 /// What the server does with a configuration, wherever that comes from.
 struct ReloadTests {
-    /// A source whose changes are what the test says, one after the other; the last one again and again.
+    /// What a configuration does that is taken over.
+    private enum Step: Sendable {
+        case refuse, limit
+
+        func apply(
+            _ core: KeyspaceCore,
+            _ options: inout ServerOptions
+        ) throws(StateError) -> ReloadReport {
+            options.limits.valueByteCount = 2
+            if self == .refuse { throw StateError(.tooBig, "more than a transaction may hold") }
+            core.limits = options.limits
+            return ReloadReport(
+                changed: [.init(rule: 3, keys: [0x61], option: "o", old: nil, new: "1")],
+                needsRestart: []
+            )
+        }
+    }
+
+    /// A source of these, one after the other, and then of none.
     private func served(
-        _ changes: [ConfigurationSource.Change],
+        _ steps: [Step],
         ended: Observed<[String]> = Observed([])
     ) throws -> ServedKeyspace {
-        let rest = Observed(changes)
+        let rest = Observed(steps)
         let source = ConfigurationSource(
             read: { () throws(StateError) in
-                var change: ConfigurationSource.Change?
-                rest.update {
-                    change = $0.first
-                    if $0.count > 1 { $0.removeFirst() }
-                }
-                guard let change else { throw StateError(.err, "nothing can be read") }
-                return change
+                let step = rest.update { $0.isEmpty ? nil : $0.removeFirst() }
+                guard let step else { throw StateError(.err, "nothing can be read") }
+                return { (core, options) throws(StateError) in try step.apply(core, &options) }
             },
             onEnd: { result in
                 let text =
@@ -38,29 +52,9 @@ struct ReloadTests {
         }
     }
 
-    @Sendable private static func refuse(
-        _ core: KeyspaceCore,
-        _ options: inout ServerOptions
-    ) throws(StateError) -> ReloadReport {
-        options.limits.valueByteCount = 1
-        throw StateError(.tooBig, "more than a transaction may hold")
-    }
-
-    @Sendable private static func limit(
-        _ core: KeyspaceCore,
-        _ options: inout ServerOptions
-    ) throws(StateError) -> ReloadReport {
-        options.limits.valueByteCount = 2
-        core.limits = options.limits
-        return ReloadReport(
-            changed: [.init(rule: 3, keys: [0x61], option: "o", old: nil, new: "1")],
-            needsRestart: []
-        )
-    }
-
     @Test func `what refuses the whole leaves everything as it was`() throws {
         let ended = Observed<[String]>([])
-        let server = try served([ReloadTests.refuse, ReloadTests.limit], ended: ended)
+        let server = try served([.refuse, .limit], ended: ended)
         let peer = try server.connect()
         let transcript = """
             > STATE.RELOAD
