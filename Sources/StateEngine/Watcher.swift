@@ -37,7 +37,7 @@ package final class Watcher {
     /// What is owed to a watcher of latest values; nil for one that is told of each commit.
     var latest: LatestKeys?
     /// How many bytes of them; more is a gap.
-    private let latestByteLimit: Int
+    package var latestByteLimit: Int
     /// The revision of the last thing that was told.
     package internal(set) var toldRevision: Int64
     /// Changes of the commit that is being told.

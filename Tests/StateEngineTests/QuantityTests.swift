@@ -44,6 +44,22 @@ struct QuantityTests {
         #expect(error?.message.hasSuffix("not '\(text)'") == true)
     }
 
+    @Test(arguments: ["0", "1", "1023", "1KiB", "1025", "8MiB", "1GiB", "3TiB", "1536KiB"])
+    func `bytes are written as people write them`(text: String) throws {
+        let count = try Quantity.byteCount(text)
+        #expect(Quantity.text(byteCount: count) == text)
+    }
+
+    @Test(arguments: [
+        ("0", "0"), ("500ms", "500ms"), ("30s", "30s"), ("90s", "90s"), ("1h30m", "90m"),
+        ("2w", "14d"), ("1d1ms", "86400001ms"),
+    ])
+    func `a time is written in the largest unit that is exact`(text: String, written: String) throws
+    {
+        #expect(Quantity.text(try Quantity.duration(text)) == written)
+        #expect(try Quantity.duration(written) == Quantity.duration(text))
+    }
+
     @Test func `a count outside of its range is told the bound`() {
         #expect(throws: StateError(.err, "at most 10, not '11'")) {
             try Quantity.count("11", in: 1...10)

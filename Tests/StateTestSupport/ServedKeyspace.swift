@@ -21,9 +21,12 @@ package final class ServedKeyspace {
     let pending = PendingRules()
 
     /// Serves a backing, with the default options but for what `adjust` changes; its limits are the keyspace's too.
+    ///
+    /// `prepare` is called on the loop thread before it serves.
     package init(
         _ backing: any Backing = MemoryBacking(),
-        _ adjust: (inout ServerOptions) -> Void = { _ in }
+        _ adjust: (inout ServerOptions) -> Void = { _ in },
+        preparing prepare: @escaping @Sendable (Server) -> Void = { _ in }
     ) throws {
         self.backing = backing
         directory = try TemporaryDirectory()
@@ -44,6 +47,7 @@ package final class ServedKeyspace {
                 return []
             }
             pending.server = server
+            prepare(server)
             server.listen(on: descriptor)
             _ = server.run(signals: reader, onReady: {}, onStopping: {})
         }

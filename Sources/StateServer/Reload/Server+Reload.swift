@@ -71,7 +71,12 @@ extension Server {
         options = changed
         dispatcher.options = changed
         let limits = changed.frameLimits
-        for connection in registry.connections { connection.parser.limits = limits }
+        for connection in registry.connections {
+            connection.parser.limits = limits
+            for watcher in connection.watchers.values {
+                watcher.watcher.latestByteLimit = changed.outputByteCount
+            }
+        }
     }
 }
 

@@ -1,0 +1,108 @@
+import StateEngine
+import StateServer
+import StateTestSupport
+import StateWire
+import Testing
+
+/// What the server does with a configuration, wherever that comes from.
+struct ReloadTests {
+    /// What a configuration does that is taken over.
+    private enum Step: Sendable {
+        case refuse, limit
+
+        func apply(
+            _ core: KeyspaceCore,
+            _ options: inout ServerOptions
+        ) throws(StateError) -> ReloadReport {
+            options.limits.valueByteCount = 2
+            if self == .refuse { throw StateError(.tooBig, "more than a transaction may hold") }
+            core.limits = options.limits
+            return ReloadReport(
+                changed: [.init(rule: 3, keys: [0x61], option: "o", old: nil, new: "1")],
+                needsRestart: []
+            )
+        }
+    }
+
+    /// A source of these, one after the other, and then of none.
+    private func served(
+        _ steps: [Step],
+        ended: Observed<[String]> = Observed([])
+    ) throws -> ServedKeyspace {
+        let rest = Observed(steps)
+        let source = ConfigurationSource(
+            read: { () throws(StateError) in
+                let step = rest.update { $0.isEmpty ? nil : $0.removeFirst() }
+                guard let step else { throw StateError(.err, "nothing can be read") }
+                return { (core, options) throws(StateError) in try step.apply(core, &options) }
+            },
+            onEnd: { result in
+                let text =
+                    switch result {
+                    case .success(let report): "from \(report.revision)"
+                    case .failure(let error): error.message
+                    }
+                ended.update { $0.append(text) }
+            }
+        )
+        return try ServedKeyspace(MemoryBacking()) { _ in
+        } preparing: { server in
+            server.reloads(from: source)
+            server.refusesFiles { [RefusedFile(path: "/f", issue: "no")] }
+        }
+    }
+
+    @Test func `what refuses the whole leaves everything as it was`() throws {
+        let ended = Observed<[String]>([])
+        let server = try served([.refuse, .limit], ended: ended)
+        let peer = try server.connect()
+        let transcript = """
+            > STATE.RELOAD
+            > SET k 123
+            > CONFIG GET proto-max-bulk-len
+            -TOOBIG more than a transaction may hold
+            +OK
+            ["proto-max-bulk-len", "8388608"]
+            > STATE.RELOAD
+            > SET k 123
+            > SET k 12
+            ["revision", 2, "changed", [[3, "a", "o", (nil), "1"]], "restart", []]
+            -TOOBIG the value of key 'k' has 3 bytes; the limit is 2
+            +OK
+            """
+        #expect(try peer.replay(transcript) == transcript)
+        #expect(ended.wait { $0 == ["more than a transaction may hold", "from 2"] })
+    }
+
+    @Test func `what cannot be read is answered, and each asks anew`() throws {
+        let server = try served([])
+        let peer = try server.connect()
+        try peer.send("STATE.RELOAD", "STATE.RELOAD", "PING")
+        #expect(
+            try peer.next(3).map(\.shown) == [
+                "-ERR nothing can be read", "-ERR nothing can be read", "+PONG",
+            ]
+        )
+    }
+
+    @Test func `a server without a source says so, and STATE.CHECK ends with the files`() throws {
+        let server = try ServedKeyspace()
+        #expect(
+            try server.connect().ask("STATE.RELOAD").errorText
+                == "ERR there is no configuration to read again; see --config in stated --help"
+        )
+        let other = try served([])
+        let peer = try other.connect()
+        _ = try peer.ask("MSET a 1 b 2")
+        #expect(
+            try peer.ask("STATE.CHECK / LIMIT 0").shown
+                == #"["checked", 1, "next", "a", "refused", [], "files", []]"#
+        )
+        #expect(
+            try peer.ask("STATE.CHECK / AFTER a").shown
+                == #"["checked", 1, "next", (nil), "refused", [], "files", [["/f", "no"]]]"#
+        )
+        #expect(try peer.ask("STATE.CHECK a b").errorText?.hasPrefix("ERR syntax error") == true)
+        #expect(try peer.ask("STATE.CHECK AFTER b LIMIT 5").shown.hasPrefix(#"["checked", 0"#))
+    }
+}
