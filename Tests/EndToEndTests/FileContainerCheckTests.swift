@@ -2,6 +2,7 @@ import Glibc
 import StateClient
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// Directories of keys that cannot be used, as `--check-config` and the start say so.

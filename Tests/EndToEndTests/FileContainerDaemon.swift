@@ -2,6 +2,7 @@ import Glibc
 import StateClient
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// A daemon whose keys below `app/` live in the files of a directory.

@@ -2,6 +2,7 @@ import Glibc
 import StateClient
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// Keys that live in files, as scripts, editors and git meet them.

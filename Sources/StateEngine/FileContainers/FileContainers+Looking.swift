@@ -175,7 +175,9 @@ extension FileContainer {
                 continue
             }
             // Touched, or written as it was.
-            if let value = file.value, let mark = file.before?.mark, mark == ValueMark(value) {
+            if let value = file.value, let before = file.before, !before.isDoubtful,
+                before.mark == ValueMark(value)
+            {
                 continue
             }
             found.append(file)
@@ -223,7 +225,7 @@ extension FileContainer {
         var places: [FileWatcher.Place] = []
         for file in found {
             files?.known[file.path] = file.before ?? KnownFile(stamp: .none)
-            files?.known[file.path]?.mark = nil
+            files?.known[file.path]?.isDoubtful = true
             places.append(FileWatcher.Place(path: file.path, isTree: false, isWritten: true))
         }
         files?.watcher.note(places, after: nanoseconds)
