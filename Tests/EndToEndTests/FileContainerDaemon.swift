@@ -75,6 +75,17 @@ final class FileContainerDaemon {
         return found
     }
 
+    /// Starts on the same data a daemon that does not come to serve.
+    func startThatFails() throws -> CommandResult {
+        try runCommand(
+            builtProgram("stated"),
+            [
+                "--config", directory.path(of: "stated.json5"), "--socket", daemon.socketPath,
+                "--data", daemon.dataPath,
+            ]
+        )
+    }
+
     /// Waits until files and entries are equal.
     ///
     /// - Returns: How long that took; nil where it took too long.

@@ -58,9 +58,9 @@ extension FileContainer {
             part.obstructed.append((path, "the directory \(location) is gone"))
             return
         }
-        guard let present = try present(at: path, deleted, files, &part) else { return }
+        guard let place = try place(of: path, deleted, files, &part) else { return }
         part.old[path] = files.known[path]?.mark
-        let status = present.status
+        let status = place.status
         guard let value = change.value else {
             if let status {
                 part.steps.append(FileStep(target: path, before: status.stamp))
@@ -72,16 +72,22 @@ extension FileContainer {
         try write(value, to: path, like: status, deleted, files, &part)
     }
 
-    /// What stands in the place of a key that is to be written; nil where it may not be.
-    private func present(
-        at path: FilePath,
+    /// What a new file is to replace.
+    private struct Place {
+        /// Nil where there is no file.
+        let status: FileStatus?
+    }
+
+    /// What stands in the place of a key that is to be written; nil where it is not to be touched.
+    private func place(
+        of path: FilePath,
         _ deleted: Set<FilePath>,
         _ files: FileDirectory,
         _ part: inout FilePart
-    ) throws -> (status: FileStatus?, Void)? {
+    ) throws -> Place? {
         let status = try files.tree.status(path)
         let known = files.known[path]
-        if status?.stamp == known?.stamp { return (status, ()) }
+        if status?.stamp == known?.stamp { return Place(status: status) }
         guard status?.isDirectory ?? false, known == nil else {
             // Whatever it is at rest counts, also what it was before.
             files.known[path]?.isDoubtful = true
@@ -89,7 +95,7 @@ extension FileContainer {
             return nil
         }
         // A directory makes way where all that is in it goes.
-        if try files.isEmptied(path, by: deleted) { return (nil, ()) }
+        if try files.isEmptied(path, by: deleted) { return Place(status: nil) }
         part.old[path] = .some(nil)
         part.obstructed.append((path, "\(shown(path)) is a directory"))
         return nil

@@ -145,6 +145,12 @@ final class FileContainer: @unchecked Sendable {
         shown.withLock { if !$0.refusals.isEmpty { $0.refusals[path] = nil } }
     }
 
+    /// What was wrong with a directory that is another now.
+    func forgetFindings() {
+        shown.withLock { $0.refusals = [:] }
+        for path in obstacles.all.keys where unpublished[path] == nil { obstacles.remove(path) }
+    }
+
     /// A key whose row is stored cannot be written to its file: it is refused, and tried again.
     func leaveUnpublished(_ path: FilePath, old: ValueMark?, _ reason: String) {
         unpublished[path] = Unpublished(old: unpublished[path]?.old ?? old, reason: reason)

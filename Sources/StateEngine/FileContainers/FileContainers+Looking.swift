@@ -44,6 +44,7 @@ extension FileContainers {
             return
         }
         container.rescanDeadline = nil
+        container.forgetFindings()
         settleUnpublished(of: container, keyspace)
         let found = compare(container, with: keyspace, exports: false)
         container.recover()
@@ -155,7 +156,6 @@ extension FileContainer {
         let places = files.takeDue().filter { isNamed($0.key) }
         guard !places.isEmpty else { return [] }
         let isMany = places.count > 8
-        if isMany { files.tree.syncAll() }
         let removed = Set(places.keys.filter { files.known[$0] != nil && files.isAbsent($0) })
         let pause = pauseOfRemovals(removed.count, files)
         var found: [FoundFile] = []
@@ -182,7 +182,9 @@ extension FileContainer {
             }
             found.append(file)
         }
-        if !found.isEmpty, !isMany { files.syncParents(of: found.map(\.path)) }
+        guard !found.isEmpty else { return [] }
+        // Order matters: what was read is durable before it is told.
+        if isMany { files.tree.syncAll() } else { files.syncParents(of: found.map(\.path)) }
         return found
     }
 
