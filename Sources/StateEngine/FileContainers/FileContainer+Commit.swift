@@ -35,7 +35,9 @@ extension FileContainer {
         } catch {
             drop(part)
             if let failure = error as? FileFailure {
-                throw failure.refusal
+                let sentence = "\(failure.sentence); nothing was committed"
+                throw failure.isOwnership
+                    ? StateError(.noPermission, sentence) : failure.refusal
             }
             throw error as? StateError ?? StateError(.storage, "\(error)")
         }

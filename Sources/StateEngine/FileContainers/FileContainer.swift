@@ -114,7 +114,11 @@ final class FileContainer: @unchecked Sendable {
     func validate(_ key: Bytes) throws(StateError) {
         let path = try path(of: key)
         if let loss = shown.withLock({ $0.loss }) { throw .obstructed(key, by: loss) }
-        if let obstacle = obstacles.onTheWay(to: path) { throw .obstructed(key, by: obstacle) }
+        guard let obstacle = obstacles.onTheWay(to: path) else { return }
+        // What is wrong with a file is no word on the wire: the key cannot be written.
+        let codes: [StateError.Code] = [.noPermission, .noSpace]
+        let code = codes.contains(obstacle.code) ? obstacle.code : .readOnly
+        throw .obstructed(key, by: StateError(code, obstacle.message))
     }
 
     /// Whether others may have changed the file of a key, or any file where it is nil, and that is not known yet.
