@@ -2,6 +2,7 @@ import Glibc
 import StateClient
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// Directories of keys that cannot be used, as `--check-config` and the start say so.
@@ -81,5 +82,29 @@ struct FileContainerCheckTests {
             start.exitCode == 2 && start.errorText.contains("beside a store on disk"),
             "\(start)"
         )
+    }
+
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    func `files are used, and no link followed, where a sandbox has no openat2`() throws {
+        let arguments = [
+            "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat2", "-e",
+            "inject=openat2:error=ENOSYS", builtProgram("stated"), "--config",
+            try configuration(["good"]), "--socket", directory.path(of: "s"), "--data",
+            directory.path(of: "data"),
+        ]
+        let traced = try RunningCommand("/usr/bin/strace", arguments.map { Array($0.utf8) })
+        let deadline = Deadline(after: .seconds(20))
+        while (try? Client(socket: directory.path(of: "s")).status()) == nil, !deadline.hasPassed {
+            poll(nil, 0, 10)
+        }
+        let client = try Client(socket: directory.path(of: "s"), timeout: .seconds(20))
+        let pid = try #require(try client.status().first { $0.name == "pid" }?.number)
+        try client.set([1], for: "k0/a/b")
+        #expect(try readFile(directory.path(of: "good/a/b")) == [1])
+        #expect(symlink("..", directory.path(of: "good/up")) == 0)
+        #expect(throws: StateError.self) { try client.set([1], for: "k0/up/escaped") }
+        #expect(access(directory.path(of: "escaped"), F_OK) != 0)
+        kill(pid_t(pid), SIGTERM)
+        #expect(traced.wait() == 0)
     }
 }

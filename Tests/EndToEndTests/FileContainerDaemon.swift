@@ -2,6 +2,7 @@ import Glibc
 import StateClient
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// A daemon whose keys below `app/` live in the files of a directory.
@@ -72,6 +73,17 @@ final class FileContainerDaemon {
             found[String(decoding: key.dropFirst(4), as: UTF8.self)] = row[1].byteValue
         }
         return found
+    }
+
+    /// Starts on the same data a daemon that does not come to serve.
+    func startThatFails() throws -> CommandResult {
+        try runCommand(
+            builtProgram("stated"),
+            [
+                "--config", directory.path(of: "stated.json5"), "--socket", daemon.socketPath,
+                "--data", daemon.dataPath,
+            ]
+        )
     }
 
     /// Waits until files and entries are equal.

@@ -2,6 +2,7 @@ import Glibc
 import StateClient
 import StateEngine
 import StateTestSupport
+import StateWire
 import Testing
 
 /// Keys that live in files, as scripts, editors and git meet them.
@@ -126,8 +127,9 @@ struct FileContainerTests {
         #expect(try stage.refuses("app/c", naming: root))
         #expect(try stage.entries(client).keys.sorted() == ["b", "c"])
         stage.daemon.kill()
-        #expect(throws: SystemFailure.self) { try stage.daemon.start() }
-        #expect(stage.daemon.log.contains("the directory \(root) cannot be used"))
+        let start = try stage.startThatFails()
+        #expect(start.exitCode == 5)
+        #expect(start.errorText.contains("the directory \(root) cannot be used"), "\(start)")
     }
 
     @Test func `an empty directory in the place of a mount is refused at the start`() throws {
@@ -135,8 +137,8 @@ struct FileContainerTests {
         try stage.daemon.connect().set(bytes("1"), for: "app/a")
         try stage.daemon.stop()
         try stage.shell("cd ..; mv d away; mkdir d")
-        #expect(throws: SystemFailure.self) { try stage.daemon.start() }
-        #expect(stage.daemon.log.contains("is it not mounted?"))
+        let start = try stage.startThatFails()
+        #expect(start.exitCode == 5 && start.errorText.contains("is it not mounted?"), "\(start)")
         try stage.shell("cd ..; rmdir d; mv away d")
         try stage.daemon.start()
         #expect(try stage.becomeEqual(to: ["a": bytes("1")]) != nil)

@@ -5,6 +5,8 @@ struct KnownFile {
     var stamp: FileStamp
     /// What it held; nil where nobody asks for that.
     var mark: ValueMark?
+    /// Whether what it holds may not be what its entry says: looked at again, it counts as an edit even where it has not changed.
+    var isDoubtful = false
 }
 
 /// What stands in the place of a key, where that may be new.

@@ -35,7 +35,9 @@ extension FileContainer {
         } catch {
             drop(part)
             if let failure = error as? FileFailure {
-                throw failure.refusal
+                let sentence = "\(failure.sentence); nothing was committed"
+                throw failure.isOwnership
+                    ? StateError(.noPermission, sentence) : failure.refusal
             }
             throw error as? StateError ?? StateError(.storage, "\(error)")
         }
@@ -58,24 +60,9 @@ extension FileContainer {
             part.obstructed.append((path, "the directory \(location) is gone"))
             return
         }
-        var status = try files.tree.status(path)
-        let known = files.known[path]
-        if status?.stamp != known?.stamp {
-            guard status?.isDirectory ?? false, known == nil else {
-                // Whatever it is at rest counts, also what it was before.
-                files.known[path]?.mark = nil
-                files.watcher.note([FileWatcher.Place(path: path, isTree: false, isWritten: true)])
-                return
-            }
-            // A directory makes way where all that is in it goes.
-            guard try files.isEmptied(path, by: deleted) else {
-                part.old[path] = .some(nil)
-                part.obstructed.append((path, "\(shown(path)) is a directory"))
-                return
-            }
-            status = nil
-        }
-        part.old[path] = known?.mark
+        guard let place = try place(of: path, deleted, files, &part) else { return }
+        part.old[path] = files.known[path]?.mark
+        let status = place.status
         guard let value = change.value else {
             if let status {
                 part.steps.append(FileStep(target: path, before: status.stamp))
@@ -85,6 +72,35 @@ extension FileContainer {
             return
         }
         try write(value, to: path, like: status, deleted, files, &part)
+    }
+
+    /// What a new file is to replace.
+    private struct Place {
+        /// Nil where there is no file.
+        let status: FileStatus?
+    }
+
+    /// What stands in the place of a key that is to be written; nil where it is not to be touched.
+    private func place(
+        of path: FilePath,
+        _ deleted: Set<FilePath>,
+        _ files: FileDirectory,
+        _ part: inout FilePart
+    ) throws -> Place? {
+        let status = try files.tree.status(path)
+        let known = files.known[path]
+        if status?.stamp == known?.stamp { return Place(status: status) }
+        guard status?.isDirectory ?? false, known == nil else {
+            // Whatever it is at rest counts, also what it was before.
+            files.known[path]?.isDoubtful = true
+            files.watcher.note([FileWatcher.Place(path: path, isTree: false, isWritten: true)])
+            return nil
+        }
+        // A directory makes way where all that is in it goes.
+        if try files.isEmptied(path, by: deleted) { return Place(status: nil) }
+        part.old[path] = .some(nil)
+        part.obstructed.append((path, "\(shown(path)) is a directory"))
+        return nil
     }
 
     private func write(

@@ -114,7 +114,11 @@ final class FileContainer: @unchecked Sendable {
     func validate(_ key: Bytes) throws(StateError) {
         let path = try path(of: key)
         if let loss = shown.withLock({ $0.loss }) { throw .obstructed(key, by: loss) }
-        if let obstacle = obstacles.onTheWay(to: path) { throw .obstructed(key, by: obstacle) }
+        guard let obstacle = obstacles.onTheWay(to: path) else { return }
+        // What is wrong with a file is no word on the wire: the key cannot be written.
+        let codes: [StateError.Code] = [.noPermission, .noSpace]
+        let code = codes.contains(obstacle.code) ? obstacle.code : .readOnly
+        throw .obstructed(key, by: StateError(code, obstacle.message))
     }
 
     /// Whether others may have changed the file of a key, or any file where it is nil, and that is not known yet.
@@ -143,6 +147,12 @@ final class FileContainer: @unchecked Sendable {
 
     func accept(_ path: FilePath) {
         shown.withLock { if !$0.refusals.isEmpty { $0.refusals[path] = nil } }
+    }
+
+    /// What was wrong with a directory that is another now.
+    func forgetFindings() {
+        shown.withLock { $0.refusals = [:] }
+        for path in obstacles.all.keys where unpublished[path] == nil { obstacles.remove(path) }
     }
 
     /// A key whose row is stored cannot be written to its file: it is refused, and tried again.

@@ -110,7 +110,7 @@ extension FileContainers {
         for container in containers where !container.adopting.isEmpty {
             let paths = Array(container.adopting.keys)
             container.adopting = [:]
-            for path in paths { container.files?.known[path]?.mark = nil }
+            for path in paths { container.files?.known[path]?.isDoubtful = true }
             container.files?.watcher.note(
                 paths.map { FileWatcher.Place(path: $0, isTree: false, isWritten: true) },
                 after: pause

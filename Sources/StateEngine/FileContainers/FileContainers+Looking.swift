@@ -44,6 +44,7 @@ extension FileContainers {
             return
         }
         container.rescanDeadline = nil
+        container.forgetFindings()
         settleUnpublished(of: container, keyspace)
         let found = compare(container, with: keyspace) { _ in true }
         container.recover()
@@ -155,7 +156,6 @@ extension FileContainer {
         let places = files.takeDue().filter { isNamed($0.key) }
         guard !places.isEmpty else { return [] }
         let isMany = places.count > 8
-        if isMany { files.tree.syncAll() }
         let removed = Set(places.keys.filter { files.known[$0] != nil && files.isAbsent($0) })
         let pause = pauseOfRemovals(removed.count, files)
         var found: [FoundFile] = []
@@ -175,12 +175,16 @@ extension FileContainer {
                 continue
             }
             // Touched, or written as it was.
-            if let value = file.value, let mark = file.before?.mark, mark == ValueMark(value) {
+            if let value = file.value, let before = file.before, !before.isDoubtful,
+                before.mark == ValueMark(value)
+            {
                 continue
             }
             found.append(file)
         }
-        if !found.isEmpty, !isMany { files.syncParents(of: found.map(\.path)) }
+        guard !found.isEmpty else { return [] }
+        // Order matters: what was read is durable before it is told.
+        if isMany { files.tree.syncAll() } else { files.syncParents(of: found.map(\.path)) }
         return found
     }
 
@@ -223,7 +227,7 @@ extension FileContainer {
         var places: [FileWatcher.Place] = []
         for file in found {
             files?.known[file.path] = file.before ?? KnownFile(stamp: .none)
-            files?.known[file.path]?.mark = nil
+            files?.known[file.path]?.isDoubtful = true
             places.append(FileWatcher.Place(path: file.path, isTree: false, isWritten: true))
         }
         files?.watcher.note(places, after: nanoseconds)
