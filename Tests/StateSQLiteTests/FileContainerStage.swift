@@ -25,7 +25,7 @@ final class FileContainerStage {
     init(
         _ directory: TemporaryDirectory? = nil,
         rules: [FileRuleText] = FileContainerStage.rules,
-        keyRules: (any KeyRules)? = nil,
+        keyRules: KeyRules? = nil,
         valueByteCount: Int = 1 << 20,
         onStep: (@Sendable (Int) -> Void)? = nil
     ) throws {
@@ -48,7 +48,7 @@ final class FileContainerStage {
         keyspace = try LocalKeyspace(
             backing: SQLiteBacking(directory: directory.path(of: "data"))
         )
-        keyspace.withCore { $0.rules = keyRules }
+        if let keyRules { try keyspace.exchange(rules: keyRules) }
         let told = told
         watch = keyspace.watch { event in
             guard case .commit(_, let changes, let cause) = event else { return }
