@@ -25,7 +25,6 @@ final class FileContainerStage {
     init(
         _ directory: TemporaryDirectory? = nil,
         rules: [FileRuleText] = FileContainerStage.rules,
-        keyRules: KeyRules? = nil,
         valueByteCount: Int = 1 << 20,
         onStep: (@Sendable (Int) -> Void)? = nil
     ) throws {
@@ -48,7 +47,6 @@ final class FileContainerStage {
         keyspace = try LocalKeyspace(
             backing: SQLiteBacking(directory: directory.path(of: "data"))
         )
-        if let keyRules { try keyspace.exchange(rules: keyRules) }
         let told = told
         watch = keyspace.watch { event in
             guard case .commit(_, let changes, let cause) = event else { return }

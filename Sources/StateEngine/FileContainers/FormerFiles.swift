@@ -7,11 +7,14 @@ struct FormerFiles {
 
     /// Reads the note, which is nothing where there is none; a pattern that is none any more meant no key.
     init(_ note: String?) {
-        rules = (note ?? "").split(separator: "\n").compactMap { line in
+        let rules = (note ?? "").split(separator: "\n").compactMap { line in
             let parts = line.split(separator: "\t", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, let keys = try? Pattern(String(parts[0])) else { return nil }
+            guard parts.count == 2, let keys = try? Pattern(String(parts[0])) else {
+                return FileRule?.none
+            }
             return FileRule(keys: keys, directory: parts[1].isEmpty ? nil : String(parts[1]))
         }
+        self.rules = rules
         table = FileRuleTable(rules.indices.map { (rules[$0].keys, $0) })
     }
 
