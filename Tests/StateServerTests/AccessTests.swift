@@ -181,6 +181,20 @@ struct AccessTests {
         #expect(try peer.ask("STATE.DELETE /")["count"] == .integer(8))
     }
 
+    @Test func `a rule does not tell its values to whom it keeps out`() throws {
+        try stage.exchange(
+            """
+            {"keys": "secret/", "read": ["other"], "schema": {"enum": ["tok1"]}},
+            {"keys": "secret/tok2", "default": "tok1"}, {"keys": "free", "default": "open"}
+            """
+        )
+        let peer = try stage.connect()
+        let rules = try peer.ask("STATE.RULES").shown
+        #expect(rules.contains("open") && rules.contains("secret/") && !rules.contains("tok"))
+        #expect(try peer.ask("STATE.EXPLAIN secret/tok2").errorText?.hasPrefix("NOPERM") == true)
+        #expect(try peer.ask("STATE.CHECK").errorText?.hasPrefix("NOPERM") == true)
+    }
+
     @Test func `what is refused is logged once of each client and rule`() throws {
         let peer = try stage.connect()
         for _ in 0..<3 { _ = try peer.ask("GET secret/k") }
