@@ -52,7 +52,7 @@ extension KeyspaceCore {
             in: &pool
         )
         lastChangeRevision = change.revision
-        if record.expires != nil { deadlines.insert(record, at: LocalKeyspace.now()) }
+        hasLoadedExpiry = hasLoadedExpiry || record.expires != nil
         if let superseded = table.load(record) { free(superseded) }
         if record.isDeleted, !table.keepsDeleted { free(record) }
     }
@@ -65,6 +65,12 @@ extension KeyspaceCore {
         durableRevision = store.revision
         compactedRevision = store.compacted
         durableKeyCount = table.live.count
+        guard hasLoadedExpiry else { return }
+        let now = LocalKeyspace.now()
+        table.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { record in
+            deadlines.insert(record, at: now)
+            return true
+        }
     }
 
     /// Keeps an answer until what it stands on is durable or undone.

@@ -52,6 +52,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// Whether some rule limits how many keys or bytes there are.
     @exclusivity(unchecked) var countsUsage = false
     @exclusivity(unchecked) package internal(set) var deadlines = Deadlines()
+    /// Whether storage has entries that expire, perhaps superseded ones only.
+    @exclusivity(unchecked) var hasLoadedExpiry = false
     /// What is to be logged of limits that are only said.
     @exclusivity(unchecked) package var notices: [String] = []
 
