@@ -145,6 +145,10 @@ extension KeyspaceCore {
     /// Takes the newest version of a key back.
     func undo(_ record: Record) {
         if countsUsage { count(record, superseding: record.older, by: -1) }
+        if let older = record.older, let expires = older.expires {
+            // What has expired is not tried again at once where storage refuses.
+            deadlines.postpone(older, by: max(1_000, expires - LocalKeyspace.now()))
+        }
         if let older = table.pop(record, durableRevision: durableRevision) { free(older) }
         free(record)
     }

@@ -228,7 +228,7 @@ struct MemoryKeyTests {
 }
 
 /// Tells people nothing.
-private struct NoTexts: RuleTexts {
+struct NoTexts: RuleTexts {
     var descriptions: [RuleDescription] { [] }
 
     func explanation(_ matching: [Int]) -> [RuleOption] { [] }
