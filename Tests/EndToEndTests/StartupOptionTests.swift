@@ -87,7 +87,8 @@ struct StartupOptionTests {
 
         Options:
           --config FILE       What to do, in JSON5: socket, data, limits, history, and rules for the
-                              values of keys (schema, readonly, writeOnce, limits).
+                              values of keys (schema, readonly, writeOnce, limits) and
+                              where they live (backing: "file" with a directory).
           --check-config FILE Say whether the file can be used, and else where it cannot; 2, then.
           --socket PATH       Listen here. Without it: a socket that was inherited (LISTEN_FDS),
                               else $STATED_SOCKET, else $XDG_RUNTIME_DIR/stated/stated.sock, else
