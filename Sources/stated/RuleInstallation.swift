@@ -32,7 +32,7 @@ struct RuleInstallation {
     ///
     /// - Throws: ``StateError``, where the ceiling of revisions cannot be read or raised.
     func prepare(_ rules: RuleTable) throws(StateError) {
-        guard keyspace.isPersistent else { return }
+        guard keyspace.isPersistent, !keyspace.isBound else { return }
         let ceiling = try RevisionCeiling(path: dataDirectory + "/memory.revisions") {
             [log] failure in
             if let failure {
@@ -44,7 +44,7 @@ struct RuleInstallation {
         if rules.byKey.memoryPatterns.isEmpty {
             // What an earlier life told of keys in memory stays below.
             if ceiling.floor > 0 { keyspace.skip(to: ceiling.floor + 1) }
-        } else if !keyspace.isBound {
+        } else {
             try ceiling.raise()
             keyspace.bound(by: ceiling)
         }

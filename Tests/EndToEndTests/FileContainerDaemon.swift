@@ -29,6 +29,8 @@ final class FileContainerDaemon {
             ["--config", directory.path(of: "stated.json5")],
             directory: directory
         )
+        // It takes connections before it has read anything.
+        _ = try daemon.connect().status()
     }
 
     func path(_ name: String) -> String { directory.path(of: "d/\(name)") }

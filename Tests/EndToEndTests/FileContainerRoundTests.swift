@@ -122,7 +122,8 @@ struct FileContainerRoundTests {
                         let first = try? [client.value(for: Key("app/\(key)"))]
                     else { return }
                     told.update { $0[key] = first }
-                    for number in 0... where !isStopping.current {
+                    for number in 0... {
+                        guard !isStopping.current else { return }
                         let value: [UInt8]? =
                             number % 5 == 4 ? nil : Array("\(round) \(number)".utf8)
                         told.update { $0[key]?.append(value) }
@@ -142,7 +143,8 @@ struct FileContainerRoundTests {
             }
             let editor = WorkerThread(name: "editor")
             editor.start {
-                for number in 0... where !isStopping.current {
+                for number in 0... {
+                    guard !isStopping.current else { return }
                     FileContainerRoundTests.edit(root + ["x", "y"][number % 2], number)
                     poll(nil, 0, 1)
                 }

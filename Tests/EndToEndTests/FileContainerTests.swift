@@ -24,7 +24,7 @@ struct FileContainerTests {
         try stage.daemon.restart()
         #expect(try stage.entries(stage.daemon.connect()) == entries)
         #expect(try stage.daemon.connect().entry(for: "app/audio/volume") == entry)
-        try client.delete(["app/"])
+        try stage.daemon.connect().delete(["app/"])
         #expect(try stage.files() == [:])
     }
 

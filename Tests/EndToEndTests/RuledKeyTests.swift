@@ -220,9 +220,16 @@ struct RuledKeyTests {
             ),
             to: directory.path(of: "stated.json5")
         )
-        let failure = #expect(throws: SystemFailure.self) { try daemon.start() }
-        #expect("\(failure as Any)".contains("30 keys with"))
-        #expect(daemon.log.contains("statectl export"))
+        let refused = try runCommand(
+            builtProgram("stated"),
+            [
+                "--config", directory.path(of: "stated.json5"), "--socket", daemon.socketPath,
+                "--data", daemon.dataPath,
+            ]
+        )
+        #expect(refused.exitCode == 2)
+        #expect(refused.errorText.contains("30 keys with"))
+        #expect(refused.errorText.contains("statectl export"))
         _ = try file("")
         try daemon.start()
         #expect(try daemon.connect().count(of: "cache/") == 30)
@@ -247,7 +254,7 @@ struct RuledKeyTests {
             let gone = try Statectl.run(daemon, "wait", key, "--absent", "--timeout", "10s")
             #expect(gone.exitCode == 0, "\(key)")
         }
-        let history = try Statectl.run(daemon, "history", "lease/a").text
+        let history = try Statectl.run(daemon, "--json", "history", "lease/a").text
         #expect(history.split(separator: "\n").first?.contains("expiry") == true, "\(history)")
         // A deadline goes on over a restart.
         _ = try set(client, "lease/b", "1")

@@ -99,11 +99,12 @@ struct FileContainerCrashTests {
 
     @Test func `an edit that crashes before it is stored is found by the next start`() throws {
         let directory = try crash(at: 1) { stage in
-            try stage.shell("echo -n edited > a; rm gone; mkdir d; echo -n edited > d/b")
+            try stage.shell("mkdir d; echo -n edited > d/b; echo -n edited > a")
             #expect(stage.adopts("app/a", "edited"))
         }
         let stage = try FileContainerStage(directory)
-        #expect(stage.values() == ["app/a": "edited", "app/d/b": "edited", "other": "old"])
+        let expected = ["app/a": "edited", "app/d/b": "edited", "app/gone": "old", "other": "old"]
+        #expect(stage.values() == expected)
         #expect(stage.editCount == 1)
     }
 }
