@@ -87,17 +87,11 @@ struct StartupOptionTests {
           redis-cli -s /tmp/try.sock get audio/volume
 
         Options:
-<<<<<<< HEAD
           --config FILE       What to do, in JSON5: socket, data, limits, history, and rules for
                               keys: what they may hold, where they live, who may do what. Without it,
                               and without --socket, --data and --memory: stated.json5, where it is there,
                               in $CONFIGURATION_DIRECTORY, else for root in /etc/stated, else in
                               $XDG_CONFIG_HOME/stated (~/.config).
-=======
-          --config FILE       What to do, in JSON5: socket, data, limits, history, and rules for the
-                              values of keys (schema, readonly, writeOnce, limits) and
-                              where they live (backing: "file" with a directory).
->>>>>>> files
           --check-config FILE Say whether the file can be used, and else where it cannot; 2, then.
           --socket PATH       Listen here. Without it: a socket that was inherited (LISTEN_FDS),
                               else $STATED_SOCKET, else $XDG_RUNTIME_DIR/stated/stated.sock, else

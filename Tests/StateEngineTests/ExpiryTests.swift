@@ -8,7 +8,7 @@ struct ExpiryTests {
 
     init() throws {
         stage = try Stage()
-        let pattern = try Pattern("lease/")
+        let pattern: Pattern = "lease/"
         let rules = KeyRules([pattern], memoryPatterns: [], usages: [], texts: NoTexts()) { _ in
             var settings = KeyRule.Settings()
             settings.expiry = KeyRule.Setting(value: .seconds(60), rule: 0)
