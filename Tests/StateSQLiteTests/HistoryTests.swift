@@ -76,7 +76,7 @@ struct HistoryTests {
     func `a value of any bytes and size is read back`(byteCount: Int) throws {
         var numbers = SplitMix(seed: UInt64(byteCount))
         let words = (0..<(byteCount + 7) / 8).map { _ in numbers.next() }
-        let value = Array(words.withUnsafeBytes { $0.prefix(byteCount) })
+        let value = words.withUnsafeBytes { Array($0.prefix(byteCount)) }
         try store.fill([BuiltBatch.Change(revision: 1, key: [107], value: value, created: 1)])
         #expect(try store.contents().changes.map(\.plain.value) == [value])
     }
