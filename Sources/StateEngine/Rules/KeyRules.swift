@@ -15,8 +15,10 @@ package final class KeyRules: @unchecked Sendable {
     }
 
     private let patterns: [Pattern]
-    private let byLiteral: LiteralTable<Int>
+    private let index: PatternIndex
     private let makeRule: @Sendable (_ matching: [Int]) -> KeyRule
+    /// The node where a rule alone matches; 0 before it is made.
+    @exclusivity(unchecked) private var firstNodes: [Int]
     @exclusivity(unchecked) private var nodes = [Node(matching: [], rule: nil)]
 
     /// What the rules say of access, the same for the same: whoever remembers it sees that it has changed.
@@ -55,11 +57,8 @@ package final class KeyRules: @unchecked Sendable {
         self.usages = usages
         self.texts = texts
         self.makeRule = makeRule
-        var table = LiteralTable<Int>()
-        for (index, pattern) in patterns.enumerated() {
-            table.insert(index, under: pattern.literal)
-        }
-        byLiteral = table
+        index = PatternIndex(patterns)
+        firstNodes = Array(repeating: 0, count: patterns.count)
         let all = patterns.indices.filter { patterns[$0] == .everything }
         ruleOfAll = all.isEmpty ? nil : makeRule(all)
     }
@@ -67,7 +66,8 @@ package final class KeyRules: @unchecked Sendable {
     /// The same rules for another thread.
     package init(copying rules: KeyRules) {
         patterns = rules.patterns
-        byLiteral = rules.byLiteral
+        index = rules.index
+        firstNodes = Array(repeating: 0, count: patterns.count)
         makeRule = rules.makeRule
         accessText = rules.accessText
         administrators = rules.administrators
@@ -98,10 +98,12 @@ package final class KeyRules: @unchecked Sendable {
     /// All rules as they stand, for people.
     package var descriptions: [RuleDescription] { texts.descriptions }
 
+    @inline(__always)
     private func node(of key: Bytes) -> Int {
         var node = 0
-        byLiteral.forEach(atStartOf: key) { index in
-            if patterns[index].matches(key) { node = self.node(behind: node, index) }
+        index.forEachMatch(key) { rule in
+            let first = node == 0 ? firstNodes[rule] : 0
+            node = first > 0 ? first : self.node(behind: node, rule)
         }
         return node
     }
@@ -109,9 +111,11 @@ package final class KeyRules: @unchecked Sendable {
     private func node(behind node: Int, _ rule: Int) -> Int {
         for next in nodes[node].next where next.rule == rule { return next.node }
         let matching = nodes[node].matching + [rule]
-        nodes[node].next.append((rule, nodes.count))
+        let made = nodes.count
+        nodes[node].next.append((rule, made))
         nodes.append(Node(matching: matching, rule: makeRule(matching)))
-        return nodes.count - 1
+        if node == 0 { firstNodes[rule] = made }
+        return made
     }
 }
 
