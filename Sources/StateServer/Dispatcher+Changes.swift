@@ -24,7 +24,9 @@ extension Dispatcher {
         let current = core.durableRevision
         guard try isOfThisStore(options.epoch, core),
             since <= max(current, core.provisionalRevision),
-            since >= current || registry.hasHistory, !isBeforeAccess(since, connection)
+            since >= current || registry.hasHistory, !isBeforeAccess(since, connection),
+            // The history has nothing of keys in memory.
+            since >= current || !core.hasForgotten(request.patterns, after: since)
         else {
             return try writeGap(request, connection, core)
         }

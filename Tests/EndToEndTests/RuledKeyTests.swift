@@ -99,6 +99,24 @@ struct RuledKeyTests {
         #expect(!after.text.contains("cache/a") && after.text.contains("stored"))
     }
 
+    @Test func `who asks for changes since a revision gets the state of keys in memory`() throws {
+        let daemon = try daemon("{ keys: 'cache/', backing: 'memory' }")
+        let client = try daemon.connect()
+        let first = try set(client, "stored", "1")
+        _ = try set(client, "cache/a", "2")
+        _ = try set(client, "stored", "2")
+        func changes(_ pattern: String) throws -> String {
+            try runCommand(
+                "redis-cli",
+                ["-s", daemon.socketPath, "STATE.CHANGES", "SINCE", "\(first)", pattern]
+            )
+            .text
+        }
+        #expect(try changes("stored").hasPrefix("ok\n"))
+        let state = try changes("/")
+        #expect(state.hasPrefix("gap\n") && state.contains("cache/a\n2\n"), "\(state)")
+    }
+
     @Test func `a restart that changes the backing moves keys as one commit`() throws {
         let daemon = try daemon("{ keys: 'none', readonly: true }")
         let client = try daemon.connect()

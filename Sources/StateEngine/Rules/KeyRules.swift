@@ -77,6 +77,9 @@ package final class KeyRules: @unchecked Sendable {
         texts = rules.texts
     }
 
+    /// Whether there are none.
+    var isEmpty: Bool { patterns.isEmpty }
+
     /// Whether some rule says who may do what.
     package var limitsAccess: Bool { !accessText.isEmpty }
 

@@ -143,7 +143,8 @@ extension KeyspaceCore {
         at time: Int64
     ) throws(StateError) -> Int {
         let (old, kept) = (rules, keepsSomeInMemory)
-        rules = new
+        // Without any, a write need not ask.
+        rules = new.flatMap { $0.isEmpty ? nil : $0 }
         let patterns = isPersistent ? new?.memoryPatterns ?? [] : []
         keepsSomeInMemory = kept || !patterns.isEmpty
         // Where memory may have lost what was told, the history says nothing of it.
@@ -204,7 +205,7 @@ extension KeyspaceCore {
     }
 
     /// Whether commits after `revision` that the history does not have may have touched keys of `patterns`.
-    func hasForgotten(_ patterns: PatternSet, after revision: Int64) -> Bool {
+    package func hasForgotten(_ patterns: PatternSet, after revision: Int64) -> Bool {
         guard keepsSomeInMemory, revision < lastVolatileRevision else { return false }
         return patterns.patterns.contains { pattern in
             volatilePatterns.contains { $0.mayMeet(pattern) }
