@@ -138,3 +138,23 @@ extension Pattern {
         return literal.starts(with: other.literal) || other.literal.starts(with: literal)
     }
 }
+
+extension Pattern {
+    /// Whether what is said of this pattern comes before what is said of `other`: a key over a prefix over a glob, then the one whose
+    /// literal part is longer.
+    package func isMoreSpecific(than other: Pattern) -> Bool {
+        let (mine, theirs) = (kind.rank, other.kind.rank)
+        return mine != theirs ? mine > theirs : literal.count > other.literal.count
+    }
+}
+
+extension Pattern.Kind {
+    /// Higher is more specific.
+    fileprivate var rank: Int {
+        switch self {
+        case .key: 2
+        case .prefix: 1
+        case .glob: 0
+        }
+    }
+}

@@ -31,24 +31,11 @@ struct FileRuleTable: Sendable {
         var best: Int?
         byLiteral.forEach(atStartOf: key) { index in
             guard rules[index].keys.matches(key) else { return }
-            if let known = best, !isMoreSpecific(index, than: known) { return }
+            if let known = best, !rules[index].keys.isMoreSpecific(than: rules[known].keys) {
+                return
+            }
             best = index
         }
         return best.flatMap { rules[$0].container }
-    }
-
-    private func isMoreSpecific(_ rule: Int, than other: Int) -> Bool {
-        let (mine, theirs) = (rules[rule].keys, rules[other].keys)
-        let (rank, otherRank) = (FileRuleTable.rank(mine.kind), FileRuleTable.rank(theirs.kind))
-        return rank != otherRank
-            ? rank > otherRank : mine.literal.count > theirs.literal.count
-    }
-
-    private static func rank(_ kind: Pattern.Kind) -> Int {
-        switch kind {
-        case .key: 2
-        case .prefix: 1
-        case .glob: 0
-        }
     }
 }

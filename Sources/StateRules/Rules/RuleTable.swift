@@ -35,7 +35,7 @@ package struct RuleTable: Sendable {
 
     /// The most specific first.
     static func sorted(_ matching: [Int], of rules: [Rule]) -> [Int] {
-        matching.sorted { rules[$0].isMoreSpecific(than: rules[$1]) }
+        matching.sorted { rules[$0].keys.isMoreSpecific(than: rules[$1].keys) }
     }
 
     private static func quotas(
@@ -95,28 +95,11 @@ extension KeyRule.Settings {
 }
 
 extension Rule {
-    /// Whether its options come before those of `other`.
-    package func isMoreSpecific(than other: Rule) -> Bool {
-        let (mine, theirs) = (keys.kind.rank, other.keys.kind.rank)
-        return mine != theirs ? mine > theirs : keys.literal.count > other.keys.literal.count
-    }
-
     /// Whether neither is more specific, and a key can match both.
     package func ties(with other: Rule) -> Bool {
         guard keys.kind == other.keys.kind, keys.literal.count == other.keys.literal.count else {
             return false
         }
         return keys.kind == .glob ? keys.literal == other.keys.literal : keys == other.keys
-    }
-}
-
-extension Pattern.Kind {
-    /// Higher is more specific.
-    fileprivate var rank: Int {
-        switch self {
-        case .key: 2
-        case .prefix: 1
-        case .glob: 0
-        }
     }
 }
