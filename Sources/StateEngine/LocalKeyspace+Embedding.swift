@@ -45,6 +45,32 @@ extension LocalKeyspace {
         return provisional
     }
 
+    /// Runs `body`, and waits until all that was written up to its end is on stable storage.
+    ///
+    /// - Throws: What `body` throws, and the error of a commit that failed.
+    func durably<R>(
+        _ body: (KeyspaceCore) throws(StateError) -> R
+    ) throws(StateError) -> R {
+        let answer = StateEngine.Answer()
+        // Order matters: it is held under the same lock, for a commit that ended before would answer nobody.
+        let (result, waits) = try withCore { (core) throws(StateError) -> (R, Bool) in
+            let result = try body(core)
+            let revision = core.provisionalRevision
+            guard revision > core.durableRevision else { return (result, false) }
+            core.hold(
+                KeyspaceCore.Answer(
+                    revision: revision,
+                    result: .success(revision),
+                    completion: { answer.put($0) }
+                )
+            )
+            return (result, true)
+        }
+        if publish() { settle { _ in } }
+        if waits { _ = try answer.wait().get() }
+        return result
+    }
+
     /// Wall time in milliseconds since 1970.
     package static func now() -> Int64 {
         var time = timespec()

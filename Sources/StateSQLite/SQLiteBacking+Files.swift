@@ -8,8 +8,10 @@ extension SQLiteBacking: FileMarkBacking {
     }
 
     package func fileContainers() throws -> String? {
-        guard let open else { throw notOpen() }
-        return try StoreMetadata(open.connection).value(of: .fileContainers)
+        try inTurn {
+            guard let open else { throw notOpen() }
+            return try StoreMetadata(open.connection).value(of: .fileContainers)
+        }
     }
 
     package func setFileContainers(_ text: String?) throws {
@@ -22,19 +24,17 @@ extension SQLiteBacking: FileMarkBacking {
         try note { (writer) throws(SQLiteFailure) in try writer.write(.remove) }
     }
 
-    private func notOpen() -> StateError {
-        StateError(.readOnly, "\(location.database) is not open: nothing was committed")
-    }
-
     /// Writes to `meta` in a transaction of its own.
     private func note(_ body: (NoteWriter) throws(SQLiteFailure) -> Void) throws {
-        guard let open else { throw notOpen() }
-        do {
-            try open.begin.run()
-            try body(open.noteWriter)
-        } catch {
-            try open.abandon(error)
+        try inTurn {
+            guard let open else { throw notOpen() }
+            do {
+                try open.begin.run()
+                try body(open.noteWriter)
+            } catch {
+                try open.abandon(error)
+            }
+            try open.finishCommit()
         }
-        try open.finishCommit()
     }
 }

@@ -60,7 +60,7 @@ extension SQLiteBacking {
         guard let lock else {
             throw StateError(.storage, "\(location.database) is not open")
         }
-        try gate.whileShut { try reopen(lock, after: revision, receive) }
+        try inTurn { try gate.whileShut { try reopen(lock, after: revision, receive) } }
     }
 
     private func reopen(

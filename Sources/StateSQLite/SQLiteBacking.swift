@@ -1,5 +1,6 @@
 import CSQLite
 public import StateEngine
+import Synchronization
 
 /// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
 ///
@@ -52,6 +53,21 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
 
     let storageStatus = StateLock(StorageStatus())
+
+    private let isInUse = Atomic(false)
+
+    /// Runs `body`, which uses the store, and ends the process where another thread does, too.
+    ///
+    /// SQLite takes no locks here. Two threads in one connection put pages in one another's places, which no check undoes, where
+    /// what was told outlives a process that ends. https://www.sqlite.org/threadsafe.html
+    func inTurn<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
+        precondition(
+            !isInUse.exchange(true, ordering: .acquiring),
+            "two threads use \(location.database) at once"
+        )
+        defer { isInUse.store(false, ordering: .releasing) }
+        return try body()
+    }
 
     /// The store in a data directory, which is made where it is absent: `stated.db`, its mark and `lock`, mode 0600; `history`
     /// says how much of the past it keeps.
@@ -117,11 +133,15 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         fileMark: FileMarkChange = .keep,
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
-        guard let open else {
-            throw StateError(.readOnly, "\(location.database) is not open: nothing was committed")
+        try inTurn {
+            guard let open else { throw notOpen() }
+            try open.commit(rowCount: changeCount, notes: notes, fileMark: fileMark, source)
+            gauges.note(open)
         }
-        try open.commit(rowCount: changeCount, notes: notes, fileMark: fileMark, source)
-        gauges.note(open)
+    }
+
+    func notOpen() -> StateError {
+        StateError(.readOnly, "\(location.database) is not open: nothing was committed")
     }
 
     /// Moves the log into the database once it is long enough, and remembers what came of it.
@@ -129,9 +149,11 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Costs a comparison where there is nothing to do; else writes each page that changed since the last time, and two
     /// syncs.
     public func maintain() {
-        guard let open else { return }
-        if open.log.isCheckpointDue { open.checkpoint() }
-        let status = open.log.status
+        let status = inTurn { () -> StorageStatus? in
+            if let open, open.log.isCheckpointDue { open.checkpoint() }
+            return open?.log.status
+        }
+        guard let status else { return }
         let known = storageStatus.withLock { known in
             defer { known = status }
             return known.checkpointFailure
@@ -153,10 +175,12 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     public func close() {
         lock = nil
         mark = nil
-        guard let closing = open else { return }
-        open = nil
-        let status = closing.finish()
-        storageStatus.withLock { $0 = status }
+        inTurn {
+            guard let closing = open else { return }
+            open = nil
+            let status = closing.finish()
+            storageStatus.withLock { $0 = status }
+        }
     }
 
     /// Sizes on disk, and what stands in the way of a checkpoint.

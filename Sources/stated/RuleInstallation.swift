@@ -11,13 +11,15 @@ struct RuleInstallation {
 
     /// Has the rules hold before anybody is served, and moves what lives elsewhere by them.
     ///
-    /// - Throws: as ``prepare(_:)``, or ``StateError/Code/err``, where more would move than a transaction may hold.
+    /// - Throws: as ``prepare(_:)``; ``StateError/Code/err``, where more would move than a transaction may hold; or what the store
+    ///   answered, with the keys where they were.
     func install(_ rules: RuleTable) throws(StateError) {
         try prepare(rules)
         do throws(StateError) {
             noteMoved(try keyspace.exchange(rules: rules.byKey))
         } catch {
-            throw StateError(.err, error.message)
+            // It is the configuration that has to be changed then.
+            throw error.code == .tooBig ? StateError(.err, error.message) : error
         }
     }
 

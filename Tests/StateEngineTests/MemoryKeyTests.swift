@@ -1,3 +1,4 @@
+import Glibc
 import StateEngine
 import StateTestSupport
 import Testing
@@ -8,7 +9,7 @@ struct MemoryKeyTests {
 
     init() throws {
         stage = try Stage()
-        try stage.keyspace.exchange(rules: MemoryKeyTests.rules("mem/"))
+        try stage.exchange(rules: MemoryKeyTests.rules("mem/"))
     }
 
     /// Keeps the keys of a prefix in memory.
@@ -123,7 +124,7 @@ struct MemoryKeyTests {
         try stage.commit()
         #expect(stage.backing.kept.map(\.revision) == [2, 3])
         // mem/a is stored from now on, cache/ is not.
-        #expect(try stage.keyspace.exchange(rules: MemoryKeyTests.rules("cache/")) == 3)
+        #expect(try stage.exchange(rules: MemoryKeyTests.rules("cache/")) == 3)
         let rows = try #require(stage.backing.held())
         #expect(Set(rows.map(\.revision)) == [4])
         #expect(
@@ -141,7 +142,7 @@ struct MemoryKeyTests {
         try stage.commit()
         #expect(stage.backing.kept.count == 5)
         // And back: what is stored again supersedes the delete.
-        #expect(try stage.keyspace.exchange(rules: MemoryKeyTests.rules("none/")) == 1)
+        #expect(try stage.exchange(rules: MemoryKeyTests.rules("none/")) == 1)
         let back = try #require(stage.backing.held())
         #expect(back.map(\.previousRevision) == [4] && back[0].created == back[0].revision)
         try stage.succeed()
@@ -153,11 +154,36 @@ struct MemoryKeyTests {
         #expect(stage.faults() == [])
     }
 
+    @Test func `what notes of files a start reads and writes waits for the move that goes before`()
+        throws
+    {
+        try stage.set("cache/a", "1")
+        try stage.commit()
+        stage.backing.setFileContainers("[]")
+        try stage.exchange(rules: MemoryKeyTests.rules("cache/"))
+        _ = try #require(stage.backing.held())
+        let keyspace = stage.keyspace
+        let attaching = WorkerThread(name: "attaching")
+        let outcome = Observed<String?>(nil)
+        attaching.start {
+            let result = Result { () throws(StateError) in try keyspace.attach(nil) }
+            outcome.update { $0 = "\(result)" }
+        }
+        usleep(50_000)
+        #expect(outcome.current == nil && stage.backing.overlapCount == 0)
+        stage.backing.open()
+        try stage.settle()
+        attaching.join()
+        #expect(stage.backing.overlapCount == 0)
+        #expect(outcome.current?.hasPrefix("success") == true)
+        #expect(stage.backing.fileContainers() == "")
+    }
+
     @Test func `a move that fails leaves every key where it was`() throws {
         try stage.set("cache/a", "1")
         try stage.set("mem/a", "1")
         try stage.commit()
-        try stage.keyspace.exchange(rules: MemoryKeyTests.rules("cache/"))
+        try stage.exchange(rules: MemoryKeyTests.rules("cache/"))
         _ = stage.backing.held()
         try stage.fail()
         #expect(stage.newest() == ["cache/a": "1", "mem/a": "1"] && stage.faults() == [])

@@ -73,6 +73,19 @@ final class Stage {
         try transact { (core) throws(StateError) in try core.delete(key) }
     }
 
+    /// From here on other rules hold; what moves by them is handed to the commit thread.
+    ///
+    /// - Returns: How many keys have moved.
+    @discardableResult
+    func exchange(rules: KeyRules) throws(StateError) -> Int {
+        let cause = cause(7)
+        let count = try withCore { (core) throws(StateError) in
+            try core.exchange(rules: rules, cause: cause, at: 1_000)
+        }
+        keyspace.publish()
+        return count
+    }
+
     // MARK: Storage
 
     /// Hands what was written to the commit thread, where a commit waits afterwards.

@@ -29,6 +29,9 @@ package final class HeldBacking: NoteBacking {
         var isHeld: Bool
         var attemptCount = 0
         var maintainCount = 0
+        /// How often something else was asked while a commit waited: whose turn it was not.
+        var overlapCount = 0
+        var fileContainers: String?
         var isClosed = false
     }
 
@@ -104,6 +107,9 @@ package final class HeldBacking: NoteBacking {
     /// How many times there was an opportunity to tidy up.
     package var maintainCount: Int { state.current.maintainCount }
 
+    /// How often it was used by two at once.
+    package var overlapCount: Int { state.current.overlapCount }
+
     package var isClosed: Bool { state.current.isClosed }
 
     // MARK: Backing
@@ -156,6 +162,26 @@ package final class HeldBacking: NoteBacking {
     package func maintain() { state.update { $0.maintainCount += 1 } }
 
     package func close() { state.update { $0.isClosed = true } }
+}
+
+extension HeldBacking: FileMarkBacking {
+    package func takeFileMark() -> String? { nil }
+
+    package func fileContainers() -> String? {
+        state.update { state in
+            if state.waiting != nil { state.overlapCount += 1 }
+        }
+        return state.current.fileContainers
+    }
+
+    package func setFileContainers(_ text: String?) {
+        state.update { state in
+            if state.waiting != nil { state.overlapCount += 1 }
+            state.fileContainers = text
+        }
+    }
+
+    package func removeFileMark() {}
 }
 
 extension BuiltBatch.Change {

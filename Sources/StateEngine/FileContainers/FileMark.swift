@@ -55,6 +55,8 @@ package enum FileMarkChange: Sendable {
 }
 
 /// A backing that keeps marks of files beside the entries, in the same transactions.
+///
+/// Called on the commit thread, or after its end.
 package protocol FileMarkBacking: Backing {
     /// The mark that the last ``Backing/load(_:)`` or ``Backing/reopen(after:_:)`` found; once.
     func takeFileMark() -> String?
@@ -62,7 +64,7 @@ package protocol FileMarkBacking: Backing {
     /// Which directories held files of keys when they were last opened, as ``FileContainers`` wrote it; nil where none did.
     func fileContainers() throws -> String?
 
-    /// Notes which directories do, in a transaction of its own; from the thread whose turn it is.
+    /// Notes which directories do, in a transaction of its own.
     func setFileContainers(_ text: String?) throws
 
     /// Forgets the mark, in a transaction of its own.

@@ -8,12 +8,12 @@ extension LocalKeyspace {
     /// - Throws: ``StateError``, naming the directory that cannot be used. Entries are as they were.
     /// - Complexity: O(*n*) in the bytes of the files.
     package func attach(_ files: FileContainers?) throws(StateError) {
-        try begin(files)
-        let revision = withCore { $0.provisionalRevision }
-        if revision > self.revision { try awaitDurable(revision) }
+        // What the rules have moved may be on its way to storage, and compaction at work: the backing is not ours.
+        try onCommitThread { [self] () throws(StateError) in try begin(files) }
+        try durably { _ in }
     }
 
-    /// The same on the thread whose turn the backing is; what is found is on its way to storage when this returns.
+    /// On the commit thread; what is found is on its way to storage when this returns.
     private func begin(_ files: FileContainers?) throws(StateError) {
         guard let marks = backing as? any FileMarkBacking else {
             guard files != nil else { return }
@@ -58,10 +58,16 @@ extension LocalKeyspace {
     ///   - rules: What values in them have to keep to.
     /// - Throws: ``StateError``, naming the directory that cannot be used: the former ones are in use, as far as they can be.
     package func exchange(files: FileContainers?, rules: KeyRules) throws(StateError) {
+        try onCommitThread { [self] () throws(StateError) in try exchangeNow(files, rules) }
+    }
+
+    /// Waits until the commit thread has run `body`, between two commits.
+    private func onCommitThread(
+        _ body: @escaping @Sendable () throws(StateError) -> Void
+    ) throws(StateError) {
         let answer = StateEngine.Answer()
-        let isTaken = queue.requestFiles { [self] in
-            let result = Result { () throws(StateError) in try exchangeNow(files, rules) }
-            answer.put(result.map { _ in 0 })
+        let isTaken = queue.requestFiles {
+            answer.put(Result { () throws(StateError) in try body() }.map { 0 })
         }
         guard isTaken else { throw StateError(.readOnly, "the keyspace is closed") }
         _ = try answer.wait().get()
@@ -99,21 +105,6 @@ extension LocalKeyspace {
         guard files.hasMark, files.containers.allSatisfy(\.unpublished.isEmpty) else { return }
         // Where it stays, the next start finds every file as its row says.
         try? (backing as? any FileMarkBacking)?.removeFileMark()
-    }
-
-    private func awaitDurable(_ revision: Int64) throws(StateError) {
-        let answer = StateEngine.Answer()
-        withCore { core in
-            core.hold(
-                KeyspaceCore.Answer(
-                    revision: revision,
-                    result: .success(revision),
-                    completion: { answer.put($0) }
-                )
-            )
-        }
-        publish()
-        _ = try answer.wait().get()
     }
 
     /// Whether the newest version of a key is what its file holds.

@@ -237,18 +237,16 @@ extension LocalKeyspace {
     /// The next revision is above this one.
     package func skip(to revision: Int64) { withCore { $0.skip(to: revision) } }
 
-    /// From here on these rules hold; see ``KeyspaceCore/exchange(rules:cause:at:)``.
+    /// From here on these rules hold; waits until what moves by them is on stable storage.
     ///
     /// - Returns: How many keys have moved.
-    /// - Throws: as there.
+    /// - Throws: as ``KeyspaceCore/exchange(rules:cause:at:)``; or the error of the commit, with the keys where they were.
     @discardableResult
     package func exchange(rules: KeyRules) throws(StateError) -> Int {
-        let count = try withCore { (core) throws(StateError) in
+        try durably { (core) throws(StateError) in
             let cause = core.retainCause(.thisProcess)
             defer { core.release(cause) }
             return try core.exchange(rules: rules, cause: cause, at: LocalKeyspace.now())
         }
-        if publish() { settle { _ in } }
-        return count
     }
 }

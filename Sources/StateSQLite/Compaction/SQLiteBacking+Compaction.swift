@@ -38,6 +38,10 @@ extension SQLiteBacking: CompactingBacking {
     }
 
     package func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
+        try inTurn { () throws(StateError) in try compactNow(while: goesOn) }
+    }
+
+    private func compactNow(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         let open = try openStore()
         let target = max(target(in: open), open.sweep.compacted)
         do {
@@ -57,18 +61,22 @@ extension SQLiteBacking: CompactingBacking {
     }
 
     package func syncCompaction() throws(StateError) {
-        let open = try openStore()
-        do { try open.syncCompaction() } catch { throw stateError(error) }
+        try inTurn { () throws(StateError) in
+            let open = try openStore()
+            do { try open.syncCompaction() } catch { throw stateError(error) }
+        }
     }
 
     package func shrink() throws(StateError) -> Int64 {
-        let open = try openStore()
-        do {
-            let count = try open.shrink()
-            gauges.note(freeByteCount: try open.freeByteCount())
-            return count
-        } catch {
-            throw stateError(error)
+        try inTurn { () throws(StateError) in
+            let open = try openStore()
+            do {
+                let count = try open.shrink()
+                gauges.note(freeByteCount: try open.freeByteCount())
+                return count
+            } catch {
+                throw stateError(error)
+            }
         }
     }
 
