@@ -7,7 +7,8 @@ struct EffectTests {
     private let clock = TestClock()
 
     private func makeStore() -> TestStore<Counter> {
-        TestStore(Counter.State(), reducer: Counter(), clock: clock)
+        // The other tests keep the few threads of the pool busy.
+        TestStore(Counter.State(), reducer: Counter(), clock: clock, timeout: .seconds(60))
     }
 
     @Test func `a debounced effect runs for the last of its messages only`() async throws {
