@@ -9,7 +9,7 @@ extension Dispatcher {
     func checkConnections(of uid: UInt32, _ core: KeyspaceCore) throws(StateError) {
         // What is said of everything is said of the empty key.
         guard let rule = core.rules?.rule(for: Bytes(start: nil, count: 0)) else { return }
-        try check(.connections, of: rule) {
+        try check(.connections, of: rule) { _ in
             registry.connections.count { $0.peer.uid == uid }
         } _: {
             "uid \(uid) has \(counted($0, "connection")) already"
@@ -30,9 +30,9 @@ extension Dispatcher {
         for pattern in patterns.patterns {
             let rule = pattern.literal.withUnsafeBytes { rules.rule(for: $0) }
             guard let rule else { continue }
-            try check(.watches, of: rule) {
+            try check(.watches, of: rule) { isLimited in
                 countWatches(of: uid) { watched in
-                    watched.literal.withUnsafeBytes { rules.rule(for: $0) } === rule
+                    watched.literal.withUnsafeBytes { rules.rule(for: $0) }.map(isLimited) ?? false
                 }
             } _: {
                 "uid \(uid) has \(counted($0, "watch", "watches")) of keys of the rule already"
@@ -50,22 +50,32 @@ extension Dispatcher {
             }
     }
 
+    /// Refuses one more, or only says so.
+    ///
+    /// - Parameters:
+    ///   - limit: What is limited.
+    ///   - rule: What holds for the new one.
+    ///   - count: How many there are among those whose rules are what it is handed.
+    ///   - sentence: What is said of so many.
+    /// - Throws: ``StateError/Code/limit``, naming the number and the rule.
     private func check(
         _ limit: KeyLimit,
         of rule: KeyRule,
-        _ count: () -> Int,
+        _ count: (_ isLimited: (KeyRule) -> Bool) -> Int,
         _ sentence: (Int) -> String
     ) throws(StateError) {
-        let (hard, soft) = (rule.settings.limits[limit], rule.settings.softLimits[limit])
-        guard hard != nil || soft != nil else { return }
-        let used = count()
-        if let hard, used >= hard.value {
-            throw StateError(
-                .limit,
-                "\(sentence(used)), of at most \(hard.value) (rule \(hard.rule + 1), limits.\(limit.rawValue))"
-            )
+        if let hard = rule.settings.limits[limit] {
+            let used = count { $0.settings.limits[limit]?.rule == hard.rule }
+            guard used < hard.value else {
+                throw StateError(
+                    .limit,
+                    "\(sentence(used)), of at most \(hard.value) (rule \(hard.rule + 1), limits.\(limit.rawValue))"
+                )
+            }
         }
-        if let soft, used == soft.value {
+        if let soft = rule.settings.softLimits[limit] {
+            let used = count { $0.settings.softLimits[limit]?.rule == soft.rule }
+            guard used == soft.value else { return }
             options.log(
                 .warning,
                 "\(sentence(used)), and begins one more (rule \(soft.rule + 1), softLimits.\(limit.rawValue))"

@@ -378,7 +378,10 @@ struct RuledKeyTests {
 
     @Test func `a limit of watches and connections is of each uid`() throws {
         let daemon = try daemon(
-            "{ keys: '/', limits: { connections: 3 } }, { keys: 'seen/', limits: { watches: 1 } }"
+            """
+            { keys: '/', limits: { connections: 3 } }, { keys: 'seen/', limits: { watches: 1 } },
+            { keys: 'seen/b', default: 1 },
+            """
         )
         let first = try daemon.connect()
         func watch(_ pattern: String) throws -> ByteSocket {

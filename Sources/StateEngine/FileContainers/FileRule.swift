@@ -17,24 +17,21 @@ package struct FileRule: Hashable, Sendable {
 /// Which container a key lives in: the one that the most specific rule says.
 struct FileRuleTable: Sendable {
     private let rules: [(keys: Pattern, container: Int?)]
-    private let byLiteral: LiteralTable<Int>
+    private let index: PatternIndex
 
     init(_ rules: [(keys: Pattern, container: Int?)]) {
         self.rules = rules
-        var table = LiteralTable<Int>()
-        for (index, rule) in rules.enumerated() { table.insert(index, under: rule.keys.literal) }
-        byLiteral = table
+        index = PatternIndex(rules.map(\.keys))
     }
 
     /// - Complexity: O(*n*) in the bytes of the key, but for the rules that it begins as.
     func container(of key: Bytes) -> Int? {
         var best: Int?
-        byLiteral.forEach(atStartOf: key) { index in
-            guard rules[index].keys.matches(key) else { return }
-            if let known = best, !rules[index].keys.isMoreSpecific(than: rules[known].keys) {
+        index.forEachMatch(key) { rule in
+            if let known = best, !rules[rule].keys.isMoreSpecific(than: rules[known].keys) {
                 return
             }
-            best = index
+            best = rule
         }
         return best.flatMap { rules[$0].container }
     }

@@ -14,6 +14,9 @@ package final class KeyRules: @unchecked Sendable {
         var next: [(rule: Int, node: Int)] = []
     }
 
+    /// Globs that overlap make as many sets as keys can be told apart by them: beyond so many nodes all are made anew.
+    package static let nodeLimit = 65_536
+
     private let patterns: [Pattern]
     private let index: PatternIndex
     private let makeRule: @Sendable (_ matching: [Int]) -> KeyRule
@@ -101,14 +104,24 @@ package final class KeyRules: @unchecked Sendable {
     /// All rules as they stand, for people.
     package var descriptions: [RuleDescription] { texts.descriptions }
 
+    /// How many sets of rules are known that match together, and none.
+    package var nodeCount: Int { nodes.count }
+
     @inline(__always)
     private func node(of key: Bytes) -> Int {
+        if nodes.count > KeyRules.nodeLimit { forgetNodes() }
         var node = 0
         index.forEachMatch(key) { rule in
             let first = node == 0 ? firstNodes[rule] : 0
             node = first > 0 ? first : self.node(behind: node, rule)
         }
         return node
+    }
+
+    @inline(never)
+    private func forgetNodes() {
+        nodes = [Node(matching: [], rule: nil)]
+        firstNodes = Array(repeating: 0, count: patterns.count)
     }
 
     private func node(behind node: Int, _ rule: Int) -> Int {
