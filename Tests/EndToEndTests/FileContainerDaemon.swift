@@ -11,7 +11,11 @@ final class FileContainerDaemon {
     let daemon: Daemon
 
     /// Starts one, with more rules than the one for `app/`.
-    init(rules: String = "", prepare: (TemporaryDirectory) throws -> Void = { _ in }) throws {
+    init(
+        rules: String = "",
+        launcher: [String] = [],
+        prepare: (TemporaryDirectory) throws -> Void = { _ in }
+    ) throws {
         let directory = try TemporaryDirectory()
         self.directory = directory
         mkdir(directory.path(of: "d"), 0o755)
@@ -27,7 +31,8 @@ final class FileContainerDaemon {
         )
         daemon = try Daemon(
             ["--config", directory.path(of: "stated.json5")],
-            directory: directory
+            directory: directory,
+            launcher: launcher
         )
         // It takes connections before it has read anything.
         _ = try daemon.connect().status()

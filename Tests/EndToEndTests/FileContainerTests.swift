@@ -160,6 +160,47 @@ struct FileContainerTests {
         #expect(try again.connect().value(for: "app/b") == bytes("of the file"))
         #expect(try readFile(directory.path(of: "d/a")) == bytes("stored"))
     }
+
+    // MARK: Without inotify
+
+    /// Lets a program have so many inotify watches, in a user namespace of its own.
+    private static func watches(_ count: Int) -> [String] {
+        let line = "echo \(count) > /proc/sys/user/max_inotify_watches && exec \"$@\""
+        return ["/usr/bin/unshare", "-Ur", "/bin/sh", "-c", line, "sh"]
+    }
+
+    private static let canLimitWatches =
+        (try? runCommand("/usr/bin/unshare", watches(1).dropFirst() + ["true"]).exitCode) == 0
+
+    @Test(.enabled(if: canLimitWatches, "there are no user namespaces for this user"))
+    func `where no inotify watch is left, edits are found by looking, and check names the place`()
+        throws
+    {
+        let stage = try FileContainerDaemon(launcher: FileContainerTests.watches(2)) { directory in
+            for name in ["d/a", "d/b"] { mkdir(directory.path(of: name), 0o755) }
+        }
+        func findings() throws -> String { try Statectl.run(stage.daemon, "check").text }
+        let found = try findings()
+        let unwatched = found.contains(stage.path("a")) ? "a" : "b"
+        let watched = unwatched == "a" ? "b" : "a"
+        #expect(found.contains(stage.path(unwatched)))
+        #expect(found.contains("max_user_watches") && !found.contains(stage.path(watched)))
+        #expect(stage.daemon.log.contains("\(unwatched) is not followed: no inotify watch is left"))
+        try stage.shell("echo 1 > \(unwatched)/k; mkdir \(unwatched)/c; echo 2 > \(unwatched)/c/k")
+        #expect(try stage.becomeEqual() != nil)
+        try stage.shell("echo 3 > \(unwatched)/c/k; rm \(unwatched)/k")
+        #expect(try stage.becomeEqual() != nil)
+        // A watch is free again.
+        try stage.shell("rm -r \(watched) \(unwatched)/c; echo 4 > \(unwatched)/k")
+        #expect(try stage.becomeEqual() != nil)
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try findings().contains("max_user_watches"), ContinuousClock.now < deadline {
+            poll(nil, 0, 50)
+        }
+        #expect(try findings().contains("max_user_watches") == false)
+        // Once for each of the two at most, not every 5 s.
+        #expect(stage.daemon.log.split(separator: "is not followed").count <= 3)
+    }
 }
 
 extension FileContainerDaemon {

@@ -12,6 +12,7 @@ package final class Daemon {
     package private(set) var pid: pid_t = 0
     private let arguments: [String]
     private let environment: [String: String]
+    private let launcher: [String]
 
     /// The path of its socket.
     package var socketPath: String { directory.path(of: "s") }
@@ -40,16 +41,19 @@ package final class Daemon {
         )
     }
 
-    /// The same with the arguments as a list.
+    /// The same with the arguments as a list; `launcher` is a program and arguments that executes in its own process what follows
+    /// them.
     package init(
         _ arguments: [String],
         directory: TemporaryDirectory? = nil,
         environment: [String: String] = [:],
+        launcher: [String] = [],
         within timeout: Duration = .seconds(20)
     ) throws {
         self.directory = try directory ?? TemporaryDirectory()
         self.arguments = arguments
         self.environment = environment
+        self.launcher = launcher
         try start(within: timeout)
     }
 
@@ -81,10 +85,12 @@ package final class Daemon {
             close(null)
             close(log)
         }
-        let arguments = ["--socket", socketPath, "--data", dataPath] + arguments
+        let program = builtProgram("stated")
+        let words =
+            launcher + [program, "--socket", socketPath, "--data", dataPath] + arguments
         pid = try spawn(
-            builtProgram("stated"),
-            arguments.map { Array($0.utf8) },
+            words[0],
+            words.dropFirst().map { Array($0.utf8) },
             environment,
             descriptors: [null, log, log]
         )

@@ -13,23 +13,34 @@ extension FileWatcher {
         let full = tree.location + (path.isRoot ? "" : "/")
         let bytes = Array(full.utf8) + path.bytes
         let watch = FilePath.withCString(bytes) { inotify_add_watch(queue, $0, Self.events) }
-        guard watch >= 0 else {
-            if errno != ENOENT && errno != ENOTDIR { fail(path, lastSystemError()) }
-            return
+        guard watch >= 0 else { return fail(path, errno, lastSystemError()) }
+        state.withLock { state in
+            state.directories[watch] = path
+            if !state.unwatched.isEmpty { state.unwatched[path] = nil }
         }
-        state.withLock { $0.directories[watch] = path }
         do throws(FileFailure) {
             try tree.forEachName(in: path) { name, isDirectory in
                 if isDirectory, FileName.isOfKey(name) { add(path.appending(name)) }
             }
         } catch {
-            if error.code != ENOENT && error.code != ENOTDIR { fail(path, error.sentence) }
+            fail(path, error.code, error.sentence)
         }
     }
 
-    private func fail(_ path: FilePath, _ reason: String) {
-        let error = StateError(.storage, "edits in directory \(path) are not noticed: \(reason)")
-        state.withLock { $0.failures.append((path, error)) }
+    /// A directory that cannot be watched, or be read for those in it; one that is gone is none.
+    private func fail(_ path: FilePath, _ code: Int32, _ reason: String) {
+        guard code != ENOENT, code != ENOTDIR else {
+            return state.withLock { $0.unwatched[path] = nil }
+        }
+        // inotify_add_watch(2)
+        let cause =
+            code == ENOSPC
+            ? "no inotify watch is left (see sysctl fs.inotify.max_user_watches)" : reason
+        let error = StateError(.storage, "\(cause); edits in it are found by looking, every 5 s")
+        state.withLock { state in
+            guard state.unwatched[path]?.error != error else { return }
+            state.unwatched[path] = Unwatched(error: error)
+        }
     }
 
     /// A directory that has left its place: what happens in it is told no more.
@@ -39,6 +50,8 @@ extension FileWatcher {
                 entry.value == path || entry.value.ancestors.contains(path)
             }
             for watch in left.keys { state.directories[watch] = nil }
+            for place in state.unwatched.keys
+            where place == path || place.ancestors.contains(path) { state.unwatched[place] = nil }
             return left.keys
         }
         for watch in left { inotify_rm_watch(queue, watch) }

@@ -27,10 +27,20 @@ final class FileWatcher: Sendable {
         var wake: @Sendable () -> Void = {}
         /// The directories that are watched; who reads events changes them.
         var directories: [Int32: FilePath] = [:]
-        var failures: [(FilePath, StateError)] = []
+        /// Those that could not be.
+        var unwatched: [FilePath: Unwatched] = [:]
+    }
+
+    /// Why a directory is not watched.
+    struct Unwatched {
+        var error: StateError
+        /// Whether it was handed out.
+        var isTold = false
     }
 
     static let quietNanoseconds: Int64 = 100_000_000
+    /// Directories that cannot be watched are looked at so often.
+    private static let probeNanoseconds: Int64 = 5_000_000_000
     /// More places than these become the whole tree.
     private static let placeLimit = 65_536
 
@@ -51,7 +61,10 @@ final class FileWatcher: Sendable {
         guard queue >= 0, bell >= 0 else {
             let reason = lastSystemError()
             for descriptor in [queue, bell] where descriptor >= 0 { close(descriptor) }
-            throw StateError(.storage, "\(tree.location) cannot be watched: \(reason)")
+            throw StateError(
+                .storage,
+                "\(tree.location) cannot be watched: \(reason) (inotify; see sysctl fs.inotify.max_user_instances)"
+            )
         }
         add(.root)
     }
@@ -76,7 +89,7 @@ final class FileWatcher: Sendable {
         wake()
     }
 
-    /// The places that count now, and directories that could not be watched.
+    /// The places that count now, and directories that cannot be watched, once each.
     func takeDue() -> (places: [Place], failures: [(FilePath, StateError)]) {
         let now = clinux_monotonic_nanoseconds()
         return state.withLock { state in
@@ -85,9 +98,15 @@ final class FileWatcher: Sendable {
                 state.due[place.path] = nil
                 state.taken[place.path] = place
             }
-            defer { state.failures = [] }
-            return (places, state.failures)
+            let untold = state.unwatched.filter { !$0.value.isTold }
+            for path in untold.keys { state.unwatched[path]?.isTold = true }
+            return (places, untold.map { ($0.key, $0.value.error) })
         }
+    }
+
+    /// Directories in which edits are only found by looking, and why.
+    var unwatched: [FilePath: StateError] {
+        state.withLock { $0.unwatched.mapValues(\.error) }
     }
 
     /// What was taken has been looked at, and what it has become is known.
@@ -179,8 +198,10 @@ final class FileWatcher: Sendable {
     // MARK: The watcher's thread
 
     private func run() {
+        var nextProbe = clinux_monotonic_nanoseconds() + FileWatcher.probeNanoseconds
         while !isStopping.load(ordering: .acquiring) {
-            let timeout = wakeDue()
+            probe(&nextProbe)
+            let timeout = wakeDue(orAt: nextProbe)
             var waiting = [
                 pollfd(fd: bell, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: queue, events: Int16(POLLIN), revents: 0),
@@ -199,14 +220,26 @@ final class FileWatcher: Sendable {
         }
     }
 
+    /// Looks at the directories that cannot be watched, and tries again to watch them.
+    private func probe(_ next: inout Int64) {
+        let now = clinux_monotonic_nanoseconds()
+        guard now >= next else { return }
+        next = now + FileWatcher.probeNanoseconds
+        let paths = Array(state.withLock { $0.unwatched.keys })
+        guard !paths.isEmpty else { return }
+        // Order matters: what happens before a directory is watched is found by looking afterwards.
+        reading.withLock { _ in for path in paths { add(path) } }
+        note(paths.map { Place(path: $0, isTree: true, isWritten: true) })
+    }
+
     /// Wakes the commit thread where a place counts now.
     ///
-    /// - Returns: Milliseconds until the next one does; -1 where there is none.
-    private func wakeDue() -> Int32 {
+    /// - Returns: Milliseconds until the next one does, or until `probe` where a directory is not watched; -1 where there is none.
+    private func wakeDue(orAt probe: Int64) -> Int32 {
         let now = clinux_monotonic_nanoseconds()
         let (wake, rest) = state.withLock { state -> ((@Sendable () -> Void)?, Int64?) in
-            var next: Int64?
-            var isDue = !state.failures.isEmpty
+            var next = state.unwatched.isEmpty ? nil : probe
+            var isDue = state.unwatched.values.contains { !$0.isTold }
             for entry in state.due.values {
                 if entry.time <= now {
                     isDue = true

@@ -39,7 +39,7 @@ extension FileContainer {
                 valueByteCount: valueByteCount,
                 keyOf: { [unowned self] in key(of: $0) },
                 report: { [unowned self] path, error in
-                    notice("\(shown(path)) is left alone: \(error.message)")
+                    notice("\(shown(path)) is not followed: \(error.message)")
                 }
             )
             files.watcher.start()

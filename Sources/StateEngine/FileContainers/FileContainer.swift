@@ -131,8 +131,9 @@ final class FileContainer: @unchecked Sendable {
 
     /// Everything that keeps files and entries apart.
     var refused: [(path: String, error: StateError)] {
-        let (loss, refusals) = shown.withLock { ($0.loss, $0.refusals) }
-        var found = refusals.merging(obstacles.all) { $1 }
+        let (loss, refusals, watcher) = shown.withLock { ($0.loss, $0.refusals, $0.watcher) }
+        var found = (watcher?.unwatched ?? [:]).merging(refusals) { $1 }
+        found.merge(obstacles.all) { $1 }
         if let loss { found[.root] = loss }
         return found.map { (shown($0.key), $0.value) }.sorted { $0.path < $1.path }
     }
