@@ -168,4 +168,29 @@ struct AccessTests {
         let root = try AccessConnection(nil, daemon, version: 2)
         #expect(try root.exchange([["STATE.CHANGES", "SINCE", "1", "/"]]).contains("$2\r\nok"))
     }
+
+    @Test func `a reload that changes access begins a watch anew with what may be seen then`()
+        throws
+    {
+        let root = try AccessConnection(nil, daemon, version: 2)
+        try root.exchange([["SET", "free/k", "tok:1"], ["SET", "secret/k", "tok:2"]])
+        let watching = try AccessConnection(b, daemon, version: 3)
+        try watching.exchange([["STATE.WATCH", "/", "SNAPSHOT"]])
+        try watching.wait(for: "tok:1")
+        for (rules, hidden, seen) in [
+            (#"{ keys: "free/", read: ["root"] }, { keys: "secret/", read: ["root"] }"#, "3", "4"),
+            (#"{ keys: "free/", read: ["root"] }"#, "5", "2"),
+        ] {
+            let text = #"{ socket: { mode: "0666" }, rules: [ \#(rules) ] }"#
+            _ = try daemon.directory.write(text, to: "stated.json5")
+            let start = watching.received.count
+            #expect(try Statectl.run(daemon, "reload").exitCode == 0)
+            try watching.wait(for: "state.gap", from: start)
+            try root.exchange([["SET", "free/k", "tok:\(hidden)"], ["SET", "shown", "tok:4"]])
+            try watching.wait(for: "tok:\(seen)", from: start)
+        }
+        let all = String(decoding: watching.received, as: UTF8.self)
+        #expect(!all.contains("tok:3") && !all.contains("tok:5"))
+        #expect(all.split(separator: "state.gap").count == 3)
+    }
 }
