@@ -19,7 +19,7 @@ extension CommitQueue {
                 lookForCompaction(&compaction)
             case .tell: state.withLock { $0.notify }()
             case .look: adoptEdits()
-            case .exchangeFiles(let exchange): exchange()
+            case .exchangeFiles(let exchange): exchange(true)
             case .raise: raiseCeilingNow(&raising)
             case .compact: compactWhileIdle(&compaction)
             case .batch(let batch, let isForThread):
@@ -41,6 +41,16 @@ extension CommitQueue {
             }
         }
         endCompaction(&compaction)
+        endExchanges()
+    }
+
+    /// At the end nobody may be left waiting, also where commits had come to a halt.
+    private func endExchanges() {
+        let exchanges = state.withLock { state in
+            defer { state.fileExchanges = [] }
+            return state.fileExchanges
+        }
+        for exchange in exchanges { exchange(false) }
     }
 
     private func adoptEdits() {
@@ -118,7 +128,7 @@ extension CommitQueue {
         case maintain
         case tell
         case look
-        case exchangeFiles(@Sendable () -> Void)
+        case exchangeFiles(@Sendable (_ isOpen: Bool) -> Void)
         case raise
         case compact
         /// Whether somebody goes on without the answer, so that the next may come from there at once.
@@ -186,8 +196,8 @@ extension CommitQueue {
         }
         // At the end nobody may be left to resume: what is queued is undone with the rest.
         if state.isHalted { return state.isStopping ? .end : state.idleness }
-        // At the end, too: somebody waits for it.
-        if !state.fileExchanges.isEmpty {
+        if state.awaitsSettling { return state.idleness }
+        if !state.fileExchanges.isEmpty, !state.isStopping {
             return .work(.exchangeFiles(state.fileExchanges.removeFirst()))
         }
         if state.looksOutside, !state.isStopping {

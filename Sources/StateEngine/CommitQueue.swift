@@ -62,8 +62,8 @@ final class CommitQueue: Sendable {
         var raisesAt: Int64?
         /// Whether there is something to tell that nobody is about.
         var tells = false
-        /// Has the directories of keys that live in files exchanged.
-        var fileExchanges: [@Sendable () -> Void] = []
+        /// Has the directories of keys that live in files exchanged, or is told that the end has come.
+        var fileExchanges: [@Sendable (_ isOpen: Bool) -> Void] = []
         /// Asked for and not begun.
         var compactions: [CompactionRequest] = []
         var isStopping = false
@@ -79,8 +79,13 @@ final class CommitQueue: Sendable {
             let isReady =
                 queued != nil || looksOutside || !compactions.isEmpty || !fileExchanges.isEmpty
             let isAskedFor = reopens || maintains || tells || raisesAt != nil
-            return isAskedFor || isStopping || isReady && !isHalted
+            return isAskedFor || isStopping || isReady && !isHalted && !awaitsSettling
         }
+
+        /// Whether directories are to be exchanged and what storage has answered is not settled.
+        ///
+        /// Nothing is committed until it is: who compares files with entries has to see what is stored.
+        var awaitsSettling: Bool { !fileExchanges.isEmpty && !finished.isEmpty && !isStopping }
 
         /// Whether the commit thread is to be signalled; it was parked, then.
         ///
@@ -161,7 +166,7 @@ final class CommitQueue: Sendable {
     func commitHere() {
         let batch = state.withLock { state -> CommitBatch? in
             guard state.committer == .nobody, !state.isHalted, !state.reopens, !state.maintains,
-                !state.looksOutside, !state.isStopping
+                !state.looksOutside, state.fileExchanges.isEmpty, !state.isStopping
             else { return nil }
             return take(&state, for: .writer)
         }
@@ -175,12 +180,14 @@ final class CommitQueue: Sendable {
 
     /// What storage has answered since the last call, in order.
     func takeFinished() -> [Finished] {
-        state.withLock { state in
-            guard !state.finished.isEmpty else { return [] }
+        let (finished, wakes) = state.withLock { state -> ([Finished], Bool) in
+            guard !state.finished.isEmpty else { return ([], false) }
             let finished = state.finished
             state.finished = []
-            return finished
+            return (finished, !state.fileExchanges.isEmpty && state.wakes())
         }
+        if wakes { parking.signal() }
+        return finished
     }
 
     /// What no commit has taken yet.
@@ -202,10 +209,11 @@ final class CommitQueue: Sendable {
     /// From now on revisions have a ceiling.
     func bound(by ceiling: RevisionCeiling) { state.withLock { $0.ceiling = ceiling } }
 
-    /// Has the commit thread exchange the directories of keys that live in files.
+    /// Has the commit thread exchange the directories of keys that live in files, once all that storage has answered is settled.
     ///
-    /// - Returns: Whether it will; it does not at the end.
-    func requestFiles(_ exchange: @escaping @Sendable () -> Void) -> Bool {
+    /// - Parameter exchange: Called once, with false where the end comes before.
+    /// - Returns: Whether it will be; it is not at the end.
+    func requestFiles(_ exchange: @escaping @Sendable (_ isOpen: Bool) -> Void) -> Bool {
         let (isTaken, wakes) = state.withLock { state in
             guard !state.isStopping else { return (false, false) }
             state.fileExchanges.append(exchange)

@@ -50,15 +50,16 @@ package final class RevisionCeiling: Sendable {
 
     /// Raises the ceiling by a block, and syncs it.
     ///
+    /// - Parameter revision: The ceiling goes a block above it at least.
     /// - Returns: The new ceiling: revisions up to it may be told.
     /// - Throws: ``StateError/Code/readOnly``, naming the file and the reason; the ceiling stays where it was, and the next
     ///   call tries again.
     /// - Complexity: one read, one write and one sync of 4 KiB.
     @discardableResult
-    package func raise() throws(StateError) -> Int64 {
+    package func raise(above revision: Int64 = 0) throws(StateError) -> Int64 {
         let last = status.ceiling
         do throws(StateError) {
-            let next = last + block
+            let next = max(last, revision) + block
             guard next <= RevisionCeiling.largestRevision else {
                 throw StateError(.storage, "\(path): revisions end at 2^53")
             }
@@ -84,7 +85,9 @@ package final class RevisionCeiling: Sendable {
         } catch  where error.code == .corrupt {
             contents = nil
         }
-        if let contents, contents.ceiling == last, let slot = contents.nextSlot {
+        // Of two slots none is further above the other than what a torn one is taken for.
+        let isNear = ceiling - last <= RevisionCeiling.largestBlock
+        if isNear, let contents, contents.ceiling == last, let slot = contents.nextSlot {
             try file.write(ceiling, slot: slot)
         } else {
             try file.replace(ceiling)

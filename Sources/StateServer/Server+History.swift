@@ -7,8 +7,7 @@ extension Server {
         guard let backing = keyspace.history else {
             preconditionFailure("there is no history to read")
         }
-        let descriptor = wakeup
-        let thread = history ?? HistoryThread(backing) { Server.wake(descriptor) }
+        let thread = history ?? HistoryThread(backing) { [wakeup] in wakeup.wake() }
         history = thread
         thread.submit(job)
     }

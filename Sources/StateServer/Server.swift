@@ -18,8 +18,8 @@ package final class Server {
 
     /// Only under the keyspace's lock.
     let core: KeyspaceCore
-    /// Written by the commit thread when there is something to settle.
-    let wakeup: Int32
+    /// Woken by the commit thread when there is something to settle; the keyspace holds it until it is closed.
+    package let wakeup = Wakeup()
     /// Reads the history; begun when it is first asked for.
     var history: HistoryThread?
     /// Jobs that are done and wait until there is room for what they write.
@@ -75,11 +75,8 @@ package final class Server {
             storageReport: storageReport
         )
         dispatcher = Dispatcher(options: options, registry: registry, flushes: flushes, core: core)
-        wakeup = clinux_eventfd()
-        precondition(wakeup >= 0, "eventfd: \(String(cString: strerror(errno)))")
-        _ = poller.add(wakeup, Poller.readableOnce, token: Token.wakeup)
-        let descriptor = wakeup
-        keyspace.settleElsewhere { Server.wake(descriptor) }
+        _ = poller.add(wakeup.descriptor, Poller.readableOnce, token: Token.wakeup)
+        keyspace.settleElsewhere { [wakeup] in wakeup.wake() }
         dispatcher.submit = { [unowned self] job in submit(job) }
         dispatcher.compact = { [unowned self] (wait, core) throws(StateError) in
             try compact(wait, core)
@@ -87,14 +84,6 @@ package final class Server {
         dispatcher.reload = { [unowned self] connection throws(StateError) in
             try reload(for: connection)
         }
-    }
-
-    deinit { close(wakeup) }
-
-    /// Edge-triggered, so nobody has to read it.
-    static func wake(_ descriptor: Int32) {
-        var one: UInt64 = 1
-        _ = write(descriptor, &one, 8)
     }
 
     /// Accepts clients from a bound, listening, non-blocking socket; whoever made it closes it.

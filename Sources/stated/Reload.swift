@@ -5,8 +5,8 @@ import StateServer
 
 /// Reads the configuration again while clients are served, and takes it over.
 ///
-/// ``running`` is read by the thread that reads the file and written by the loop, one after the other, for there is one reload at a
-/// time; all else is constant: the proof of `@unchecked Sendable`.
+/// What changes is used by the thread that reads the file and by the loop, one after the other, for there is one reload at a time; all
+/// else is constant: the proof of `@unchecked Sendable`.
 final class Reload: @unchecked Sendable {
     private let arguments: [String]
     private let installation: RuleInstallation
@@ -15,6 +15,8 @@ final class Reload: @unchecked Sendable {
     private let notifier: ServiceNotifier?
     /// What is in force.
     private var running: Options
+    /// Brings files back that were moved for nothing; the next reading waits for its end.
+    private var movingBack: WorkerThread?
 
     /// Takes the command line, whose options count more than what the file says, now as at the start, and what it said then.
     init(
@@ -39,6 +41,9 @@ final class Reload: @unchecked Sendable {
 
     /// On a thread of its own.
     private func read() throws(StateError) -> ConfigurationSource.Change {
+        // Else the files of what is in force might come after those of what is read now.
+        movingBack?.join()
+        movingBack = nil
         notifier?.send(
             "RELOADING=1",
             "MONOTONIC_USEC=\(clinux_monotonic_nanoseconds() / 1_000)",
@@ -81,7 +86,8 @@ final class Reload: @unchecked Sendable {
     /// The rules that files were moved for do not hold.
     private func moveFilesBack() {
         let thread = WorkerThread(name: "files back")
-        thread.start { [self] in
+        movingBack = thread
+        thread.start { [installation, log, running] in
             do throws(StateError) {
                 try installation.keyspace.exchange(
                     files: FileContainers(running, log: log),
@@ -91,7 +97,6 @@ final class Reload: @unchecked Sendable {
                 log.write(.error, "keys are not back in their files: \(error.message)")
             }
         }
-        thread.detach()
     }
 
     /// In the loop, under the keyspace's lock.

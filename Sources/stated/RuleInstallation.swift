@@ -47,7 +47,8 @@ struct RuleInstallation {
             // What an earlier life told of keys in memory stays below.
             if ceiling.floor > 0 { keyspace.skip(to: ceiling.floor + 1) }
         } else {
-            try ceiling.raise()
+            // The store may be far above what was in memory until now.
+            try ceiling.raise(above: keyspace.newestRevision)
             keyspace.bound(by: ceiling)
         }
     }

@@ -30,6 +30,22 @@ struct RevisionCeilingTests {
         #expect(try ceiling().floor == 3 << 24)
     }
 
+    @Test(arguments: [1, 3 << 24, 1 << 32] as [Int64])
+    func `a ceiling that is raised above far revisions stays above them, whichever slot is damaged`(
+        revision: Int64
+    ) throws {
+        let ceiling = try ceiling()
+        try ceiling.raise()
+        let raised = try ceiling.raise(above: revision)
+        #expect(raised == max(1 << 24, revision) + (1 << 24))
+        let bytes = try readFile(path)
+        for slot in [0, 2_048] {
+            var torn = bytes
+            torn.replaceSubrange(slot..<slot + 24, with: [UInt8](repeating: 0xFF, count: 24))
+            #expect(try RevisionCeiling(path: scratch.write(torn, to: "torn")).floor >= raised)
+        }
+    }
+
     @Test func `a ceiling is overwritten in place`() throws {
         let ceiling = try ceiling()
         try ceiling.raise()

@@ -166,6 +166,33 @@ final class FileContainer: @unchecked Sendable {
         retry.begin()
     }
 
+    /// What could not be written before this was opened, and still cannot, is refused and tried again.
+    func keepUnpublished() {
+        for (path, left) in unpublished { leaveUnpublished(path, old: left.old, left.reason) }
+    }
+
+    /// Whether a file is as an edit has left it that is on its way to storage.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - value: What it holds; nil where it is gone.
+    ///   - revision: The last one on stable storage.
+    /// - Returns: False for any other value, and once the edit is stored.
+    func isAdopted(_ path: FilePath, as value: [UInt8]?, after revision: Int64) -> Bool {
+        adopting[path].map { $0.revision > revision && $0.value == value } ?? false
+    }
+
+    /// Goes on with what another had to do for the same directory.
+    func takeOver(_ old: FileContainer) {
+        func isMine(_ path: FilePath) -> Bool {
+            key(of: path).map { $0 == old.key(of: path) } ?? false
+        }
+        unpublished.merge(old.unpublished.filter { isMine($0.key) }) { first, _ in first }
+        adopting.merge(old.adopting.filter { isMine($0.key) }) {
+            $0.revision > $1.revision ? $0 : $1
+        }
+    }
+
     /// A file could not be written, and nothing was stored: its key is refused for a while, so that no other commit fails for it.
     func leaveFailing(_ path: FilePath, _ failure: FileFailure) {
         guard !failure.isOwnership else {

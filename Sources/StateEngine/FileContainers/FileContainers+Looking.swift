@@ -27,7 +27,7 @@ extension FileContainers {
         if container.unpublished.isEmpty { container.retry.rest() } else { container.retry.next() }
     }
 
-    private func settleUnpublished(of container: FileContainer, _ keyspace: LocalKeyspace) {
+    func settleUnpublished(of container: FileContainer, _ keyspace: LocalKeyspace) {
         for (path, left) in container.unpublished {
             guard let key = container.key(of: path) else { continue }
             _ = container.settle(path, old: left.old, to: keyspace.entry(for: key)?.value)
@@ -53,7 +53,8 @@ extension FileContainers {
 
     /// Reads every file of a container.
     ///
-    /// Of the keys without a file those that `hadFile` were removed.
+    /// Of the keys without a file those that `hadFile` were removed. What is on its way to storage has nothing to do with the files
+    /// yet, but for edits that were adopted; what could not be written is no edit.
     ///
     /// - Returns: What differs from the entries.
     func compare(
@@ -62,6 +63,7 @@ extension FileContainers {
         _ hadFile: (Key) -> Bool
     ) -> [FoundFile] {
         guard let files = container.files else { return [] }
+        let stored = keyspace.revision
         var leftovers: [FilePath] = []
         let paths = files.collect(.root, &leftovers)
         for path in leftovers { try? files.tree.remove(path) }
@@ -70,9 +72,12 @@ extension FileContainers {
             guard container.isNamed(path) else { continue }
             files.known[path] = nil
             guard let file = files.look(at: path, isWritten: true, syncs: false) else { continue }
-            if !keyspace.holds(file) { found.append(file) }
+            guard container.unpublished[path] == nil,
+                !container.isAdopted(path, as: file.value, after: stored), !keyspace.holds(file)
+            else { continue }
+            found.append(file)
         }
-        found += removals(of: container, files, keyspace).filter { hadFile($0.key) }
+        found += removals(of: container, files, keyspace, stored).filter { hadFile($0.key) }
         if !found.isEmpty { files.tree.syncAll() }
         return found
     }
@@ -80,11 +85,13 @@ extension FileContainers {
     private func removals(
         of container: FileContainer,
         _ files: FileDirectory,
-        _ keyspace: LocalKeyspace
+        _ keyspace: LocalKeyspace,
+        _ stored: Int64
     ) -> [FoundFile] {
         keys(of: container, in: keyspace).compactMap { key in
             guard let path = try? key.bytes.withBorrowed(container.path),
                 files.known[path] == nil, container.unpublished[path] == nil,
+                !container.isAdopted(path, as: nil, after: stored), keyspace.isStored(key),
                 files.obstacles.onTheWay(to: path) == nil,
                 // One that is being written is there.
                 files.isAbsent(path)

@@ -15,6 +15,8 @@ extension FileContainers {
         }
         try settle(marks.takeFileMark()) { keyspace.entry(for: $0)?.value }
         for container in containers {
+            settleUnpublished(of: container, keyspace)
+            container.keepUnpublished()
             let found = compare(container, with: keyspace) { container.heldFile(of: $0, former) }
             try export(container, keyspace) { !container.heldFile(of: $0, former) }
             adopt(found, of: container, into: keyspace)
@@ -23,6 +25,18 @@ extension FileContainers {
         let now = FormerFiles.note(rules)
         if now != note { try marks.setFileContainers(now) }
         FileContainers.removeLeft(former, now: self, in: keyspace, notice)
+    }
+
+    /// Goes on where others have ended, before it is opened.
+    ///
+    /// What could not be written to the same directories is tried again, and edits on their way to storage are known.
+    func takeOver(_ old: FileContainers) {
+        hasMark = hasMark || old.hasMark
+        for container in containers {
+            guard let before = old.containers.first(where: { $0.location == container.location })
+            else { continue }
+            container.takeOver(before)
+        }
     }
 
     /// Finishes what a commit had not reached, by the mark that it left in the store.

@@ -20,20 +20,23 @@ extension LocalKeyspace {
             throw StateError(.err, "values live in files only beside a store on disk")
         }
         guard let files else {
+            withCore { $0.files = nil }
             do { try leaveFiles(marks) } catch {
                 throw error as? StateError ?? StateError(.storage, "\(error)")
             }
             return
         }
         files.keyspace.withLock { $0 = self }
+        // Order matters: what is written from here on is committed to these files, and has to keep to them.
+        withCore { $0.files = files }
         do {
             try files.open(marks, self)
         } catch {
+            withCore { $0.files = nil }
             files.close()
             throw error as? StateError ?? StateError(.storage, "\(error)")
         }
         // Order matters: from here on the commit thread looks after the files.
-        withCore { $0.files = files }
         queue.files.withLock { $0 = files }
         files.start()
         queue.lookOutside()
@@ -50,8 +53,8 @@ extension LocalKeyspace {
 
     /// Has keys live in other directories while the keyspace is in use; waits until they do.
     ///
-    /// Keys that a directory begins to hold get files, those that it no longer holds lose theirs. Commits wait meanwhile. Called on a thread
-    /// of its own.
+    /// Keys that a directory begins to hold get files, those that it no longer holds lose theirs. Commits wait meanwhile, and are done to
+    /// the files once they are open, as if they came after. Called on a thread of its own.
     ///
     /// - Parameters:
     ///   - files: The directories; nil for none.
@@ -66,10 +69,15 @@ extension LocalKeyspace {
         _ body: @escaping @Sendable () throws(StateError) -> Void
     ) throws(StateError) {
         let answer = StateEngine.Answer()
-        let isTaken = queue.requestFiles {
-            answer.put(Result { () throws(StateError) in try body() }.map { 0 })
+        let closed = StateError(.readOnly, "the keyspace is closed")
+        let isTaken = queue.requestFiles { isOpen in
+            let result = Result { () throws(StateError) in
+                guard isOpen else { throw closed }
+                try body()
+            }
+            answer.put(result.map { 0 })
         }
-        guard isTaken else { throw StateError(.readOnly, "the keyspace is closed") }
+        guard isTaken else { throw closed }
         _ = try answer.wait().get()
     }
 
@@ -77,13 +85,16 @@ extension LocalKeyspace {
     private func exchangeNow(_ new: FileContainers?, _ rules: KeyRules) throws(StateError) {
         let old = queue.files.withLock { $0 }
         old?.look()
-        closeFiles()
+        release(old)
         do throws(StateError) {
+            if let old { new?.takeOver(old) }
             new?.openingRules = rules
             try begin(new)
             new?.openingRules = nil
         } catch {
             if let old, let again = old.makeAnew() {
+                again.takeOver(old)
+                if let new { again.takeOver(new) }
                 do throws(StateError) { try begin(again) } catch {
                     old.notice("keys live in no files until the next start: \(error.message)")
                 }
@@ -98,22 +109,37 @@ extension LocalKeyspace {
 
     /// After the last commit; where every file was written, the store needs no mark any more.
     func closeFiles() {
-        guard let files = queue.files.withLock({ $0 }) else { return }
-        files.close()
-        queue.files.withLock { $0 = nil }
+        release(queue.files.withLock { $0 })
         withCore { $0.files = nil }
-        guard files.hasMark, files.containers.allSatisfy(\.unpublished.isEmpty) else { return }
-        // Where it stays, the next start finds every file as its row says.
-        try? (backing as? any FileMarkBacking)?.removeFileMark()
     }
 
-    /// Whether the newest version of a key is what its file holds.
+    /// What is written meanwhile still has to keep to them.
+    private func release(_ files: FileContainers?) {
+        guard let files else { return }
+        files.close()
+        queue.files.withLock { $0 = nil }
+        guard files.hasMark, files.containers.allSatisfy(\.unpublished.isEmpty),
+            let marks = backing as? any FileMarkBacking
+        else { return }
+        // Where it stays, the next start finds every file as its row says.
+        do { try marks.removeFileMark() } catch { return }
+        files.hasMark = false
+    }
+
+    /// Whether a file holds what its key does: on stable storage, for what is newer is not in the file yet, or in its newest version.
     func holds(_ file: FoundFile) -> Bool {
         withCore { core in
             file.key.bytes.withUnsafeBytes { key in
-                guard let newest = core.read(key)?.value else { return file.value == nil }
-                return file.value?.withUnsafeBytes { $0.isEqual(to: newest) } ?? false
+                [core.readDurable(key)?.value, core.read(key)?.value].contains { present in
+                    guard let present else { return file.value == nil }
+                    return file.value?.withUnsafeBytes { $0.isEqual(to: present) } ?? false
+                }
             }
         }
+    }
+
+    /// Whether a key is there on stable storage.
+    func isStored(_ key: Key) -> Bool {
+        withCore { core in key.bytes.withUnsafeBytes { core.readDurable($0) != nil } }
     }
 }

@@ -225,14 +225,18 @@ extension LocalKeyspace {
 
     /// From now on revisions go on above `ceiling`'s floor and stay below it, for some are not stored.
     ///
-    /// - Parameter ceiling: Raised by the caller, who may wait for the disk.
+    /// - Parameter ceiling: Raised by the caller, who may wait for the disk, a block above ``newestRevision``.
     package func bound(by ceiling: RevisionCeiling) {
+        // Order matters: who is asked to raise it has to know it.
+        queue.bound(by: ceiling)
         withCore { core in
             core.bound(by: ceiling)
             core.skip(to: ceiling.floor + 1)
         }
-        queue.bound(by: ceiling)
     }
+
+    /// The newest revision that a transaction took, committed or not.
+    package var newestRevision: Int64 { withCore { $0.newestRevision } }
 
     /// The next revision is above this one.
     package func skip(to revision: Int64) { withCore { $0.skip(to: revision) } }

@@ -12,8 +12,8 @@ final class Reloader {
 
     /// - Parameters:
     ///   - source: Where it comes from.
-    ///   - wakeup: Written to when something has been read.
-    init(_ source: ConfigurationSource, wakeup: Int32) {
+    ///   - wakeup: Woken when something has been read.
+    init(_ source: ConfigurationSource, wakeup: Wakeup) {
         self.source = source
         mailbox = ReloadMailbox(wakeup)
     }
@@ -58,18 +58,18 @@ final class Reloader {
 private final class ReloadMailbox: Sendable {
     private struct State {
         var outcome: Result<ConfigurationSource.Change, StateError>?
-        /// Nil once nobody may be woken: the descriptor may be another's by then.
-        var wakeup: Int32?
+        /// Nil once nobody waits.
+        var wakeup: Wakeup?
     }
 
     private let state: StateLock<State>
 
-    init(_ wakeup: Int32) { state = StateLock(State(wakeup: wakeup)) }
+    init(_ wakeup: Wakeup) { state = StateLock(State(wakeup: wakeup)) }
 
     func put(_ outcome: Result<ConfigurationSource.Change, StateError>) {
         state.withLock { state in
             state.outcome = outcome
-            if let wakeup = state.wakeup { Server.wake(wakeup) }
+            state.wakeup?.wake()
         }
     }
 
