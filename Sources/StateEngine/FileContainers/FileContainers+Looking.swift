@@ -46,19 +46,21 @@ extension FileContainers {
         container.rescanDeadline = nil
         container.forgetFindings()
         settleUnpublished(of: container, keyspace)
-        let found = compare(container, with: keyspace) { _ in true }
+        let found = compare(container, with: keyspace, nil) { _ in true }
         container.recover()
         adopt(found, of: container, into: keyspace)
     }
 
     /// Reads every file of a container.
     ///
-    /// Of the keys without a file those that `hadFile` were removed.
+    /// Of the keys without a file those that `hadFile` were removed. Files that a key has `left` are nobody's edits, and so is what
+    /// commits on their way to storage will change.
     ///
     /// - Returns: What differs from the entries.
     func compare(
         _ container: FileContainer,
         with keyspace: LocalKeyspace,
+        _ left: LeftFiles?,
         _ hadFile: (Key) -> Bool
     ) -> [FoundFile] {
         guard let files = container.files else { return [] }
@@ -70,6 +72,11 @@ extension FileContainers {
             guard container.isNamed(path) else { continue }
             files.known[path] = nil
             guard let file = files.look(at: path, isWritten: true, syncs: false) else { continue }
+            if let value = file.value,
+                left?.has(value, at: path, in: container.location) ?? false
+            {
+                continue
+            }
             if !keyspace.holds(file) { found.append(file) }
         }
         found += removals(of: container, files, keyspace).filter { hadFile($0.key) }
@@ -89,7 +96,8 @@ extension FileContainers {
                 // One that is being written is there.
                 files.isAbsent(path)
             else { return nil }
-            return FoundFile(path: path, key: key, value: nil, status: nil, before: nil)
+            let file = FoundFile(path: path, key: key, value: nil, status: nil, before: nil)
+            return keyspace.holds(file) ? nil : file
         }
     }
 

@@ -14,36 +14,46 @@ extension LocalKeyspace {
     }
 
     /// On the commit thread; what is found is on its way to storage when this returns.
-    private func begin(_ files: FileContainers?) throws(StateError) {
+    private func begin(_ files: FileContainers?, _ mark: String? = nil) throws(StateError) {
         guard let marks = backing as? any FileMarkBacking else {
             guard files != nil else { return }
             throw StateError(.err, "values live in files only beside a store on disk")
         }
         guard let files else {
-            do { try leaveFiles(marks) } catch {
+            do { try leaveFiles(marks, mark) } catch {
                 throw error as? StateError ?? StateError(.storage, "\(error)")
             }
             return
         }
         files.keyspace.withLock { $0 = self }
+        // Order matters: from here on no key is accepted that no file can have.
+        withCore { $0.files = files }
         do {
-            try files.open(marks, self)
+            try files.open(marks, self, mark)
         } catch {
+            withCore { $0.files = nil }
             files.close()
             throw error as? StateError ?? StateError(.storage, "\(error)")
         }
         // Order matters: from here on the commit thread looks after the files.
-        withCore { $0.files = files }
         queue.files.withLock { $0 = files }
         files.start()
         queue.lookOutside()
     }
 
     /// No key lives in files any more.
-    private func leaveFiles(_ marks: any FileMarkBacking) throws {
+    private func leaveFiles(_ marks: any FileMarkBacking, _ mark: String?) throws {
         guard let note = try marks.fileContainers(), !note.isEmpty else { return }
+        let text = marks.takeFileMark() ?? mark
+        let left = LeftFiles(
+            FormerFiles(note),
+            now: nil,
+            in: self,
+            text.flatMap { FileMark($0) }
+        )
         try marks.setFileContainers("")
-        FileContainers.removeLeft(FormerFiles(note), now: nil, in: self) { _ in }
+        left.remove(now: nil) { _ in }
+        if text != nil { try marks.removeFileMark() }
     }
 
     // MARK: Other rules
@@ -77,14 +87,15 @@ extension LocalKeyspace {
     private func exchangeNow(_ new: FileContainers?, _ rules: KeyRules) throws(StateError) {
         let old = queue.files.withLock { $0 }
         old?.look()
+        let mark = old?.unpublishedMark
         closeFiles()
         do throws(StateError) {
             new?.openingRules = rules
-            try begin(new)
+            try begin(new, mark)
             new?.openingRules = nil
         } catch {
             if let old, let again = old.makeAnew() {
-                do throws(StateError) { try begin(again) } catch {
+                do throws(StateError) { try begin(again, mark) } catch {
                     old.notice("keys live in no files until the next start: \(error.message)")
                 }
             }
@@ -107,13 +118,22 @@ extension LocalKeyspace {
         try? (backing as? any FileMarkBacking)?.removeFileMark()
     }
 
-    /// Whether the newest version of a key is what its file holds.
+    /// Whether a file is what its key holds: the newest version, or the one on stable storage, which a commit on its way there supersedes.
     func holds(_ file: FoundFile) -> Bool {
         withCore { core in
             file.key.bytes.withUnsafeBytes { key in
-                guard let newest = core.read(key)?.value else { return file.value == nil }
-                return file.value?.withUnsafeBytes { $0.isEqual(to: newest) } ?? false
+                isSame(file, core.read(key)) || isSame(file, core.readDurable(key))
             }
         }
+    }
+
+    private func isSame(_ file: FoundFile, _ version: Record?) -> Bool {
+        guard let value = version?.value else { return file.value == nil }
+        return file.value?.withUnsafeBytes { $0.isEqual(to: value) } ?? false
+    }
+
+    /// The newest version of a key, on stable storage or on its way there.
+    func newest(of key: Key) -> Entry? {
+        withCore { core in key.bytes.withUnsafeBytes { core.read($0) }.map { core.entry($0) } }
     }
 }
