@@ -14,6 +14,7 @@ struct RuleInstallation {
     /// - Throws: as ``prepare(_:)``; ``StateError/Code/err``, where more would move than a transaction may hold; or what the store
     ///   answered, with the keys where they were.
     func install(_ rules: RuleTable) throws(StateError) {
+        try recall()
         try prepare(rules)
         do throws(StateError) {
             noteMoved(try keyspace.exchange(rules: rules.byKey))
@@ -30,11 +31,28 @@ struct RuleInstallation {
         log.write(.notice, "\(keys) moved to the backing of their rule")
     }
 
+    private var memoryKeys: MemoryKeysFile {
+        MemoryKeysFile(path: dataDirectory + "/memory.patterns")
+    }
+
+    /// Whoever heard of keys in memory in former lives is told that they are gone, also where no rule says memory any more.
+    private func recall() throws(StateError) {
+        guard keyspace.isPersistent else { return }
+        let last = try RevisionCeiling(path: dataDirectory + "/memory.revisions").floor
+        keyspace.forget(try memoryKeys.beginLife(after: last))
+    }
+
     /// Makes ready what the rules need; waits for the disk, and changes nothing that holds.
     ///
-    /// - Throws: ``StateError``, where the ceiling of revisions cannot be read or raised.
+    /// - Throws: ``StateError``, where the ceiling of revisions cannot be read or raised, or what is in memory not noted.
     func prepare(_ rules: RuleTable) throws(StateError) {
-        guard keyspace.isPersistent, !keyspace.isBound else { return }
+        guard keyspace.isPersistent else { return }
+        try bound(rules)
+        try memoryKeys.add(rules.byKey.memoryPatterns)
+    }
+
+    private func bound(_ rules: RuleTable) throws(StateError) {
+        guard !keyspace.isBound else { return }
         let ceiling = try RevisionCeiling(path: dataDirectory + "/memory.revisions") {
             [log] failure in
             if let failure {

@@ -251,11 +251,24 @@ struct MemoryKeyTests {
             #expect(stage.faults() == [])
         }
     }
-}
 
-/// Tells people nothing.
-struct NoTexts: RuleTexts {
-    var descriptions: [RuleDescription] { [] }
-
-    func explanation(_ matching: [Int]) -> [RuleOption] { [] }
+    @Test func `what a former life had in memory is forgotten, whatever the rules say now`() throws
+    {
+        let directory = try TemporaryDirectory()
+        let file = MemoryKeysFile(path: directory.path(of: "memory.patterns"))
+        #expect(try file.beginLife(after: 0) == [])
+        try file.add(["cache/"])
+        let cache = ForgottenKeys(pattern: "cache/", lastRevision: 100)
+        #expect(try file.beginLife(after: 100) == [cache])
+        try file.add(["session/"])
+        let forgotten = try file.beginLife(after: 200)
+        #expect(Set(forgotten) == [cache, ForgottenKeys(pattern: "session/", lastRevision: 200)])
+        stage.keyspace.forget(forgotten)
+        let isForgotten = { (pattern: Pattern, revision: Int64) in
+            stage.withCore { $0.hasForgotten(PatternSet([pattern]), after: revision) }
+        }
+        #expect(isForgotten("cache/a", 100) && isForgotten("session/", 200))
+        #expect(isForgotten(.everything, 150))
+        #expect(!isForgotten("cache/a", 101) && !isForgotten("other/", 1))
+    }
 }

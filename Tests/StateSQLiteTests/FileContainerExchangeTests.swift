@@ -6,11 +6,6 @@ import Testing
 
 /// Other directories for keys in files while values are written.
 struct FileContainerExchangeTests {
-    private struct NoTexts: RuleTexts {
-        func explanation(_ matching: [Int]) -> [RuleOption] { [] }
-        var descriptions: [RuleDescription] { [] }
-    }
-
     private let stage: FileContainerStage
 
     init() throws {

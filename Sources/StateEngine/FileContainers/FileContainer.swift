@@ -166,11 +166,6 @@ final class FileContainer: @unchecked Sendable {
         retry.begin()
     }
 
-    /// What could not be written before this was opened, and still cannot, is refused and tried again.
-    func keepUnpublished() {
-        for (path, left) in unpublished { leaveUnpublished(path, old: left.old, left.reason) }
-    }
-
     /// Whether a file is as an edit has left it that is on its way to storage.
     ///
     /// - Parameters:
@@ -182,14 +177,10 @@ final class FileContainer: @unchecked Sendable {
         adopting[path].map { $0.revision > revision && $0.value == value } ?? false
     }
 
-    /// Goes on with what another had to do for the same directory.
+    /// Goes on with the edits of the same directory that another has on their way to storage.
     func takeOver(_ old: FileContainer) {
-        func isMine(_ path: FilePath) -> Bool {
+        adopting = old.adopting.filter { path, _ in
             key(of: path).map { $0 == old.key(of: path) } ?? false
-        }
-        unpublished.merge(old.unpublished.filter { isMine($0.key) }) { first, _ in first }
-        adopting.merge(old.adopting.filter { isMine($0.key) }) {
-            $0.revision > $1.revision ? $0 : $1
         }
     }
 

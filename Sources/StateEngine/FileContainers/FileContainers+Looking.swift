@@ -27,7 +27,7 @@ extension FileContainers {
         if container.unpublished.isEmpty { container.retry.rest() } else { container.retry.next() }
     }
 
-    func settleUnpublished(of container: FileContainer, _ keyspace: LocalKeyspace) {
+    private func settleUnpublished(of container: FileContainer, _ keyspace: LocalKeyspace) {
         for (path, left) in container.unpublished {
             guard let key = container.key(of: path) else { continue }
             _ = container.settle(path, old: left.old, to: keyspace.entry(for: key)?.value)
@@ -46,20 +46,21 @@ extension FileContainers {
         container.rescanDeadline = nil
         container.forgetFindings()
         settleUnpublished(of: container, keyspace)
-        let found = compare(container, with: keyspace) { _ in true }
+        let found = compare(container, with: keyspace, nil) { _ in true }
         container.recover()
         adopt(found, of: container, into: keyspace)
     }
 
     /// Reads every file of a container.
     ///
-    /// Of the keys without a file those that `hadFile` were removed. What is on its way to storage has nothing to do with the files
-    /// yet, but for edits that were adopted; what could not be written is no edit.
+    /// Of the keys without a file those that `hadFile` were removed. Files that a key has `left` are nobody's edits; what is on its way to
+    /// storage has nothing to do with the files yet, but for edits that were adopted; what could not be written is no edit.
     ///
     /// - Returns: What differs from the entries.
     func compare(
         _ container: FileContainer,
         with keyspace: LocalKeyspace,
+        _ left: LeftFiles?,
         _ hadFile: (Key) -> Bool
     ) -> [FoundFile] {
         guard let files = container.files else { return [] }
@@ -73,7 +74,9 @@ extension FileContainers {
             files.known[path] = nil
             guard let file = files.look(at: path, isWritten: true, syncs: false) else { continue }
             guard container.unpublished[path] == nil,
-                !container.isAdopted(path, as: file.value, after: stored), !keyspace.holds(file)
+                !container.isAdopted(path, as: file.value, after: stored),
+                !(left?.has(file.value, at: path, in: container.location) ?? false),
+                !keyspace.holds(file)
             else { continue }
             found.append(file)
         }
@@ -91,12 +94,13 @@ extension FileContainers {
         keys(of: container, in: keyspace).compactMap { key in
             guard let path = try? key.bytes.withBorrowed(container.path),
                 files.known[path] == nil, container.unpublished[path] == nil,
-                !container.isAdopted(path, as: nil, after: stored), keyspace.isStored(key),
+                !container.isAdopted(path, as: nil, after: stored),
                 files.obstacles.onTheWay(to: path) == nil,
                 // One that is being written is there.
                 files.isAbsent(path)
             else { return nil }
-            return FoundFile(path: path, key: key, value: nil, status: nil, before: nil)
+            let file = FoundFile(path: path, key: key, value: nil, status: nil, before: nil)
+            return keyspace.holds(file) ? nil : file
         }
     }
 

@@ -3,33 +3,49 @@ import Glibc
 /// The start: files and entries are brought together.
 extension FileContainers {
     /// Opens every directory; what was half done by the last process is finished, what differs is handed to the keyspace.
-    func open(_ marks: any FileMarkBacking, _ keyspace: LocalKeyspace) throws {
+    ///
+    /// - Parameters:
+    ///   - marks: The store.
+    ///   - keyspace: What it holds.
+    ///   - mark: What the containers before these have not reached, where it was them and no other process.
+    /// - Throws: Why a directory cannot be used; files are as they were.
+    func open(_ marks: any FileMarkBacking, _ keyspace: LocalKeyspace, _ mark: String?) throws {
         try FileContainers.checkOverlaps(containers.map(\.location))
         let note = try marks.fileContainers()
         let former = FormerFiles(note)
+        let held = { (container: FileContainer, key: Key) in container.heldFile(of: key, former) }
         for container in containers {
-            let hasFiles = keys(of: container, in: keyspace).contains { key in
-                container.heldFile(of: key, former)
-            }
+            let hasFiles = keys(of: container, in: keyspace).contains { held(container, $0) }
             try container.open(expectsFiles: hasFiles, wake)
         }
-        try settle(marks.takeFileMark()) { keyspace.entry(for: $0)?.value }
-        for container in containers {
-            settleUnpublished(of: container, keyspace)
-            container.keepUnpublished()
-            let found = compare(container, with: keyspace) { container.heldFile(of: $0, former) }
-            try export(container, keyspace) { !container.heldFile(of: $0, former) }
+        let text = marks.takeFileMark() ?? mark
+        try settle(text, where: held) { keyspace.entry(for: $0)?.value }
+        let left = LeftFiles(former, now: self, in: keyspace, text.flatMap { FileMark($0) })
+        var exports: [FileExport] = []
+        var found: [[FoundFile]] = []
+        do {
+            for container in containers {
+                found.append(compare(container, with: keyspace, left) { held(container, $0) })
+                try export(container, keyspace, left, &exports) { !held(container, $0) }
+            }
+            let now = FormerFiles.note(rules, keyspace.epoch)
+            if now != note { try marks.setFileContainers(now) }
+        } catch {
+            // What is written and belongs to no key yet would count as an edit the next time.
+            for export in exports { export.takeBack() }
+            throw error
+        }
+        for (container, found) in zip(containers, found) {
             adopt(found, of: container, into: keyspace)
             container.files?.watcher.finishLook()
         }
-        let now = FormerFiles.note(rules)
-        if now != note { try marks.setFileContainers(now) }
-        FileContainers.removeLeft(former, now: self, in: keyspace, notice)
+        left.remove(now: self, notice)
     }
 
     /// Goes on where others have ended, before it is opened.
     ///
-    /// What could not be written to the same directories is tried again, and edits on their way to storage are known.
+    /// Edits of the same directories that are on their way to storage are known; what could not be written, the mark of ``open(_:_:_:)``
+    /// says.
     func takeOver(_ old: FileContainers) {
         hasMark = hasMark || old.hasMark
         for container in containers {
@@ -43,9 +59,14 @@ extension FileContainers {
     ///
     /// - Parameters:
     ///   - text: The mark; nil where there is none.
+    ///   - hadFile: Whether a key had its file where it has it now: a file that is not there was removed, then.
     ///   - value: What the store says of a key.
     /// - Throws: ``StateError/Code/corrupt``, where it is no mark.
-    func settle(_ text: String?, value: (Key) -> [UInt8]?) throws(StateError) {
+    func settle(
+        _ text: String?,
+        where hadFile: (FileContainer, Key) -> Bool = { _, _ in true },
+        value: (Key) -> [UInt8]?
+    ) throws(StateError) {
         guard let text else { return }
         hasMark = true
         guard let mark = FileMark(text) else {
@@ -57,7 +78,8 @@ extension FileContainers {
         for (key, old) in mark.entries {
             guard let key = try? Key(bytes: key),
                 let container = key.bytes.withUnsafeBytes({ container(of: $0) }),
-                let path = try? key.bytes.withBorrowed(container.path)
+                let path = try? key.bytes.withBorrowed(container.path),
+                hadFile(container, key) || container.files?.isAbsent(path) == false
             else { continue }
             if !container.settle(path, old: old, to: value(key)) {
                 container.leaveUnpublished(
@@ -74,20 +96,30 @@ extension FileContainers {
     private func export(
         _ container: FileContainer,
         _ keyspace: LocalKeyspace,
+        _ left: LeftFiles,
+        _ exports: inout [FileExport],
         where isNew: (Key) -> Bool
     ) throws {
         for key in keys(of: container, in: keyspace) where isNew(key) {
             let path = try key.bytes.withBorrowed(container.path)
-            guard let files = container.files, files.known[path] == nil,
-                let value = keyspace.entry(for: key)?.value
-            else { continue }
-            guard container.settle(path, old: nil, to: value) else {
+            guard let files = container.files, let value = keyspace.entry(for: key)?.value else {
+                continue
+            }
+            // That of another key that has left makes way.
+            let former = files.known[path] == nil ? nil : try container.value(at: path)
+            if files.known[path] != nil {
+                guard let former, left.has(former, at: path, in: container.location) else {
+                    continue
+                }
+            }
+            guard container.settle(path, old: former.map { ValueMark($0) }, to: value) else {
                 throw StateError(
                     .storage,
                     "key '\(key)' cannot be written to \(container.shown(path)): "
                         + (container.unpublished[path]?.reason ?? "something else is there")
                 )
             }
+            exports.append(FileExport(container: container, path: path, old: former, new: value))
         }
     }
 
@@ -126,10 +158,34 @@ extension FileContainers {
     }
 }
 
+/// A file that was written for a key that begins to live in a directory.
+private struct FileExport {
+    let container: FileContainer
+    let path: FilePath
+    /// What it held before; nil where there was none.
+    let old: [UInt8]?
+    let new: [UInt8]
+
+    /// Has it hold that again, unless somebody has made something else of it.
+    func takeBack() { _ = container.settle(path, old: ValueMark(new), to: old) }
+}
+
 extension FileContainer {
     /// Whether a key had its file here when the store was last open.
     func heldFile(of key: Key, _ former: FormerFiles) -> Bool {
-        key.bytes.withUnsafeBytes { former.directory(of: $0) } == location
+        key.bytes.withUnsafeBytes { former.rule(of: $0) }.map(isPlace) ?? false
+    }
+
+    /// Whether a key that had its file where a rule says would have it here, in the same place.
+    func isPlace(of rule: FileRule) -> Bool {
+        rule.directory == location && rule.prefixByteCount == prefix.count
+    }
+
+    /// What a file holds; nil where there is none that is a value.
+    fileprivate func value(at path: FilePath) throws -> [UInt8]? {
+        let contents = try files?.tree.contents(of: path, limit: valueByteCount)
+        guard case .value(let bytes, _)? = contents else { return nil }
+        return bytes
     }
 
     /// Whether the directory could be used; nothing is made in it.

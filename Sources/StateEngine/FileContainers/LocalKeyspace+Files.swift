@@ -14,14 +14,14 @@ extension LocalKeyspace {
     }
 
     /// On the commit thread; what is found is on its way to storage when this returns.
-    private func begin(_ files: FileContainers?) throws(StateError) {
+    private func begin(_ files: FileContainers?, _ mark: String? = nil) throws(StateError) {
         guard let marks = backing as? any FileMarkBacking else {
             guard files != nil else { return }
             throw StateError(.err, "values live in files only beside a store on disk")
         }
         guard let files else {
             withCore { $0.files = nil }
-            do { try leaveFiles(marks) } catch {
+            do { try leaveFiles(marks, mark) } catch {
                 throw error as? StateError ?? StateError(.storage, "\(error)")
             }
             return
@@ -30,7 +30,7 @@ extension LocalKeyspace {
         // Order matters: what is written from here on is committed to these files, and has to keep to them.
         withCore { $0.files = files }
         do {
-            try files.open(marks, self)
+            try files.open(marks, self, mark)
         } catch {
             withCore { $0.files = nil }
             files.close()
@@ -43,10 +43,18 @@ extension LocalKeyspace {
     }
 
     /// No key lives in files any more.
-    private func leaveFiles(_ marks: any FileMarkBacking) throws {
+    private func leaveFiles(_ marks: any FileMarkBacking, _ mark: String?) throws {
         guard let note = try marks.fileContainers(), !note.isEmpty else { return }
+        let text = marks.takeFileMark() ?? mark
+        let left = LeftFiles(
+            FormerFiles(note),
+            now: nil,
+            in: self,
+            text.flatMap { FileMark($0) }
+        )
         try marks.setFileContainers("")
-        FileContainers.removeLeft(FormerFiles(note), now: nil, in: self) { _ in }
+        left.remove(now: nil) { _ in }
+        if text != nil { try marks.removeFileMark() }
     }
 
     // MARK: Other rules
@@ -85,17 +93,17 @@ extension LocalKeyspace {
     private func exchangeNow(_ new: FileContainers?, _ rules: KeyRules) throws(StateError) {
         let old = queue.files.withLock { $0 }
         old?.look()
+        let mark = old?.unpublishedMark
         release(old)
         do throws(StateError) {
             if let old { new?.takeOver(old) }
             new?.openingRules = rules
-            try begin(new)
+            try begin(new, mark)
             new?.openingRules = nil
         } catch {
             if let old, let again = old.makeAnew() {
                 again.takeOver(old)
-                if let new { again.takeOver(new) }
-                do throws(StateError) { try begin(again) } catch {
+                do throws(StateError) { try begin(again, mark) } catch {
                     old.notice("keys live in no files until the next start: \(error.message)")
                 }
             }
@@ -126,20 +134,22 @@ extension LocalKeyspace {
         files.hasMark = false
     }
 
-    /// Whether a file holds what its key does: on stable storage, for what is newer is not in the file yet, or in its newest version.
+    /// Whether a file is what its key holds: the newest version, or the one on stable storage, for what is newer is not in the file yet.
     func holds(_ file: FoundFile) -> Bool {
         withCore { core in
             file.key.bytes.withUnsafeBytes { key in
-                [core.readDurable(key)?.value, core.read(key)?.value].contains { present in
-                    guard let present else { return file.value == nil }
-                    return file.value?.withUnsafeBytes { $0.isEqual(to: present) } ?? false
-                }
+                isSame(file, core.read(key)) || isSame(file, core.readDurable(key))
             }
         }
     }
 
-    /// Whether a key is there on stable storage.
-    func isStored(_ key: Key) -> Bool {
-        withCore { core in key.bytes.withUnsafeBytes { core.readDurable($0) != nil } }
+    private func isSame(_ file: FoundFile, _ version: Record?) -> Bool {
+        guard let value = version?.value else { return file.value == nil }
+        return file.value?.withUnsafeBytes { $0.isEqual(to: value) } ?? false
+    }
+
+    /// The newest version of a key, on stable storage or on its way there.
+    func newest(of key: Key) -> Entry? {
+        withCore { core in key.bytes.withUnsafeBytes { core.read($0) }.map { core.entry($0) } }
     }
 }

@@ -206,6 +206,9 @@ extension KeyspaceCore {
 
     /// Whether commits after `revision` that the history does not have may have touched keys of `patterns`.
     package func hasForgotten(_ patterns: PatternSet, after revision: Int64) -> Bool {
+        for keys in forgotten where revision <= keys.lastRevision {
+            if patterns.patterns.contains(where: { keys.pattern.mayMeet($0) }) { return true }
+        }
         guard keepsSomeInMemory, revision < lastVolatileRevision else { return false }
         return patterns.patterns.contains { pattern in
             volatilePatterns.contains { $0.mayMeet(pattern) }
@@ -240,6 +243,9 @@ extension LocalKeyspace {
 
     /// The next revision is above this one.
     package func skip(to revision: Int64) { withCore { $0.skip(to: revision) } }
+
+    /// Former lives kept these keys in memory: who goes on from one of their revisions may have heard of values that are gone.
+    package func forget(_ keys: [ForgottenKeys]) { withCore { $0.forgotten = keys } }
 
     /// From here on these rules hold; waits until what moves by them is on stable storage.
     ///

@@ -1,0 +1,107 @@
+import Glibc
+
+/// Keys that were in memory in a former life, whatever the rules say now: the history says nothing of their values, nor that they are gone.
+package struct ForgottenKeys: Hashable, Sendable {
+    package var pattern: Pattern
+    /// Not below any revision that was told while they were.
+    package var lastRevision: Int64
+
+    package init(pattern: Pattern, lastRevision: Int64) {
+        (self.pattern, self.lastRevision) = (pattern, lastRevision)
+    }
+}
+
+/// The note of which keys are in memory and which were, beside the store; written before the first of them is told.
+///
+/// A line for each pattern: the last revision of the life that had them in memory, or `-` for this one, a tab, the pattern.
+///
+/// ```
+/// 16777216    cache/
+/// -    session/
+/// ```
+package struct MemoryKeysFile {
+    /// By pattern; nil is this life.
+    private typealias Lines = [Pattern: Int64?]
+
+    private let path: String
+
+    package init(path: String) { self.path = path }
+
+    /// Notes that the life before this one has ended.
+    ///
+    /// - Parameter revision: Not below any that it told.
+    /// - Returns: What former lives had in memory.
+    /// - Throws: ``StateError/Code/storage``, naming the file.
+    package func beginLife(after revision: Int64) throws(StateError) -> [ForgottenKeys] {
+        let lines = try read()
+        let ended = lines.mapValues { Int64?.some($0 ?? revision) }
+        if ended != lines { try write(ended) }
+        return ended.map { ForgottenKeys(pattern: $0, lastRevision: $1 ?? revision) }
+    }
+
+    /// Notes that keys of these patterns may be in memory from now on.
+    ///
+    /// - Throws: ``StateError/Code/storage``, naming the file.
+    package func add(_ patterns: [Pattern]) throws(StateError) {
+        let lines = try read()
+        var changed = lines
+        for pattern in patterns { changed.updateValue(nil, forKey: pattern) }
+        if changed != lines { try write(changed) }
+    }
+
+    private func read() throws(StateError) -> Lines {
+        guard let file = fopen(path, "re") else {
+            guard errno == ENOENT else { throw failed("read") }
+            return [:]
+        }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 4_096)
+        while case let count = fread(&chunk, 1, chunk.count, file), count > 0 {
+            bytes += chunk[..<count]
+        }
+        guard ferror(file) == 0 else { throw failed("read") }
+        var lines: Lines = [:]
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            let parts = line.split(separator: "\t", maxSplits: 1)
+            guard parts.count == 2, let pattern = try? Pattern(String(parts[1])) else { continue }
+            lines.updateValue(Int64(parts[0]), forKey: pattern)
+        }
+        return lines
+    }
+
+    private func write(_ lines: Lines) throws(StateError) {
+        let texts = lines.map { "\($1.map(String.init) ?? "-")\t\($0)\n" }
+        do throws(StateError) {
+            try replaceFile(path, with: Array(texts.sorted().joined().utf8))
+        } catch {
+            throw StateError(.storage, "\(path) cannot be written: \(error.message)")
+        }
+    }
+
+    private func failed(_ what: String) -> StateError {
+        StateError(.storage, "\(path) cannot be \(what): \(lastSystemError())")
+    }
+}
+
+/// Puts a file in the place of one that is there, whole or not at all, and on stable storage.
+private func replaceFile(_ path: String, with bytes: [UInt8]) throws(StateError) {
+    let draft = path + ".new"
+    unlink(draft)
+    let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw StateError(.storage, lastSystemError()) }
+    defer { close(descriptor) }
+    let parent = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    guard write(descriptor, bytes, bytes.count) == bytes.count, fsync(descriptor) == 0,
+        rename(draft, path) == 0
+    else {
+        let error = StateError(.storage, lastSystemError())
+        unlink(draft)
+        throw error
+    }
+    let directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { close(directory) }
+    guard directory >= 0, fsync(directory) == 0 else {
+        throw StateError(.storage, lastSystemError())
+    }
+}
