@@ -91,22 +91,27 @@ struct FileContainerExchangeTests {
         #expect(try stage.fileValues() == stage.values())
     }
 
-    @Test func `a key that no file can have is refused while directories are exchanged, too`()
+    @Test func `a key that no file can have fails no commit while directories are exchanged`()
         throws
     {
         try fill()
         let keyspace = stage.keyspace
-        let writer = Writer()
+        let (writer, other) = (Writer(), Writer())
         writer.start { number in
             do {
-                try keyspace.apply([.set("app/k~", [1])])
-                return "taken \(number)"
+                try keyspace.apply([.set("plain", Array("\(number)".utf8))])
+                return nil
             } catch {
-                return (error as? StateError)?.code == .rejected ? nil : "\(error)"
+                return "\(error)"
             }
         }
+        other.start { _ in
+            _ = keyspace.submit([.set("app/k~", [1])]) { _ in }
+            sched_yield()
+            return nil
+        }
         for round in 1...10 { try exchange(withOther: round % 2 == 1) }
-        #expect(writer.end() == [])
+        #expect(other.end() == [] && writer.end() == [])
         #expect(stage.keyspace.entry(for: "app/k~") == nil)
     }
 
@@ -130,6 +135,17 @@ struct FileContainerExchangeTests {
         stage.close()
         let next = try FileContainerStage(stage.directory)
         #expect(next.values() == ["app/k": "2"] && next.editCount == 0)
+    }
+
+    @Test func `a file that was edited as its key left the directory keeps no other there`()
+        throws
+    {
+        let keys = ["app/a", "app/b/c", "app/d", "app/e"]
+        for key in keys { try stage.set(key, "1") }
+        try stage.shell("echo longer > a; rm -r b")
+        try stage.keyspace.exchange(files: nil, rules: FileContainerExchangeTests.noRules())
+        let left = try stage.fileValues()
+        #expect(left.keys.allSatisfy { $0 == "app/a" })
     }
 
     @Test func `an exchange that waits while nobody settles a failed commit is refused by a stop`()

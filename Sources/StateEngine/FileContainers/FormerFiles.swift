@@ -84,14 +84,15 @@ extension FileContainers {
         _ notice: (String) -> Void
     ) throws {
         let value = keyspace.entry(for: key)?.value
+        // What cannot be read, or is larger than the value, is not what the key holds, and no reason to leave the others.
         guard
-            case .value(let bytes, let status)? = try tree.contents(
+            case .value(let bytes, let status)? = try? tree.contents(
                 of: path,
                 limit: value?.count ?? 0
             ),
             bytes == value
         else {
-            if try tree.status(path) != nil {
+            if (try? tree.status(path)) != nil {
                 notice(
                     "\(tree.location)/\(path) is left, for it is not what key '\(key)' holds, which lives elsewhere now"
                 )
