@@ -148,6 +148,29 @@ struct FileContainerExchangeTests {
         #expect(left.keys.allSatisfy { $0 == "app/a" })
     }
 
+    @Test func `a key in memory gets its file as it moves, and none where it is deleted before`()
+        throws
+    {
+        try stage.keyspace.exchange(files: nil, rules: FileContainerExchangeTests.noRules())
+        let memory = KeyRules(["app/"], memoryPatterns: ["app/"], usages: [], texts: NoTexts()) {
+            _ in
+            var settings = KeyRule.Settings()
+            settings.backing = KeyRule.Setting(value: .memory, rule: 0)
+            return KeyRule(settings, quotas: [])
+        }
+        try stage.keyspace.exchange(rules: memory)
+        for key in ["app/gone", "app/kept", "app/new"] { try stage.set(key, "1") }
+        // As a reload does it: the directories come first.
+        try exchange(withOther: false)
+        try stage.delete("app/gone")
+        try stage.set("app/new", "2")
+        try stage.keyspace.exchange(rules: FileContainerExchangeTests.noRules())
+        let values = ["app/kept": "1", "app/new": "2"]
+        #expect(try stage.fileValues() == values)
+        try exchange(withOther: true)
+        #expect(stage.values() == values && stage.editCount == 0)
+    }
+
     @Test func `an exchange that waits while nobody settles a failed commit is refused by a stop`()
         throws
     {

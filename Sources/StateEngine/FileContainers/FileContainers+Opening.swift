@@ -70,7 +70,7 @@ extension FileContainers {
         wakeForRetries()
     }
 
-    /// Writes those of the keys that have no file, and had none here before.
+    /// Writes those of the keys that storage keeps, have no file, and had none here before.
     private func export(
         _ container: FileContainer,
         _ keyspace: LocalKeyspace,
@@ -78,7 +78,7 @@ extension FileContainers {
     ) throws {
         for key in keys(of: container, in: keyspace) where isNew(key) {
             let path = try key.bytes.withBorrowed(container.path)
-            guard let files = container.files, files.known[path] == nil,
+            guard let files = container.files, files.known[path] == nil, keyspace.isStored(key),
                 let value = keyspace.entry(for: key)?.value
             else { continue }
             guard container.settle(path, old: nil, to: value) else {

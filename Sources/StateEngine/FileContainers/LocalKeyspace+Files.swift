@@ -138,8 +138,10 @@ extension LocalKeyspace {
         }
     }
 
-    /// Whether a key is there on stable storage.
+    /// Whether storage keeps a key: one that is in memory still, by rules that are about to be others, gets its file as it moves.
     func isStored(_ key: Key) -> Bool {
-        withCore { core in key.bytes.withUnsafeBytes { core.readDurable($0) != nil } }
+        withCore { core in
+            key.bytes.withUnsafeBytes { core.readDurable($0).map { !$0.isVolatile } ?? false }
+        }
     }
 }
