@@ -86,22 +86,27 @@ struct FileContainerExchangeTests {
         #expect(try stage.fileValues() == stage.values())
     }
 
-    @Test func `a key that no file can have is refused while directories are exchanged, too`()
+    @Test func `a key that no file can have fails no commit while directories are exchanged`()
         throws
     {
         try fill()
         let keyspace = stage.keyspace
-        let writer = Writer()
+        let (writer, other) = (Writer(), Writer())
         writer.start { number in
             do {
-                try keyspace.apply([.set("app/k~", [1])])
-                return "taken \(number)"
+                try keyspace.apply([.set("plain", Array("\(number)".utf8))])
+                return nil
             } catch {
-                return (error as? StateError)?.code == .rejected ? nil : "\(error)"
+                return "\(error)"
             }
         }
+        other.start { _ in
+            _ = keyspace.submit([.set("app/k~", [1])]) { _ in }
+            sched_yield()
+            return nil
+        }
         for round in 1...10 { try exchange(withOther: round % 2 == 1) }
-        #expect(writer.end() == [])
+        #expect(other.end() == [] && writer.end() == [])
         #expect(stage.keyspace.entry(for: "app/k~") == nil)
     }
 
@@ -125,6 +130,40 @@ struct FileContainerExchangeTests {
         stage.close()
         let next = try FileContainerStage(stage.directory)
         #expect(next.values() == ["app/k": "2"] && next.editCount == 0)
+    }
+
+    @Test func `a file that was edited as its key left the directory keeps no other there`()
+        throws
+    {
+        let keys = ["app/a", "app/b/c", "app/d", "app/e"]
+        for key in keys { try stage.set(key, "1") }
+        try stage.shell("echo longer > a; rm -r b")
+        try stage.keyspace.exchange(files: nil, rules: FileContainerExchangeTests.noRules())
+        let left = try stage.fileValues()
+        #expect(left.keys.allSatisfy { $0 == "app/a" })
+    }
+
+    @Test func `a key in memory gets its file as it moves, and none where it is deleted before`()
+        throws
+    {
+        try stage.keyspace.exchange(files: nil, rules: FileContainerExchangeTests.noRules())
+        let memory = KeyRules(["app/"], memoryPatterns: ["app/"], usages: [], texts: NoTexts()) {
+            _ in
+            var settings = KeyRule.Settings()
+            settings.backing = KeyRule.Setting(value: .memory, rule: 0)
+            return KeyRule(settings, quotas: [])
+        }
+        try stage.keyspace.exchange(rules: memory)
+        for key in ["app/gone", "app/kept", "app/new"] { try stage.set(key, "1") }
+        // As a reload does it: the directories come first.
+        try exchange(withOther: false)
+        try stage.delete("app/gone")
+        try stage.set("app/new", "2")
+        try stage.keyspace.exchange(rules: FileContainerExchangeTests.noRules())
+        let values = ["app/kept": "1", "app/new": "2"]
+        #expect(try stage.fileValues() == values)
+        try exchange(withOther: true)
+        #expect(stage.values() == values && stage.editCount == 0)
     }
 
     @Test func `an exchange that waits while nobody settles a failed commit is refused by a stop`()

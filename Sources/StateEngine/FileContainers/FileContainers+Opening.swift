@@ -92,7 +92,7 @@ extension FileContainers {
         wakeForRetries()
     }
 
-    /// Writes those of the keys that have no file, and had none here before.
+    /// Writes those of the keys that storage keeps, have no file, and had none here before.
     private func export(
         _ container: FileContainer,
         _ keyspace: LocalKeyspace,
@@ -102,9 +102,9 @@ extension FileContainers {
     ) throws {
         for key in keys(of: container, in: keyspace) where isNew(key) {
             let path = try key.bytes.withBorrowed(container.path)
-            guard let files = container.files, let value = keyspace.entry(for: key)?.value else {
-                continue
-            }
+            guard let files = container.files, keyspace.isStored(key),
+                let value = keyspace.entry(for: key)?.value
+            else { continue }
             // That of another key that has left makes way.
             let former = files.known[path] == nil ? nil : try container.value(at: path)
             if files.known[path] != nil {

@@ -137,11 +137,12 @@ struct LeftFiles {
         _ user: FileContainer?,
         _ notice: (String) -> Void
     ) throws {
-        guard let status = try tree.status(path), !status.isDirectory else { return }
+        guard let status = (try? tree.status(path)) ?? nil, !status.isDirectory else { return }
         let limit = max(
             keyspace.entry(for: key)?.value.count ?? 0,
             (marks[key.bytes] ?? nil)?.byteCount ?? 0
         )
+        // What cannot be read, or is larger than the value, is not what the key holds, and no reason to leave the others.
         guard
             case .value(let bytes, let read)? = try? tree.contents(of: path, limit: limit),
             isOf(key, bytes)

@@ -152,4 +152,11 @@ extension LocalKeyspace {
     func newest(of key: Key) -> Entry? {
         withCore { core in key.bytes.withUnsafeBytes { core.read($0) }.map { core.entry($0) } }
     }
+
+    /// Whether storage keeps a key: one that is in memory still, by rules that are about to be others, gets its file as it moves.
+    func isStored(_ key: Key) -> Bool {
+        withCore { core in
+            key.bytes.withUnsafeBytes { core.readDurable($0).map { !$0.isVolatile } ?? false }
+        }
+    }
 }
