@@ -15,6 +15,12 @@ final class Reload: @unchecked Sendable {
     private let notifier: ServiceNotifier?
     /// What is in force.
     private var running: Options
+    /// What was before the last reload, and whether that has moved files.
+    private var former: (options: Options, hasMovedFiles: Bool)?
+    /// What brings files back to where they were; it ends before the next reading begins to change anything.
+    private let movingBack = StateLock<WorkerThread?>(nil)
+    /// Whether they are not where ``running`` says, for they could not be brought back.
+    private let hasFilesAstray = StateLock(false)
 
     /// Takes the command line, whose options count more than what the file says, now as at the start, and what it said then.
     init(
@@ -33,6 +39,7 @@ final class Reload: @unchecked Sendable {
     var source: ConfigurationSource {
         ConfigurationSource(
             read: { () throws(StateError) in try self.read() },
+            undo: { self.undo($0, &$1) },
             onEnd: { self.end($0) }
         )
     }
@@ -52,6 +59,7 @@ final class Reload: @unchecked Sendable {
                 "there is no configuration to read again; see --config in stated --help"
             )
         }
+        movingBack.withLock { $0.take() }?.join()
         try installation.prepare(options.rules)
         let report = running.changes(to: options)
         let hasMovedFiles = try moveFiles(options)
@@ -62,6 +70,7 @@ final class Reload: @unchecked Sendable {
                 if hasMovedFiles { self.moveFilesBack() }
                 throw error
             }
+            self.former?.hasMovedFiles = hasMovedFiles
             return report
         }
     }
@@ -70,28 +79,46 @@ final class Reload: @unchecked Sendable {
     ///
     /// - Returns: Whether these are others.
     private func moveFiles(_ options: Options) throws(StateError) -> Bool {
-        let isSame = running.rules.fileRules == options.rules.fileRules
+        let isSame =
+            running.rules.fileRules == options.rules.fileRules
+            && !hasFilesAstray.withLock { $0 }
         guard !isSame else { return false }
         let files = FileContainers(options, log: log)
         try files?.check()
         try installation.keyspace.exchange(files: files, rules: options.rules.byKey)
+        hasFilesAstray.withLock { $0 = false }
         return true
     }
 
     /// The rules that files were moved for do not hold.
     private func moveFilesBack() {
         let thread = WorkerThread(name: "files back")
-        thread.start { [self] in
+        thread.start { [self, running] in
             do throws(StateError) {
                 try installation.keyspace.exchange(
                     files: FileContainers(running, log: log),
                     rules: running.rules.byKey
                 )
             } catch {
-                log.write(.error, "keys are not back in their files: \(error.message)")
+                hasFilesAstray.withLock { $0 = true }
+                log.write(
+                    .error,
+                    "keys are not back in their files until the next reload: \(error.message)"
+                )
             }
         }
-        thread.detach()
+        movingBack.withLock { $0 = thread }
+    }
+
+    /// In the loop, under the keyspace's lock: storage refused what the last reload has moved.
+    private func undo(_ core: KeyspaceCore, _ server: inout ServerOptions) {
+        guard let (options, hasMovedFiles) = former else { return }
+        do throws(StateError) {
+            try apply(options, core, &server)
+        } catch {
+            return log.write(.error, "the former rules do not hold again: \(error.message)")
+        }
+        if hasMovedFiles { moveFilesBack() }
     }
 
     /// In the loop, under the keyspace's lock.
@@ -105,7 +132,8 @@ final class Reload: @unchecked Sendable {
         core.limits = options.limits
         chosen.keep(options.history)
         options.apply(to: &server, log)
-        let retired = RetiredOptions(running)
+        let retired = RetiredOptions(former?.options)
+        former = (running, false)
         running = options.keepingPlaces(of: running)
         retired.release()
     }
@@ -164,7 +192,7 @@ extension ReloadReport.Change {
 private final class RetiredOptions: @unchecked Sendable {
     private var options: Options?
 
-    init(_ options: Options) { self.options = options }
+    init(_ options: Options?) { self.options = options }
 
     /// Has them freed on a thread of its own.
     func release() {

@@ -252,7 +252,8 @@ struct MemoryKeyTests {
         }
     }
 
-    @Test func `what a former life had in memory is forgotten, whatever the rules say now`() throws {
+    @Test func `what a former life had in memory is forgotten, whatever the rules say now`() throws
+    {
         let directory = try TemporaryDirectory()
         let file = MemoryKeysFile(path: directory.path(of: "memory.patterns"))
         #expect(try file.beginLife(after: 0) == [])

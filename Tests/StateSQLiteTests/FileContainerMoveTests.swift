@@ -102,9 +102,10 @@ struct FileContainerMoveTests {
             KeyRule(KeyRule.Settings(), quotas: [])
         }
         let isDone = Observed(false)
+        let keyspace = stage.keyspace
         let lost = try await withThrowingTaskGroup(of: [String].self) { group in
             for writer in 1...3 {
-                group.addTask { try Self.write(writer, stage.keyspace, until: { isDone.current }) }
+                group.addTask { try Self.write(writer, keyspace, until: { isDone.current }) }
             }
             for round in 1...20 {
                 var made = [FileRule(keys: "app/", directory: directory.path(of: "d"))]
@@ -112,7 +113,7 @@ struct FileContainerMoveTests {
                     made.append(FileRule(keys: "b/", directory: directory.path(of: "e")))
                 }
                 let files = FileContainers(made, valueByteCount: 1 << 20) { _ in }
-                try stage.keyspace.exchange(files: files, rules: rules)
+                try keyspace.exchange(files: files, rules: rules)
             }
             isDone.update { $0 = true }
             return try await group.reduce(into: []) { $0 += $1 }
