@@ -7,6 +7,7 @@ extension Server {
         needsSettling = false
         hasAnsweredLoneWriter = registry.hasLoneHolder
         keyspace.settle { outcome in
+            settleReload(outcome)
             // Order matters: a connection hears of its change in a round of latest values before its reply, too.
             advanceWatchers(core)
             registry.updateHolding { connection in

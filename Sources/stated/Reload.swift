@@ -15,8 +15,12 @@ final class Reload: @unchecked Sendable {
     private let notifier: ServiceNotifier?
     /// What is in force.
     private var running: Options
-    /// Brings files back that were moved for nothing; the next reading waits for its end.
-    private var movingBack: WorkerThread?
+    /// What was before the last reload, and whether that has moved files.
+    private var former: (options: Options, hasMovedFiles: Bool)?
+    /// What brings files back to where they were; it ends before the next reading begins to change anything.
+    private let movingBack = StateLock<WorkerThread?>(nil)
+    /// Whether they are not where ``running`` says, for they could not be brought back.
+    private let hasFilesAstray = StateLock(false)
 
     /// Takes the command line, whose options count more than what the file says, now as at the start, and what it said then.
     init(
@@ -35,15 +39,13 @@ final class Reload: @unchecked Sendable {
     var source: ConfigurationSource {
         ConfigurationSource(
             read: { () throws(StateError) in try self.read() },
+            undo: { self.undo($0, &$1) },
             onEnd: { self.end($0) }
         )
     }
 
     /// On a thread of its own.
     private func read() throws(StateError) -> ConfigurationSource.Change {
-        // Else the files of what is in force might come after those of what is read now.
-        movingBack?.join()
-        movingBack = nil
         notifier?.send(
             "RELOADING=1",
             "MONOTONIC_USEC=\(clinux_monotonic_nanoseconds() / 1_000)",
@@ -57,6 +59,8 @@ final class Reload: @unchecked Sendable {
                 "there is no configuration to read again; see --config in stated --help"
             )
         }
+        // Else the files of what is in force might come after those of what was read.
+        movingBack.withLock { $0.take() }?.join()
         try installation.prepare(options.rules)
         let report = running.changes(to: options)
         let hasMovedFiles = try moveFiles(options)
@@ -67,6 +71,7 @@ final class Reload: @unchecked Sendable {
                 if hasMovedFiles { self.moveFilesBack() }
                 throw error
             }
+            self.former?.hasMovedFiles = hasMovedFiles
             return report
         }
     }
@@ -75,28 +80,46 @@ final class Reload: @unchecked Sendable {
     ///
     /// - Returns: Whether these are others.
     private func moveFiles(_ options: Options) throws(StateError) -> Bool {
-        let isSame = running.rules.fileRules == options.rules.fileRules
+        let isSame =
+            running.rules.fileRules == options.rules.fileRules
+            && !hasFilesAstray.withLock { $0 }
         guard !isSame else { return false }
         let files = FileContainers(options, log: log)
         try files?.check()
         try installation.keyspace.exchange(files: files, rules: options.rules.byKey)
+        hasFilesAstray.withLock { $0 = false }
         return true
     }
 
     /// The rules that files were moved for do not hold.
     private func moveFilesBack() {
         let thread = WorkerThread(name: "files back")
-        movingBack = thread
-        thread.start { [installation, log, running] in
+        thread.start { [self, running] in
             do throws(StateError) {
                 try installation.keyspace.exchange(
                     files: FileContainers(running, log: log),
                     rules: running.rules.byKey
                 )
             } catch {
-                log.write(.error, "keys are not back in their files: \(error.message)")
+                hasFilesAstray.withLock { $0 = true }
+                log.write(
+                    .error,
+                    "keys are not back in their files until the next reload: \(error.message)"
+                )
             }
         }
+        movingBack.withLock { $0 = thread }
+    }
+
+    /// In the loop, under the keyspace's lock: storage refused what the last reload has moved.
+    private func undo(_ core: KeyspaceCore, _ server: inout ServerOptions) {
+        guard let (options, hasMovedFiles) = former else { return }
+        do throws(StateError) {
+            try apply(options, core, &server)
+        } catch {
+            return log.write(.error, "the former rules do not hold again: \(error.message)")
+        }
+        if hasMovedFiles { moveFilesBack() }
     }
 
     /// In the loop, under the keyspace's lock.
@@ -110,7 +133,8 @@ final class Reload: @unchecked Sendable {
         core.limits = options.limits
         chosen.keep(options.history)
         options.apply(to: &server, log)
-        let retired = RetiredOptions(running)
+        let retired = RetiredOptions(former?.options)
+        former = (running, false)
         running = options.keepingPlaces(of: running)
         retired.release()
     }
@@ -169,7 +193,7 @@ extension ReloadReport.Change {
 private final class RetiredOptions: @unchecked Sendable {
     private var options: Options?
 
-    init(_ options: Options) { self.options = options }
+    init(_ options: Options?) { self.options = options }
 
     /// Has them freed on a thread of its own.
     func release() {

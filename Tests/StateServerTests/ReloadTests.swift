@@ -36,6 +36,10 @@ struct ReloadTests {
                 guard let step else { throw StateError(.err, "nothing can be read") }
                 return { (core, options) throws(StateError) in try step.apply(core, &options) }
             },
+            undo: { core, options in
+                options.limits.valueByteCount = Limits().valueByteCount
+                core.limits = options.limits
+            },
             onEnd: { result in
                 let text =
                     switch result {

@@ -15,14 +15,19 @@ package struct ConfigurationSource: Sendable {
     ///
     /// - Throws: why it cannot be used: the file, the place in it, what was read and what may stand there.
     package var read: @Sendable () throws(StateError) -> Change
+    /// Puts back what was in force before the last change, for storage refused what that moved.
+    ///
+    /// Called as the change is; the keys are where they were.
+    package var undo: @Sendable (KeyspaceCore, inout ServerOptions) -> Void
     /// Told on the loop thread what became of a reload, before whoever asked for it.
     package var onEnd: @Sendable (Result<ReloadReport, StateError>) -> Void
 
     package init(
         read: @escaping @Sendable () throws(StateError) -> Change,
+        undo: @escaping @Sendable (KeyspaceCore, inout ServerOptions) -> Void,
         onEnd: @escaping @Sendable (Result<ReloadReport, StateError>) -> Void
     ) {
-        (self.read, self.onEnd) = (read, onEnd)
+        (self.read, self.undo, self.onEnd) = (read, undo, onEnd)
     }
 }
 

@@ -9,6 +9,8 @@ final class Reloader {
     /// Who waits, the first of them for what is being read; nil for a signal, of whose outcome only the log tells.
     private var waiting: [Connection?] = []
     private var thread: WorkerThread?
+    /// What was taken over, while what it has moved is on its way to storage.
+    var unsettled: ReloadReport?
 
     /// - Parameters:
     ///   - source: Where it comes from.
@@ -23,7 +25,7 @@ final class Reloader {
         // One that has not begun answers for any number of signals.
         if connection == nil, waiting.dropFirst().contains(where: { $0 == nil }) { return }
         waiting.append(connection)
-        if waiting.count == 1 { start() }
+        if waiting.count == 1, unsettled == nil { start() }
     }
 
     private func start() {

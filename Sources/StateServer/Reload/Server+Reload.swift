@@ -40,13 +40,42 @@ extension Server {
         guard let reloader, let (connection, outcome) = reloader.takeRead() else { return }
         keyspace.withCore { core in
             let result = Result { () throws(StateError) in try apply(outcome, core) }
-            reloader.source.onEnd(result)
+            if case .success(let report) = result, core.newestRevision >= report.revision {
+                reloader.unsettled = report
+            } else {
+                reloader.source.onEnd(result)
+            }
             guard let connection, !connection.isClosed else { return }
             connection.isReadingHistory = false
             dispatcher.answer(connection, core) { () throws(StateError) in
-                connection.output.write(try result.get(), connection.version)
+                let report = try result.get()
+                // Keys may have moved to another backing.
+                core.observeAll()
+                connection.output.write(report, connection.version)
             }
         }
+        if reloader.unsettled == nil { reloader.startNext() }
+    }
+
+    /// Takes note of what became of the keys that a reload has moved; where storage refused them, what held before holds again.
+    ///
+    /// Called under the keyspace's lock.
+    func settleReload(_ outcome: LocalKeyspace.Outcome) {
+        guard let reloader, let report = reloader.unsettled else { return }
+        switch outcome {
+        case .durable(let revision):
+            guard revision >= report.revision else { return }
+            reloader.source.onEnd(.success(report))
+        case .failed(let revision, let error):
+            guard revision <= report.revision else { return }
+            var changed = options
+            reloader.source.undo(core, &changed)
+            take(changed)
+            dispatcher.accessChanged(core)
+            reloader.source.onEnd(.failure(error))
+        case .reopened, .unopened: return
+        }
+        reloader.unsettled = nil
         reloader.startNext()
     }
 
@@ -60,8 +89,6 @@ extension Server {
         var report = try change(core, &changed)
         take(changed)
         dispatcher.accessChanged(core)
-        // Keys may have moved to another backing.
-        core.observeAll()
         report.revision = revision
         return report
     }
