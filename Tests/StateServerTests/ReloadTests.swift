@@ -8,7 +8,7 @@ import Testing
 struct ReloadTests {
     /// What a configuration does that is taken over.
     private enum Step: Sendable {
-        case refuse, limit, move
+        case refuse, limit
 
         func apply(
             _ core: KeyspaceCore,
@@ -17,7 +17,6 @@ struct ReloadTests {
             options.limits.valueByteCount = 2
             if self == .refuse { throw StateError(.tooBig, "more than a transaction may hold") }
             core.limits = options.limits
-            if self == .move { try ReloadTests.write(core) }
             return ReloadReport(
                 changed: [.init(rule: 3, keys: [0x61], option: "o", old: nil, new: "1")],
                 needsRestart: []
@@ -25,21 +24,9 @@ struct ReloadTests {
         }
     }
 
-    /// A commit, as the keys are that move to another backing.
-    private static func write(_ core: KeyspaceCore) throws(StateError) {
-        let cause = core.retainCause(.thisProcess)
-        defer { core.release(cause) }
-        core.begin(cause, at: LocalKeyspace.now())
-        try Array("mv".utf8).withBorrowed { (key) throws(StateError) in
-            try core.set(key, to: key)
-        }
-        core.finish()
-    }
-
     /// A source of these, one after the other, and then of none.
     private func served(
         _ steps: [Step],
-        _ backing: any Backing = MemoryBacking(),
         ended: Observed<[String]> = Observed([])
     ) throws -> ServedKeyspace {
         let rest = Observed(steps)
@@ -62,7 +49,7 @@ struct ReloadTests {
                 ended.update { $0.append(text) }
             }
         )
-        return try ServedKeyspace(backing) { _ in
+        return try ServedKeyspace(MemoryBacking()) { _ in
         } preparing: { server in
             server.reloads(from: source)
             server.refusesFiles { [RefusedFile(path: "/f", issue: "no")] }
@@ -89,39 +76,6 @@ struct ReloadTests {
             """
         #expect(try peer.replay(transcript) == transcript)
         #expect(ended.wait { $0 == ["more than a transaction may hold", "from 2"] })
-    }
-
-    @Test func `where storage refuses what a reload moves, what held before holds again`() throws {
-        let backing = HeldBacking()
-        let ended = Observed<[String]>([])
-        let server = try served([.move, .move], backing, ended: ended)
-        let (peer, other) = try (server.connect(), server.connect())
-        try peer.send("STATE.RELOAD", "STATE.RELOAD")
-        #expect(backing.held() != nil)
-        // Nobody is told that it is done before it is, and the next one waits.
-        #expect(ended.current == [])
-        backing.fail(StateError(.noSpace, "the disk is full"))
-        #expect(try peer.next().shown == "-NOSPACE the disk is full")
-        #expect(backing.held() != nil)
-        #expect(ended.current == ["the disk is full"])
-        backing.release()
-        #expect(try peer.next().shown.hasPrefix(#"["revision", "#))
-        #expect(ended.wait { $0.count == 2 && $0[1].hasPrefix("from ") })
-        #expect(try peer.ask("GET mv") == .bulk(Array("mv".utf8)))
-        backing.open()
-        #expect(try other.ask("SET k 123").errorText?.hasPrefix("TOOBIG") == true)
-    }
-
-    @Test func `a limit that a refused reload has set does not hold`() throws {
-        let backing = HeldBacking()
-        let server = try served([.move], backing)
-        let peer = try server.connect()
-        try peer.send("STATE.RELOAD")
-        #expect(backing.held() != nil)
-        backing.fail(StateError(.noSpace, "the disk is full"))
-        #expect(try peer.next().shown == "-NOSPACE the disk is full")
-        backing.open()
-        #expect(try peer.ask("SET k 123") == .simple("OK"))
     }
 
     @Test func `what cannot be read is answered, and each asks anew`() throws {
