@@ -84,6 +84,16 @@ struct FileContainerCrashTests {
         #expect(try FileContainerStage(old).values() == Self.new)
     }
 
+    @Test func `what a crash left of a commit does not count where the next start has other rules`()
+        throws
+    {
+        let moved = try crash(at: 2) { try Self.change($0) }
+        let stage = try FileContainerStage(moved, rules: [.init(keys: "app/", directory: "e")])
+        #expect(stage.values() == Self.new)
+        try moved.shell("test \"$(cat e/a)\" = new; test \"$(cat e/d/b)\" = new; test ! -e e/gone")
+        #expect(stage.editCount == 0)
+    }
+
     @Test func `after a clean stop nothing is pending: an old value that is put back is an edit`()
         throws
     {

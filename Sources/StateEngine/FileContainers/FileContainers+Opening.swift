@@ -21,6 +21,7 @@ extension FileContainers {
         let text = marks.takeFileMark() ?? mark
         try settle(text, where: held) { keyspace.entry(for: $0)?.value }
         let left = LeftFiles(former, now: self, in: keyspace, text.flatMap { FileMark($0) })
+        let now = FormerFiles.note(rules, keyspace.epoch)
         var exports: [FileExport] = []
         var found: [[FoundFile]] = []
         do {
@@ -28,8 +29,9 @@ extension FileContainers {
                 found.append(compare(container, with: keyspace, left) { held(container, $0) })
                 try export(container, keyspace, left, &exports) { !held(container, $0) }
             }
-            let now = FormerFiles.note(rules, keyspace.epoch)
-            if now != note { try marks.setFileContainers(now) }
+            if now != note {
+                try marks.setFileContainers(FormerFiles.note(now, leaving: note))
+            }
         } catch {
             // What is written and belongs to no key yet would count as an edit the next time.
             for export in exports { export.takeBack() }
@@ -40,6 +42,8 @@ extension FileContainers {
             container.files?.watcher.finishLook()
         }
         left.remove(now: self, notice)
+        // Where it is not noted that they are gone, the next start looks again.
+        if now != note { try? marks.setFileContainers(now) }
     }
 
     /// Goes on where others have ended, before it is opened.

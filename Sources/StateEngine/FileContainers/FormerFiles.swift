@@ -1,32 +1,66 @@
 /// Where keys lived when the store was last open: what the store notes of the rules of then.
 ///
 /// The epoch of the store, so that a copy of it, which is another, does not take these files for its own; then a line for each rule that
-/// said where keys live: its pattern, a tab, and the directory, or nothing where it was no file.
+/// said where keys live: its pattern, a tab, and the directory, or nothing where it was no file. Below the word `left` are those of before,
+/// while not all files that they left are removed.
 ///
 /// ```
 /// epoch 5c1e0f4b90a2d377
 /// app/    /etc/app
 /// app/cache/
+/// left
+/// app/    /etc/former
 /// ```
 struct FormerFiles {
     /// The epoch of the store that wrote it; nil where there was none.
     let epoch: String?
-    private let rules: [FileRule]
-    private let table: FileRuleTable
+    private let current: Rules
+    /// Those of before, where their files may still be there.
+    private let left: Rules?
 
-    /// Reads the note, which is nothing where there is none; a pattern that is none any more meant no key.
-    init(_ note: String?) {
-        let rules = (note ?? "").split(separator: "\n").compactMap { line in
-            let parts = line.split(separator: "\t", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, let keys = try? Pattern(String(parts[0])) else {
-                return FileRule?.none
+    private struct Rules {
+        let rules: [FileRule]
+        let table: FileRuleTable
+
+        /// Reads lines; a pattern that is none any more meant no key.
+        init(_ lines: some Sequence<Substring>) {
+            let rules = lines.compactMap { line in
+                let parts = line.split(
+                    separator: "\t",
+                    maxSplits: 1,
+                    omittingEmptySubsequences: false
+                )
+                guard parts.count == 2, let keys = try? Pattern(String(parts[0])) else {
+                    return FileRule?.none
+                }
+                return FileRule(keys: keys, directory: parts[1].isEmpty ? nil : String(parts[1]))
             }
-            return FileRule(keys: keys, directory: parts[1].isEmpty ? nil : String(parts[1]))
+            self.rules = rules
+            table = FileRuleTable(rules.indices.map { (rules[$0].keys, $0) })
         }
-        self.rules = rules
-        epoch = (note ?? "").split(separator: "\n").first { $0.hasPrefix("epoch ") }
-            .map { String($0.dropFirst(6)) }
-        table = FileRuleTable(rules.indices.map { (rules[$0].keys, $0) })
+
+        func rule(of key: Bytes) -> FileRule? {
+            table.container(of: key).map { rules[$0] }.flatMap { $0.directory == nil ? nil : $0 }
+        }
+    }
+
+    /// Reads the note, which is nothing where there is none.
+    init(_ note: String?) {
+        let lines = (note ?? "").split(separator: "\n")
+        epoch = lines.first { $0.hasPrefix("epoch ") }.map { String($0.dropFirst(6)) }
+        let end = lines.firstIndex(of: FormerFiles.leftMark)
+        current = Rules(lines[..<(end ?? lines.endIndex)])
+        left = end.map { Rules(lines[$0...]) }
+    }
+
+    private static let leftMark: Substring = "left"
+
+    /// The same note, with the rules of a former one whose files are to be removed.
+    static func note(_ now: String, leaving former: String?) -> String {
+        let lines = (former ?? "").split(separator: "\n").filter {
+            $0 != leftMark && !$0.hasPrefix("epoch ")
+        }
+        return lines.isEmpty ? now : ([Substring(now), leftMark] + lines).joined(separator: "\n")
     }
 
     /// What the store of an epoch notes of rules.
@@ -37,14 +71,15 @@ struct FormerFiles {
 
     static func text(_ epoch: Epoch) -> String { String(epoch.bits, radix: 16) }
 
-    var directories: Set<String> { Set(rules.compactMap(\.directory)) }
+    /// Whether any key had a file.
+    var isEmpty: Bool { (current.rules + (left?.rules ?? [])).allSatisfy { $0.directory == nil } }
 
     /// The rule that said where a key lived; nil where none did, or it was in no file.
-    func rule(of key: Bytes) -> FileRule? {
-        guard let rule = table.container(of: key).map({ rules[$0] }), rule.directory != nil else {
-            return nil
-        }
-        return rule
+    func rule(of key: Bytes) -> FileRule? { current.rule(of: key) }
+
+    /// The rules of which a key may have left a file.
+    func rules(of key: Bytes) -> [FileRule] {
+        [current.rule(of: key), left?.rule(of: key)].compactMap { $0 }
     }
 }
 
@@ -71,18 +106,25 @@ struct LeftFiles {
         isOwner = former.epoch == FormerFiles.text(keyspace.epoch)
         let entries = (mark?.entries ?? []).map { ($0.key, $0.old) }
         marks = Dictionary(entries) { first, _ in first }
-        guard !former.directories.isEmpty else { return }
+        guard !former.isEmpty else { return }
         var keys: [String: [FilePath: Key]] = [:]
+        let add = { (key: Bytes) in
+            for rule in former.rules(of: key) {
+                guard let directory = rule.directory,
+                    !(containers?.container(of: key)?.isPlace(of: rule) ?? false),
+                    let path = try? FileName.path(of: key, from: rule.prefixByteCount)
+                else { continue }
+                keys[directory, default: [:]][path] = Key(verified: key)
+            }
+        }
         keyspace.withCore { core in
             core.forEachDurable(PatternSet([.everything]), after: nil) { record in
-                guard let rule = former.rule(of: record.key), let directory = rule.directory,
-                    !(containers?.container(of: record.key)?.isPlace(of: rule) ?? false),
-                    let path = try? FileName.path(of: record.key, from: rule.prefixByteCount)
-                else { return true }
-                keys[directory, default: [:]][path] = Key(verified: record.key)
+                add(record.key)
                 return true
             }
         }
+        // One that is deleted may have its file still.
+        for (key, _) in entries { key.withUnsafeBytes(add) }
         self.keys = keys
     }
 

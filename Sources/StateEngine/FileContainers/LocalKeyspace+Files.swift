@@ -52,8 +52,10 @@ extension LocalKeyspace {
             in: self,
             text.flatMap { FileMark($0) }
         )
-        try marks.setFileContainers("")
+        let now = FormerFiles.note([], epoch)
+        try marks.setFileContainers(FormerFiles.note(now, leaving: note))
         left.remove(now: nil) { _ in }
+        try marks.setFileContainers("")
         if text != nil { try marks.removeFileMark() }
     }
 
