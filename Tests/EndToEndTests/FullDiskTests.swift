@@ -48,6 +48,50 @@ import Testing
         try inMemory.stop()
         withExtendedLifetime(disk) {}
     }
+
+    @Test(arguments: ["sqlite", "file"])
+    func `a reload that moves more to storage than there is room for changes nothing`(
+        backing: String
+    ) throws {
+        let directory = try TemporaryDirectory()
+        let disk = try SmallFileSystem(at: directory.path(of: "data"))
+        mkdir(directory.path(of: "d"), 0o755)
+        func configure(_ rule: String) throws -> String {
+            try directory.write("{ rules: [ { keys: 'm/', \(rule) } ] }", to: "stated.json5")
+        }
+        let path = try configure("backing: 'memory'")
+        let daemon = try Daemon(["--config", path], directory: directory)
+        let client = try daemon.connect()
+        let value = [UInt8](repeating: 0x76, count: 16 << 10)
+        let keys = try (0..<700).map { try Key("m/\($0)") }
+        for start in stride(from: 0, to: keys.count, by: 100) {
+            try client.set(keys[start..<start + 100].map { (key: $0, value: value) })
+        }
+        // 11 MiB are to move; the log and what is left of the disk have less than 10.
+        try directory.write(Array(repeating: 7, count: 22 << 20), to: "data/ballast")
+        _ = try configure("backing: '\(backing)', directory: '\(directory.path(of: "d"))'")
+        if backing == "sqlite" { _ = try configure("backing: 'sqlite'") }
+        let refused = try Statectl.run(daemon, "reload")
+        #expect(refused.exitCode == 5 && refused.errorText.contains("NOSPACE"), "\(refused)")
+        #expect(
+            try Statectl.run(daemon, "explain", "m/1").text.contains(
+                "backing            \"memory\""
+            )
+        )
+        #expect(try Statectl.run(daemon, "list", "m/", "--count").text == "700\n")
+        try client.set([1], for: "m/other")
+        unlink(directory.path(of: "data/ballast"))
+        let reload = try Statectl.run(daemon, "reload")
+        #expect(reload.exitCode == 0, "\(reload)")
+        daemon.kill()
+        try daemon.start()
+        #expect(try Statectl.run(daemon, "list", "m/", "--count").text == "701\n")
+        #expect(try daemon.connect().value(for: keys[699]) == value)
+        let files = try runCommand("/usr/bin/find", [directory.path(of: "d"), "-name", "[0-9o]*"])
+        #expect(files.lines.count == (backing == "file" ? 701 : 0))
+        try daemon.stop()
+        withExtendedLifetime(disk) {}
+    }
 }
 
 /// What was acknowledged, and what writes it.
