@@ -305,4 +305,30 @@ struct SchemaTests {
         let fault = #expect(throws: OptionFault.self) { _ = try schema(text) }
         #expect(fault?.description == message)
     }
+
+    @Test(arguments: [
+        (#""minimum": 0, "maximum": 1000"#, 0...1_000 as ClosedRange<Int64>?),
+        (#""exclusiveMinimum": -0.5, "exclusiveMaximum": 7"#, 0...6),
+        (#""minimum": -1e3, "maximum": 12.75, "exclusiveMaximum": 12.5"#, -1_000...12),
+        (#""minimum": 9007199254740993"#, nil), (#""minimum": 0.1, "maximum": 0.9"#, nil),
+        (#""maximum": 1e400"#, -999_999_999_999_999...999_999_999_999_999),
+        (#""minimum": 1, "multipleOf": 2"#, nil), (#""enum": [1, 2]"#, nil),
+    ])
+    func `what is taken for granted of whole numbers is what the schema allows`(
+        words: String,
+        range: ClosedRange<Int64>?
+    ) throws {
+        let schema = try schema(#"{"type": "number", \#(words)}"#)
+        #expect(schema.plainIntegers == range)
+        guard let range else { return }
+        let ends = [range.lowerBound, range.upperBound]
+        for number in ends + ends.flatMap({ [$0 - 1, $0 + 1] }) {
+            let issues = Array("\(number)".utf8).withUnsafeBytes {
+                schema.issues(of: $0, depthLimit: 64)
+            }
+            // Beyond 15 digits nothing is known.
+            guard abs(number) < 1_000_000_000_000_000 else { continue }
+            #expect(issues.isEmpty == range.contains(number), "\(number)")
+        }
+    }
 }

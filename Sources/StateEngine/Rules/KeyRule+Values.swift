@@ -33,6 +33,11 @@ extension KeyRule {
     ) throws(StateError) {
         let byteCount = value.count + (suffix?.count ?? 0)
         if byteCount > valueByteCount { throw tooBig(byteCount, key) }
+        if let plainIntegers, suffix == nil, let number = plainInteger(value),
+            plainIntegers.contains(number)
+        {
+            return
+        }
         guard let schema else { return }
         var issues: [ValidationIssue]
         if let suffix {
@@ -84,4 +89,20 @@ extension KeyRule {
             "key \(StateError.quoted(key)): \(sentence) (rule \(rule + 1), \(option))"
         )
     }
+}
+
+/// The whole number that bytes are as JSON writes it, in 15 digits at most, which every reader takes exactly; nil for all else.
+@inline(__always)
+private func plainInteger(_ bytes: Bytes) -> Int64? {
+    let isNegative = bytes.first == UInt8(ascii: "-")
+    let start = isNegative ? 1 : 0
+    let count = bytes.count - start
+    guard 1...15 ~= count, count == 1 || bytes[start] != UInt8(ascii: "0") else { return nil }
+    var number: Int64 = 0
+    for byte in bytes[start...] {
+        let digit = byte &- UInt8(ascii: "0")
+        guard digit < 10 else { return nil }
+        number = number &* 10 &+ Int64(digit)
+    }
+    return isNegative ? -number : number
 }

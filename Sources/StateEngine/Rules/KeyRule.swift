@@ -36,6 +36,8 @@ package final class KeyRule: Sendable {
     let readOnlyRule: Int?
     let writeOnceRule: Int?
     let schema: Setting<any ValueSchema>?
+    /// What ``schema`` need not be asked about.
+    let plainIntegers: ClosedRange<Int64>?
     /// The largest value in bytes.
     let valueByteCount: Int
     let depth: Int
@@ -81,6 +83,7 @@ package final class KeyRule: Sendable {
         readOnlyRule = settings.isReadOnly.flatMap { $0.value ? $0.rule : nil }
         writeOnceRule = settings.isWriteOnce.flatMap { $0.value ? $0.rule : nil }
         schema = settings.schema
+        plainIntegers = settings.schema?.value.plainIntegers
         valueByteCount =
             settings.limits[.valueBytes].map { Int(clamping: $0.value) }
             ?? (settings.schema == nil ? Int.max : KeyRule.schemaByteCount)

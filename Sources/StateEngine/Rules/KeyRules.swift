@@ -187,6 +187,9 @@ package protocol ValueSchema: Sendable {
 
     /// The one type that a value has to be of, in the words of JSON Schema; nil where there are several.
     var typeName: String? { get }
+
+    /// Whole numbers that may all be, written in digits alone; nil where it is not known of any range.
+    var plainIntegers: ClosedRange<Int64>? { get }
 }
 
 /// Where the values of a rule live.

@@ -59,6 +59,32 @@ extension Schema {
         return choices.isEmpty && !isNever
     }
 
+    /// Those of 15 digits at most that ``bounds`` admit, found by halving, for the bounds are exact numbers of any length.
+    package var plainIntegers: ClosedRange<Int64>? {
+        guard isNumeric, !bounds.contains(where: { $0.kind == .multipleOf }) else { return nil }
+        let largest: Int64 = 999_999_999_999_999
+        func isAdmitted(_ number: Int64, by kinds: [Schema.Bound.Kind]) -> Bool {
+            let exact = Array(String(number).utf8).withUnsafeBytes { ExactNumber($0) }
+            guard let exact else { return false }
+            return bounds.allSatisfy { !kinds.contains($0.kind) || $0.admits(exact) }
+        }
+        /// The end of the range on one side; nil where it is empty.
+        func end(_ side: Int64, _ kinds: [Schema.Bound.Kind]) -> Int64? {
+            var (inside, outside) = (-side * largest, side * largest)
+            if isAdmitted(outside, by: kinds) { return outside }
+            guard isAdmitted(inside, by: kinds) else { return nil }
+            while abs(outside - inside) > 1 {
+                let middle = inside + (outside - inside) / 2
+                if isAdmitted(middle, by: kinds) { inside = middle } else { outside = middle }
+            }
+            return inside
+        }
+        guard let first = end(-1, [.minimum, .exclusiveMinimum]),
+            let last = end(1, [.maximum, .exclusiveMaximum]), first <= last
+        else { return nil }
+        return first...last
+    }
+
     private func numericIssues(_ bytes: Bytes) -> [ValidationIssue] {
         guard let number = ExactNumber(bytes.trimmed) else {
             var check = Check()
