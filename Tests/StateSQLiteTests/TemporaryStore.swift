@@ -131,7 +131,7 @@ func names(in directory: String) -> [String] {
 }
 
 func readFile(_ path: String) throws -> [UInt8] {
-    let descriptor = open(path, O_RDONLY)
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw TestFailure("\(path): errno \(errno)") }
     defer { close(descriptor) }
     var status = stat()
@@ -145,7 +145,7 @@ func readFile(_ path: String) throws -> [UInt8] {
 
 /// Replaces what is in the file, which stays the same file.
 func write(_ bytes: [UInt8], to path: String) throws {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw TestFailure("\(path): errno \(errno)") }
     defer { close(descriptor) }
     guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {

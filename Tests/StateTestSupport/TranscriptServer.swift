@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateEngine
 
@@ -36,7 +37,11 @@ package final class TranscriptServer {
         deinit { close(listener) }
 
         func run() {
-            let connection = accept(listener, nil, nil)
+            // Close-on-exec from the start: a program that a test beside starts would keep it open, and the client waiting.
+            var waiting = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+            poll(&waiting, 1, -1)
+            let connection = clinux_accept(listener)
+            _ = fcntl(connection, F_SETFL, 0)
             defer { close(connection) }
             for step in steps {
                 switch step {

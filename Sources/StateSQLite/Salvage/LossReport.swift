@@ -5,6 +5,7 @@ import StateEngine
 /// Rows are numbered without gaps above the compacted revision, so a gap says how many are lost and between which
 /// revisions; a later row of the same key, where there is one, names the lost row that it supersedes, and then only
 /// history is lost. Of the other lost rows the key is not known: what is served of it is the newest row that is whole.
+/// Where the compacted revision is not known, a gap may be what compaction left, and only the count of rows tells of losses.
 struct LossReport {
     /// Rows that are missing between two that are whole.
     struct Gap {
@@ -13,7 +14,8 @@ struct LossReport {
     }
 
     private let found: FoundHistory
-    private let compacted: Int64
+    /// nil where that cannot be read.
+    private let compacted: Int64?
     private let gaps: [Gap]
     /// Lost changes that a whole row supersedes.
     private var superseded: [(place: HistoryCheck.Place, key: [UInt8], by: Int64)] = []
@@ -23,8 +25,8 @@ struct LossReport {
 
     init(_ found: FoundHistory) {
         self.found = found
-        compacted = found.map.number(.compacted) ?? 0
-        gaps = LossReport.gaps(found.rows, compacted)
+        compacted = found.map.number(.compacted)
+        gaps = LossReport.gaps(found.rows, compacted ?? 0)
         for key in found.damagedRows.compactMap(\.key) { served[key] = 0 }
     }
 
@@ -37,7 +39,7 @@ struct LossReport {
             revision: change.previousRevision,
             ordinal: change.previousOrdinal
         )
-        if previous.revision > compacted, !found.contains(previous) {
+        if let compacted, previous.revision > compacted, !found.contains(previous) {
             superseded.append((previous, key, change.revision))
         }
     }
@@ -61,7 +63,11 @@ struct LossReport {
     var lostRowCount: Int64 {
         if isEmpty { return 0 }
         let missing = (found.map.number(.rowCount) ?? 0) - Int64(found.rows.count)
-        return max(missing, gapRowCount, Int64(max(superseded.count, found.damagedRows.count)))
+        return max(
+            missing,
+            compacted == nil ? 0 : gapRowCount,
+            Int64(max(superseded.count, found.damagedRows.count))
+        )
     }
 
     /// The revision that the new store goes on above: no client remembers one that it will give to another change.
@@ -72,7 +78,8 @@ struct LossReport {
 
     /// From here on every change is there.
     var wholeFrom: Int64 {
-        if isEmpty { return found.map.number(.compacted) ?? leastRevision }
+        guard let compacted else { return leastRevision }
+        if isEmpty { return compacted }
         // All that is lost lies between whole rows: else the newest rows may be among it.
         guard let count = found.map.number(.rowCount),
             count - Int64(found.rows.count) == gapRowCount
@@ -96,9 +103,16 @@ struct LossReport {
 
     private func rowLines() -> [String] {
         if isEmpty { return [] }
+        let isCertain = compacted != nil
         var lines = gaps.map { gap in
-            "lost: \(LossReport.range("row", gap.numbers)), of "
+            "\(isCertain ? "lost" : "missing"): \(LossReport.range("row", gap.numbers)), of "
                 + LossReport.range("revision", gap.revisions)
+        }
+        if !isCertain, !gaps.isEmpty {
+            lines.append(
+                "the compacted revision cannot be read: what is missing is lost, or was superseded "
+                    + "and compacted"
+            )
         }
         lines += found.damagedRows.map(line)
         lines += superseded.map { lost in
