@@ -42,6 +42,8 @@ package final class Watcher {
     package internal(set) var toldRevision: Int64
     /// Changes of the commit that is being told.
     fileprivate(set) var matched: [Record] = []
+    /// Whether a commit since the last bookmark was for it, but for something that the rules hide from it.
+    package private(set) var hasHidden = false
 
     struct Reading {
         /// What was durable when it began: later commits come by themselves.
@@ -92,6 +94,9 @@ package final class Watcher {
     // MARK: Commits
 
     func match(_ record: Record) { matched.append(record) }
+
+    /// Notes that a change matches that it may not see.
+    func noteHidden() { hasHidden = true }
 
     /// Tells what matched of the commit at `revision`.
     func deliverMatched(revision: Int64, in core: KeyspaceCore) {
@@ -179,5 +184,8 @@ package final class Watcher {
     package var waiting: LatestKeys.Waiting? { latest?.waiting }
 
     /// Takes over that a bookmark at this revision was told.
-    package func noteProgress(_ revision: Int64) { toldRevision = revision }
+    package func noteProgress(_ revision: Int64) {
+        toldRevision = revision
+        hasHidden = false
+    }
 }

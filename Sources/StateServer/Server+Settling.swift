@@ -13,6 +13,7 @@ extension Server {
             registry.updateHolding { connection in
                 switch outcome {
                 case .durable(let revision):
+                    tellHidden(connection)
                     release(connection, durable: revision)
                 case .failed(let revision, let error):
                     connection.held.fail(from: revision, error)
@@ -30,6 +31,15 @@ extension Server {
     /// Answers those who wait for changes where something has come, or their time is over.
     func answerBlocked() {
         keyspace.withCore { dispatcher.answerBlocked($0) }
+    }
+
+    /// A writer that may not see what it wrote is told by a bookmark, before its reply, that its watches hear no more of it.
+    ///
+    /// A client that answers once its watches have told of a write would else wait for the next bookmark.
+    private func tellHidden(_ connection: Connection) {
+        for watcher in connection.watchers.values where watcher.watcher.hasHidden {
+            _ = watcher.tellProgress(core)
+        }
     }
 
     private func release(_ connection: Connection, durable revision: Int64) {

@@ -190,6 +190,45 @@ struct RemoteKeyspaceLossTests {
         #expect(recorder.told.current.faults == [])
     }
 
+    @Test func `Visible: so does one that goes on from the history, while it catches up`() throws {
+        let daemon = try Daemon()
+        let directory = try TemporaryDirectory()
+        let socket = directory.path(of: "s")
+        try #require(symlink(daemon.socketPath, socket) == 0)
+        let keyspace = try RemoteKeyspace(
+            socket: socket,
+            timeout: .seconds(60),
+            whileAway: .wait(upTo: .seconds(60))
+        )
+        let recorder = WatchRecorder()
+        let watch = keyspace.watch(recorder.take)
+        watch.include([.everything])
+        try keyspace.apply([.set("k", [])])
+        #expect(recorder.waits { $0.values == ["k": ""] })
+        for round in 1...3 {
+            // It cannot come back while another client writes.
+            unlink(socket)
+            daemon.kill()
+            #expect(recorder.waits { $0.isAway })
+            try daemon.start()
+            let writer = try RemoteKeyspace(socket: daemon.socketPath)
+            for _ in 0..<20 {
+                try writer.apply((0..<1_000).map { .set(try Key("k\($0)"), Array(text: round)) })
+            }
+            let seen = Observed<[String?]>([])
+            for _ in 0..<3 {
+                keyspace.submit([.set("mine", Array(text: round))]) { _ in
+                    let value = recorder.told.current.values["mine"]
+                    seen.update { $0.append(value) }
+                }
+            }
+            try #require(symlink(daemon.socketPath, socket) == 0)
+            #expect(seen.wait { $0.count == 3 })
+            #expect(seen.current == ["\(round)", "\(round)", "\(round)"])
+        }
+        #expect(recorder.told.current.faults == [])
+    }
+
     @Test func `who includes something while the daemon is away is told so`() throws {
         let directory = try TemporaryDirectory()
         let keyspace = try RemoteKeyspace(socket: directory.path(of: "s"))

@@ -195,6 +195,22 @@ struct AccessTests {
         #expect(try peer.ask("STATE.CHECK").errorText?.hasPrefix("NOPERM") == true)
     }
 
+    /// A client that answers a write once its watches have told of it waits for nothing else.
+    @Test(arguments: ["", " LATEST"])
+    func `a writer that may not see what it writes is told how far its watch is before its reply`(
+        manner: String
+    ) throws {
+        let peer = try stage.connect()
+        let number = try #require(try peer.ask("STATE.WATCH /\(manner)")["watch"]?.integerValue)
+        let mark = manner.isEmpty ? "state.progress" : "state.synced"
+        for command in ["SET quiet/k v", "SET log/k v", "DEL quiet/k"] {
+            let told = "push[\"\(mark)\", \(number), \(stage.revision + 1)]"
+            try peer.send(command)
+            let answer = command.hasPrefix("DEL") ? "1" : "+OK"
+            #expect(try peer.next(2).map(\.shown) == [told, answer])
+        }
+    }
+
     @Test func `what is refused is logged once of each client and rule`() throws {
         let peer = try stage.connect()
         for _ in 0..<3 { _ = try peer.ask("GET secret/k") }

@@ -93,7 +93,7 @@ final class RemoteLoop {
         if let revision = reply["revision"]?.integerValue, !call.changedKeys.isEmpty,
             let watch = watches.values.first(where: { $0.misses(call.changedKeys, at: revision) })
         {
-            watch.hold { [unowned self] in finish(call, reply) }
+            watch.hold(until: revision) { [unowned self] in finish(call, reply) }
         } else {
             call.finish(.success(reply))
         }

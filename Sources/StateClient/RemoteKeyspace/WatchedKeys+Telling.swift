@@ -12,6 +12,7 @@ extension WatchedKeys {
             told = wire.revision(number)
             tellCommit(wire.revision(number), try changes.map(Self.change))
             noteResumed(by: wire)
+            releaseHeld(upTo: number)
         case .gap: wire.beginPieces()
         case .piece(_, let changes):
             for change in changes { wire.add(try Self.change(change)) }
@@ -69,10 +70,13 @@ extension WatchedKeys {
         }
     }
 
-    /// Calls `body` when it has told more, or follows nothing any more.
+    /// Calls `body` when it has told of the commit of `revision`, or does not follow what that changed any more; or before, and
+    /// then is asked again.
     ///
     /// - Complexity: O(1).
-    func hold(_ body: @escaping () -> Void) { held.append(body) }
+    func hold(until revision: Int64, _ body: @escaping () -> Void) {
+        held.append(HeldAnswer(revision: revision, body: body))
+    }
 
     /// The daemon has begun one of its watches.
     func noteBegun(_ wire: WireWatch, at current: Revision) {
@@ -96,10 +100,14 @@ extension WatchedKeys {
         releaseHeld()
     }
 
-    func releaseHeld() {
-        let bodies = held
-        held = []
-        for body in bodies { body() }
+    /// Everything that this watch may not miss any more.
+    func releaseHeld() { for answer in held.take(where: { _ in true }) { answer.body() } }
+
+    /// What waits for commits up to this one.
+    ///
+    /// Answers come in the order of their commits, but for a few that then wait longer.
+    private func releaseHeld(upTo revision: Int64) {
+        while let first = held.first, first.revision <= revision { held.popFirst()?.body() }
     }
 
     private static func change(_ change: Client.Change) throws(StateError) -> KeyspaceChange {

@@ -41,7 +41,13 @@ final class WatchedKeys: @unchecked Sendable {
     /// The state that `snapshot` tells makes up for that.
     var heals = false
     /// Answers that wait until more is told.
-    var held: [() -> Void] = []
+    var held = FirstInFirstOut<HeldAnswer>()
+
+    /// An answer, and the revision of the commit that it is about.
+    struct HeldAnswer {
+        var revision: Int64
+        var body: () -> Void
+    }
 
     /// What callers ask for.
     struct Followed {
@@ -172,6 +178,8 @@ final class WatchedKeys: @unchecked Sendable {
             followed.filter = nil
             if isStale { followed.asked = Set(followed.counts.keys) }
         }
+        // Of what only the old one followed, the new one does not tell.
+        releaseHeld()
     }
 
     /// The daemon does not begin one of its watches.
@@ -185,13 +193,13 @@ final class WatchedKeys: @unchecked Sendable {
             snapshot = nil
         } else if wire === main {
             main = nil
-            releaseHeld()
         }
         let refused = followed.withLock { followed in
             let refused = patterns.filter { followed.counts[$0] != nil }
             for pattern in refused { followed.drop(pattern) }
             return refused
         }
+        releaseHeld()
         if !refused.isEmpty { tell(.refused(patterns: refused, error)) }
     }
 
