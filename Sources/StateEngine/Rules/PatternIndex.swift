@@ -27,6 +27,9 @@ final class PatternIndex: @unchecked Sendable {
     private let matches: UnsafeMutableBufferPointer<Match>
     /// A power of two, at most half of them taken.
     private let slots: UnsafeMutableBufferPointer<Slot>
+    /// A bit for each eighth of a slot, by further bits of the hash: most of what is in no slot is seen here, in a cache line that the
+    /// next key needs too.
+    private let filter: UnsafeMutableBufferPointer<UInt64>
     /// Whether there is a literal of each length.
     private let lengths: UnsafeMutableBufferPointer<Bool>
 
@@ -40,6 +43,8 @@ final class PatternIndex: @unchecked Sendable {
         while slotCount < groups.count * 2 { slotCount *= 2 }
         slots = .allocate(capacity: slotCount)
         slots.initialize(repeating: Slot())
+        filter = .allocate(capacity: max(1, slotCount * 8 / 64))
+        filter.initialize(repeating: 0)
         literals = .allocate(capacity: groups.keys.reduce(0) { $0 + $1.count })
         matches = .allocate(capacity: patterns.count)
         lengths = .allocate(capacity: (groups.keys.map(\.count).max() ?? -1) + 1)
@@ -63,6 +68,8 @@ final class PatternIndex: @unchecked Sendable {
             var place = slot.hash & (slotCount - 1)
             while slots[place].matchCount > 0 { place = (place + 1) & (slotCount - 1) }
             slots[place] = slot
+            let bit = filterBit(slot.hash)
+            filter[bit >> 6] |= 1 << UInt64(bit & 63)
         }
     }
 
@@ -70,6 +77,7 @@ final class PatternIndex: @unchecked Sendable {
         literals.deallocate()
         matches.deallocate()
         slots.deallocate()
+        filter.deallocate()
         lengths.deallocate()
     }
 
@@ -81,7 +89,9 @@ final class PatternIndex: @unchecked Sendable {
         var hash = LiteralHash()
         for length in 0..<min(key.count + 1, lengths.count) {
             if length > 0 { hash.take(key[length - 1]) }
-            guard lengths[length], let slot = slot(hash.value, key, length) else { continue }
+            guard lengths[length], isLikely(hash.value),
+                let slot = slot(hash.value, key, length)
+            else { continue }
             for place in slot.firstMatch..<slot.firstMatch + slot.matchCount {
                 let match = matches[place]
                 switch match.kind {
@@ -91,6 +101,16 @@ final class PatternIndex: @unchecked Sendable {
                 }
             }
         }
+    }
+
+    @inline(__always)
+    private func filterBit(_ hash: Int) -> Int { hash & (filter.count * 64 - 1) }
+
+    /// False where no literal has this hash.
+    @inline(__always)
+    private func isLikely(_ hash: Int) -> Bool {
+        let bit = filterBit(hash)
+        return filter[bit >> 6] >> UInt64(bit & 63) & 1 == 1
     }
 
     /// The patterns whose literal is the first `length` bytes of `key`.
