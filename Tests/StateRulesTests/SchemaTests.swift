@@ -306,6 +306,22 @@ struct SchemaTests {
         #expect(fault?.description == message)
     }
 
+    @Test func `all patterns of a value together take so many steps, and then it is refused`()
+        throws
+    {
+        let schema = try schema(#"{"items": {"pattern": "^(a?){500}a{500}$"}}"#)
+        func issues(_ count: Int) -> [ValidationIssue] {
+            let texts = Array(repeating: "\"\(String(repeating: "a", count: 900))\"", count: count)
+            return Array("[\(texts.joined(separator: ","))]".utf8).withUnsafeBytes {
+                schema.issues(of: $0, depthLimit: 64)
+            }
+        }
+        #expect(issues(2) == [])
+        let issue = try #require(issues(200).first)
+        #expect(try #require(Int(issue.path)) > 2)
+        #expect(issue.message.hasSuffix("takes too long (more than 10000000 steps for one value)"))
+    }
+
     @Test(arguments: [
         (#""minimum": 0, "maximum": 1000"#, 0...1_000 as ClosedRange<Int64>?),
         (#""exclusiveMinimum": -0.5, "exclusiveMaximum": 7"#, 0...6),

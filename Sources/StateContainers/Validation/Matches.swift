@@ -15,7 +15,8 @@ public struct Matches<Value: TextValue>: ValidatedWrapper {
     /// Makes a wrapper of a text that is to match `pattern`.
     ///
     /// `^` and `$` are the text's beginning and end; there are no back-references and no look-around. A pattern that is
-    /// none ends the process and says why. Matching takes time in proportion to the text.
+    /// none ends the process and says why. Matching takes time in proportion to the text, times the pattern where many
+    /// parts of that may match: beyond 10,000,000 steps it ends, and the text is refused.
     public init(wrappedValue: Value, _ pattern: String) {
         self.wrappedValue = wrappedValue
         do {
@@ -32,7 +33,8 @@ public struct Matches<Value: TextValue>: ValidatedWrapper {
     public func issue(model: Self) -> ValidationIssue? {
         guard let expression = expression ?? model.expression, let text = wrappedValue.checkedText
         else { return nil }
-        return ValidationCheck.pattern(expression, text)
+        var steps = RegularExpression.stepLimit
+        return ValidationCheck.pattern(expression, text, within: &steps)
     }
 }
 

@@ -10,6 +10,11 @@ package struct RegularExpression: Hashable, Sendable {
 
     /// As many instructions may a pattern have; `x{1000}` has 1,000.
     static let instructionLimit = 10_000
+    /// As many steps may one value take, about 0.2 s.
+    ///
+    /// A usual pattern takes a few for each code point; 256 KiB under `(a?){1000}a{1000}` would take 8 s, in which a daemon that
+    /// checks it serves nobody.
+    package static let stepLimit = 10_000_000
 
     private enum Instruction: Sendable {
         case scalars(ScalarSet)
@@ -39,12 +44,18 @@ package struct RegularExpression: Hashable, Sendable {
 
     /// Whether a part of `text` matches; `^` and `$` are its beginning and its end.
     ///
+    /// - Parameters:
+    ///   - text: What is searched.
+    ///   - steps: As many it may take; those that it took are taken off.
+    /// - Returns: nil where they are used up before it is known.
     /// - Complexity: O(*n* · *m*) for *n* code points and *m* instructions; memory for *m*.
-    package func matches(_ text: String) -> Bool {
+    package func matches(_ text: String, within steps: inout Int) -> Bool? {
         var search = Search(program: program)
+        defer { steps -= search.stepCount }
         var previous: UInt32?
         for scalar in text.unicodeScalars {
             if search.enter(between: previous, and: scalar.value) { return true }
+            guard search.stepCount < steps else { return nil }
             search.step(scalar.value)
             previous = scalar.value
         }
@@ -139,6 +150,8 @@ extension RegularExpression {
         private var visited: [Int]
         private var round = 0
         private var pending: [Int] = []
+        /// Instructions that were looked at.
+        private(set) var stepCount = 0
 
         init(program: [Instruction]) {
             self.program = program
@@ -152,6 +165,7 @@ extension RegularExpression {
             pending = arrivals
             pending.append(0)
             while let place = pending.popLast() {
+                stepCount += 1
                 guard visited[place] != round else { continue }
                 visited[place] = round
                 switch program[place] {

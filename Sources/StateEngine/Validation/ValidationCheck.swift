@@ -41,14 +41,23 @@ package enum ValidationCheck {
         return issue(length <= count, "maxLength \(count)", message)
     }
 
-    /// Whether a part of `text` matches `expression`.
+    /// Whether a part of `text` matches `expression`, which has to be found within so many steps.
     ///
-    /// - Complexity: O(*n* · *m*), as ``RegularExpression/matches(_:)``.
-    package static func pattern(_ expression: RegularExpression, _ text: String) -> ValidationIssue?
-    {
+    /// - Complexity: O(*n* · *m*), as ``RegularExpression/matches(_:within:)``.
+    package static func pattern(
+        _ expression: RegularExpression,
+        _ text: String,
+        within steps: inout Int
+    ) -> ValidationIssue? {
         let pattern = expression.pattern
+        guard let passes = expression.matches(text, within: &steps) else {
+            let message =
+                "to compare \(quoted(text)) with \(pattern) takes too long "
+                + "(more than \(RegularExpression.stepLimit) steps for one value)"
+            return issue(false, "pattern \(pattern)", message)
+        }
         let message = "\(quoted(text)) does not match \(pattern)"
-        return issue(expression.matches(text), "pattern \(pattern)", message)
+        return issue(passes, "pattern \(pattern)", message)
     }
 
     /// Whether `text` is an address of electronic mail, as browsers check it, within the lengths of RFC 5321.

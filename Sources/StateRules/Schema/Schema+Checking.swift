@@ -14,7 +14,7 @@ extension Schema {
     ///   - bytes: The value.
     ///   - depthLimit: As deep may its arrays and objects be nested.
     /// - Returns: At most 16 issues, each with the path inside the value.
-    /// - Complexity: O(*n*) in the bytes, but for `pattern`: times the size of the pattern. A number allocates nothing.
+    /// - Complexity: O(*n*) in the bytes, but for `pattern`: times the size of the pattern, up to a limit. A number allocates nothing.
     package func issues(of bytes: Bytes, depthLimit: Int) -> [ValidationIssue] {
         if isNumeric { return numericIssues(bytes) }
         var check = Check()
@@ -140,6 +140,8 @@ extension Schema {
     private struct Check {
         private(set) var issues: [ValidationIssue] = []
         private var path: [String] = []
+        /// What all patterns together may still take.
+        private var steps = RegularExpression.stepLimit
 
         private var isFull: Bool { issues.count >= Schema.issueLimit }
 
@@ -275,7 +277,7 @@ extension Schema {
         private mutating func check(text: String, _ schema: Schema) {
             add(schema.minimumLength.flatMap { ValidationCheck.minimumLength($0, text) })
             add(schema.maximumLength.flatMap { ValidationCheck.maximumLength($0, text) })
-            add(schema.pattern.flatMap { ValidationCheck.pattern($0, text) })
+            add(schema.pattern.flatMap { ValidationCheck.pattern($0, text, within: &steps) })
             add(schema.format.flatMap { $0.issue(of: text) })
         }
     }
