@@ -18,6 +18,9 @@ enum ConfigurationFile {
             throw StateError(.err, "\(path) is not UTF-8")
         }
         let places = OptionPlaces(text)
+        if places.isTooDeep, let fault = places.fault {
+            throw StateError(.err, "\(path):\(fault.place): \(fault.message)")
+        }
         let value = try parse(text, path, places)
         if let repeated = places.repeated {
             throw error(path, places, OptionFault(repeated, "it stands there twice"))

@@ -228,6 +228,16 @@ struct BrokenConfigurationTests {
         #expect(result.errorText == "stated: error: \(path):\(place): \(words)\n")
     }
 
+    /// Reading it goes down as deep, and took minutes.
+    @Test func `what is nested without end is refused`() throws {
+        let text = "{ rules: " + String(repeating: "[", count: 1_000_000)
+        try `a broken file is refused with the place of what is wrong`(
+            text: text,
+            place: "1:209",
+            words: "nested deeper than 200"
+        )
+    }
+
     @Test func `there are fifty of them, and each is another`() {
         #expect(Self.files.count >= 50)
         #expect(Set(Self.files.map(\.text)).count == Self.files.count)

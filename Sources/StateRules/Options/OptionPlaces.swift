@@ -17,7 +17,13 @@ package struct OptionPlaces {
     /// Where the text ceases to be JSON5, and why.
     package private(set) var fault: (place: Place, message: String)?
 
+    /// Arrays and objects may be nested so deep: what reads the text goes down with them.
+    package static let depthLimit = 200
+    /// Whether they are nested deeper, so that nothing else may read the text.
+    package private(set) var isTooDeep = false
+
     private let text: [Unicode.Scalar]
+    private var depth = 0
     private var index = 0
     private var line = 1
     private var lineStart = 0
@@ -88,8 +94,14 @@ package struct OptionPlaces {
     private mutating func skipValue(at path: OptionPath) {
         let start = place
         switch peek {
-        case "{": skipObject(at: path)
-        case "[": skipArray(at: path)
+        case "{", "[":
+            guard depth < OptionPlaces.depthLimit else {
+                isTooDeep = true
+                return stop("nested deeper than \(OptionPlaces.depthLimit)")
+            }
+            depth += 1
+            peek == "{" ? skipObject(at: path) : skipArray(at: path)
+            depth -= 1
         case "\"", "'": _ = takeString()
         default:
             let word = takeWord()
