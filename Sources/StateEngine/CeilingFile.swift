@@ -64,7 +64,10 @@ package struct CeilingFile: Sendable {
         defer { close(descriptor) }
         let bytes = CeilingFile.slot(ceiling)
         let offset = off_t(CeilingFile.slotOffsets[slot])
+        errno = 0
         guard pwrite(descriptor, bytes, bytes.count, offset) == bytes.count else {
+            // Where it ends early, no call says why.
+            if errno == 0 { errno = ENOSPC }
             throw failed("written")
         }
         guard fdatasync(descriptor) == 0 else { throw failed("synced") }
@@ -72,33 +75,12 @@ package struct CeilingFile: Sendable {
 
     /// Makes the file, in the place of one that is there, whole or not at all.
     func replace(_ ceiling: Int64) throws(StateError) {
-        let draft = path + ".new"
-        unlink(draft)
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-        let descriptor = Glibc.open(draft, flags, 0o600)
-        guard descriptor >= 0 else { throw failed("made") }
-        defer { close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: CeilingFile.byteCount)
         for offset in CeilingFile.slotOffsets {
             let slot = CeilingFile.slot(ceiling)
             bytes.replaceSubrange(offset..<offset + slot.count, with: slot)
         }
-        guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count,
-            fsync(descriptor) == 0, rename(draft, path) == 0, syncDirectory()
-        else {
-            let error = failed("made")
-            unlink(draft)
-            throw error
-        }
-    }
-
-    private func syncDirectory() -> Bool {
-        let slash = path.lastIndex(of: "/")
-        let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        let directory = Glibc.open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard directory >= 0 else { return false }
-        defer { close(directory) }
-        return fsync(directory) == 0
+        try WholeFile.replace(path, with: bytes)
     }
 
     /// The open file; nil where there is none.

@@ -87,7 +87,8 @@ enum HistorySchema {
             unlink(draft)
             throw StateError.cannotOpen(draft, error)
         }
-        guard rename(draft, location.database) == 0, syncDirectory(location.directory) else {
+        guard rename(draft, location.database) == 0, WholeFile.syncDirectory(location.directory)
+        else {
             throw StateError(.storage, "\(location.database) cannot be made: \(lastSystemError())")
         }
     }
@@ -116,13 +117,6 @@ enum HistorySchema {
         // Last, so that the file holds all of the above and no log is needed to read it.
         _ = try connection.text("PRAGMA journal_mode=WAL")
         connection.checkpointsOnClose()
-    }
-
-    private static func syncDirectory(_ path: String) -> Bool {
-        let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard directory >= 0 else { return false }
-        defer { close(directory) }
-        return fsync(directory) == 0
     }
 
     /// Checks by the header alone that the file is a store of ours, of a format that we read.

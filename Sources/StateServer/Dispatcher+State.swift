@@ -95,7 +95,7 @@ extension Dispatcher {
     )
         throws(StateError)
     {
-        let (count, revision) = try write(connection, core) {
+        let (count, revision) = try write(connection, core, waits: true) {
             () throws(StateError) -> (Int, Int64) in
             var count = 0
             for step in steps where try apply(step, core) { count += 1 }

@@ -229,6 +229,72 @@ struct RemoteKeyspaceLossTests {
         #expect(recorder.told.current.faults == [])
     }
 
+    @Test func `Visible: a store with lower revisions is told before a write to it is answered`()
+        throws
+    {
+        let (old, new) = (try Daemon(), try Daemon())
+        let filling = [UInt8](repeating: 0x78, count: 1_000)
+        let writer = try RemoteKeyspace(socket: new.socketPath)
+        try writer.apply((0..<4_000).map { .set(try Key("k\($0)"), filling) })
+        let directory = try TemporaryDirectory()
+        let socket = directory.path(of: "s")
+        try #require(symlink(old.socketPath, socket) == 0)
+        let keyspace = try RemoteKeyspace(
+            socket: socket,
+            timeout: .seconds(60),
+            whileAway: .wait(upTo: .seconds(60))
+        )
+        let recorder = WatchRecorder()
+        let watch = keyspace.watch(recorder.take)
+        watch.include([.everything])
+        for number in 0..<20 { try keyspace.apply([.set("old", Array(text: number))]) }
+        #expect(recorder.waits { $0.values == ["old": "19"] })
+        unlink(socket)
+        old.kill()
+        #expect(recorder.waits { $0.isAway })
+        let seen = Observed<[String?]>([])
+        keyspace.submit([.set("mine", [0x31])]) { _ in
+            let value = recorder.told.current.values["mine"]
+            seen.update { $0.append(value) }
+        }
+        try #require(symlink(new.socketPath, socket) == 0)
+        #expect(seen.wait { !$0.isEmpty })
+        #expect(seen.current == ["1"])
+        #expect(recorder.told.current.values["old"] == nil)
+    }
+
+    @Test func `an answer before storage waits for no watch, which may never tell of it`() throws {
+        let backing = HeldBacking()
+        let server = try ServedKeyspace(backing)
+        try server.exchangeRules(
+            KeyRules(["fast/"], memoryPatterns: [], usages: [], texts: NoTexts()) { _ in
+                var settings = KeyRule.Settings()
+                settings.durability = KeyRule.Setting(value: .memory, rule: 0)
+                return KeyRule(settings, quotas: [])
+            }
+        )
+        let keyspace = try RemoteKeyspace(socket: server.socketPath, timeout: .seconds(60))
+        let recorder = WatchRecorder()
+        let watch = keyspace.watch(recorder.take)
+        watch.include([.everything])
+        #expect(recorder.waits { $0.revision != nil })
+        let answers = Answers([])
+        keyspace.submit([.set("fast/a", [1])]) { result in answers.update { $0.append(result) } }
+        #expect(answers.wait { !$0.isEmpty })
+        #expect(answers.current == [.success(1)])
+        // Several are one commit, which is stored.
+        keyspace.submit([.set("fast/a", [2]), .set("fast/b", [2])]) { result in
+            answers.update { $0.append(result) }
+        }
+        keyspace.submit([.set("other", [3])]) { result in answers.update { $0.append(result) } }
+        try server.catchUp()
+        #expect(answers.current.count == 1)
+        backing.open()
+        #expect(answers.wait { $0.count == 3 })
+        #expect(answers.current.dropFirst() == [.success(2), .success(3)])
+        #expect(recorder.told.current.faults == [])
+    }
+
     @Test func `who includes something while the daemon is away is told so`() throws {
         let directory = try TemporaryDirectory()
         let keyspace = try RemoteKeyspace(socket: directory.path(of: "s"))

@@ -3,8 +3,8 @@ import StateWire
 
 /// A caller's request, from when it is handed over until it is answered.
 struct RemoteCall: Sendable {
-    /// As it stands on the wire.
-    let request: [UInt8]
+    /// As it stands on the wire; empty once it is sent.
+    var request: [UInt8]
     /// Changes something: where its reply is lost, its outcome is unknown.
     let isWrite: Bool
     /// Keys that it surely changes, and of which every watch is to be told before it is answered.

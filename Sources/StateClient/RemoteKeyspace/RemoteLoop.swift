@@ -10,6 +10,8 @@ final class RemoteLoop {
     var session: RemoteSession?
     /// HELLO was answered: requests may be sent.
     var isReady = false
+    /// Of the daemon's store, as this connection has heard it.
+    private var epoch = Epoch(bits: 0)
     private var backOff = BackOff()
     /// By when HELLO has to be answered.
     private var helloDeadline: Deadline?
@@ -80,21 +82,28 @@ final class RemoteLoop {
     private func take(_ reply: Reply, _ awaited: RemoteSession.Awaited) throws(Loss) {
         if let take = awaited.take {
             try take(reply)
+        } else if let call = awaited.call {
+            finish(call, awaited.byteCount, reply)
         } else {
             link.forget(byteCount: awaited.byteCount)
-            if let call = awaited.call { finish(call, reply) }
         }
     }
 
-    /// Hands an answer out once every watch has told of what it tells.
+    /// Hands an answer out once every watch has told of what it tells; until then it counts among those that wait.
     ///
-    /// The daemon pushes a commit before it answers, but for a watch that has fallen behind: that tells the state later.
-    private func finish(_ call: RemoteCall, _ reply: Reply) {
-        if let revision = reply["revision"]?.integerValue, !call.changedKeys.isEmpty,
-            let watch = watches.values.first(where: { $0.misses(call.changedKeys, at: revision) })
+    /// The daemon pushes a commit before it answers, but for a watch that has fallen behind: that tells the state later. An answer
+    /// that tells of less than stable storage may come before, and of a commit that nothing will tell of.
+    private func finish(_ call: RemoteCall, _ byteCount: Int, _ reply: Reply) {
+        let isStored = reply["durability"]?.textValue != Durability.memory.description
+        if let number = reply["revision"]?.integerValue, !call.changedKeys.isEmpty,
+            let watch = watches.values.first(where: {
+                (isStored || $0.isCatchingUp)
+                    && $0.misses(call.changedKeys, at: Revision(epoch: epoch, number: number))
+            })
         {
-            watch.hold(until: revision) { [unowned self] in finish(call, reply) }
+            watch.hold(until: number) { [unowned self] in finish(call, byteCount, reply) }
         } else {
+            link.forget(byteCount: byteCount)
             call.finish(.success(reply))
         }
     }
@@ -183,6 +192,7 @@ final class RemoteLoop {
 
     private func begin(_ epoch: Epoch) {
         isReady = true
+        self.epoch = epoch
         helloDeadline = nil
         absence = nil
         backOff.noteSuccess()

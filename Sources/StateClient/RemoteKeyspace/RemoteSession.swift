@@ -48,7 +48,9 @@ final class RemoteSession {
     /// Sends a caller's request, whose answer is due so long from now.
     func send(_ call: RemoteCall) {
         callCount += 1
-        append(call.request, call: call, take: nil, within: call.timeout)
+        var sent = call
+        sent.request = []
+        append(call.request, call: sent, take: nil, within: call.timeout)
     }
 
     /// Sends a request of the connection's own, which is lost where that is not answered in time.

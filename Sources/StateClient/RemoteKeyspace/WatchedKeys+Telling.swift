@@ -31,8 +31,8 @@ extension WatchedKeys {
         case .progress(_, let number):
             guard wire === main, !isStale else { break }
             if isNews(wire.revision(number)) { told = wire.revision(number) }
-            releaseHeld()
             noteResumed(by: wire)
+            releaseHeld(upTo: number)
         }
         return false
     }
@@ -57,10 +57,10 @@ extension WatchedKeys {
     // MARK: Answers that wait
 
     /// Whether it follows one of `keys`, which the commit of `revision` changed, and has not told of that commit.
-    func misses(_ keys: [Key], at revision: Int64) -> Bool {
-        guard (told?.number ?? 0) < revision, main != nil,
-            !isCancelled.load(ordering: .relaxed)
-        else { return false }
+    func misses(_ keys: [Key], at revision: Revision) -> Bool {
+        guard isNews(revision), main != nil, !isCancelled.load(ordering: .relaxed) else {
+            return false
+        }
         return followed.withLock { followed in
             keys.contains { key in
                 key.bytes.withUnsafeBytes { key in
@@ -69,6 +69,9 @@ extension WatchedKeys {
             }
         }
     }
+
+    /// Whether it tells what was, and commits of now later.
+    var isCatchingUp: Bool { isStale || main?.isBusy ?? false }
 
     /// Calls `body` when it has told of the commit of `revision`, or does not follow what that changed any more; or before, and
     /// then is asked again.

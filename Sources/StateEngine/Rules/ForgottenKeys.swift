@@ -72,36 +72,10 @@ package struct MemoryKeysFile {
 
     private func write(_ lines: Lines) throws(StateError) {
         let texts = lines.map { "\($1.map(String.init) ?? "-")\t\($0)\n" }
-        do throws(StateError) {
-            try replaceFile(path, with: Array(texts.sorted().joined().utf8))
-        } catch {
-            throw StateError(.storage, "\(path) cannot be written: \(error.message)")
-        }
+        try WholeFile.replace(path, with: Array(texts.sorted().joined().utf8))
     }
 
     private func failed(_ what: String) -> StateError {
         StateError(.storage, "\(path) cannot be \(what): \(lastSystemError())")
-    }
-}
-
-/// Puts a file in the place of one that is there, whole or not at all, and on stable storage.
-private func replaceFile(_ path: String, with bytes: [UInt8]) throws(StateError) {
-    let draft = path + ".new"
-    unlink(draft)
-    let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw StateError(.storage, lastSystemError()) }
-    defer { close(descriptor) }
-    let parent = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
-    guard write(descriptor, bytes, bytes.count) == bytes.count, fsync(descriptor) == 0,
-        rename(draft, path) == 0
-    else {
-        let error = StateError(.storage, lastSystemError())
-        unlink(draft)
-        throw error
-    }
-    let directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    defer { close(directory) }
-    guard directory >= 0, fsync(directory) == 0 else {
-        throw StateError(.storage, lastSystemError())
     }
 }

@@ -1,0 +1,61 @@
+import Glibc
+
+/// A file that is replaced whole, and on stable storage.
+package enum WholeFile {
+    /// Puts a file in the place of one that is there, or makes it, whole or not at all.
+    ///
+    /// - Parameters:
+    ///   - path: Beside it stands the draft, whose name ends in `.new`.
+    ///   - bytes: What it is to hold; only the user may read and write it.
+    /// - Throws: ``StateError/Code/storage``, naming the file and the reason; the one that was there is there. Where the last sync
+    ///   of the directory failed, either may be there after a crash.
+    /// - Complexity: one write and two syncs.
+    package static func replace(_ path: String, with bytes: [UInt8]) throws(StateError) {
+        let draft = path + ".new"
+        unlink(draft)
+        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failed(path) }
+        defer { close(descriptor) }
+        guard write(bytes, to: descriptor), fsync(descriptor) == 0, rename(draft, path) == 0,
+            syncDirectory(parent(of: path))
+        else {
+            let error = failed(path)
+            unlink(draft)
+            throw error
+        }
+    }
+
+    /// Syncs the names in a directory.
+    ///
+    /// - Returns: Whether that succeeded; else the reason is in `errno`.
+    package static func syncDirectory(_ path: String) -> Bool {
+        let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { return false }
+        let isSynced = fsync(directory) == 0
+        let code = errno
+        close(directory)
+        errno = code
+        return isSynced
+    }
+
+    /// A write may end early: the next one says why.
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    private static func parent(of path: String) -> String {
+        let slash = path.lastIndex(of: "/")
+        return slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    }
+
+    private static func failed(_ path: String) -> StateError {
+        StateError(.storage, "\(path) cannot be written: \(lastSystemError())")
+    }
+}
