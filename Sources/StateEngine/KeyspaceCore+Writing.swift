@@ -139,6 +139,7 @@ extension KeyspaceCore {
     package func rollBack() {
         for case let record? in openChanges.reversed() { undo(record) }
         if !openNotes.isEmpty { undo(openNotes) }
+        for (rate, uid) in openRates { rate.giveBack(uid) }
         closeTransaction()
     }
 
@@ -160,6 +161,7 @@ extension KeyspaceCore {
 
     private func closeTransaction() {
         openRevision = 0
+        if !openRates.isEmpty { openRates.removeAll() }
         openSubject = nil
         openCause = nil
         openByteCount = 0

@@ -47,6 +47,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) var keepsSomeInMemory = false
     /// The keys that are in memory, or were in this life.
     @exclusivity(unchecked) var volatilePatterns: [Pattern] = []
+    /// What the open transaction has taken of the writes that somebody may make in a second.
+    @exclusivity(unchecked) var openRates: [(rate: WriteRate, uid: UInt32)] = []
     /// Which keys former lives kept in memory, and up to which revision that may have been told.
     @exclusivity(unchecked) var forgotten: [ForgottenKeys] = []
     /// The last commit that changed a key in memory: the history does not have all that came up to it.

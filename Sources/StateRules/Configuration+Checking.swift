@@ -62,8 +62,21 @@ extension Configuration {
     ) throws(OptionFault) {
         guard let standard = rule.standard else { return }
         let holding = rule.keys.literal.withUnsafeBytes { table.byKey.rule(for: $0) }
-        guard let schema = holding?.settings.schema else { return }
-        let issues = standard.withUnsafeBytes { schema.value.issues(of: $0, depthLimit: 64) }
+        guard let holding else { return }
+        if standard.count > holding.valueByteCount {
+            let rule = (holding.settings.limits[.valueBytes]?.rule).map {
+                "rules[\($0)].limits.valueBytes"
+            }
+            throw OptionFault(
+                path.member("default"),
+                "it has \(standard.count) bytes, and \(rule ?? "a value under a schema") has at most "
+                    + "\(holding.valueByteCount)"
+            )
+        }
+        guard let schema = holding.settings.schema else { return }
+        let issues = standard.withUnsafeBytes {
+            schema.value.issues(of: $0, depthLimit: holding.depth)
+        }
         guard let issue = issues.first else { return }
         throw OptionFault(
             path.member("default"),

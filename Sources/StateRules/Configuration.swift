@@ -61,7 +61,17 @@ package struct Configuration: Sendable {
         _ accounts: AccountDirectory
     ) throws(OptionFault) {
         var reader = try OptionReader(value, at: path)
-        socketPath = try reader.read("path", Configuration.path)
+        socketPath = try reader.read("path") { value, path throws(OptionFault) in
+            let text = try Configuration.path(value, path)
+            // unix(7)
+            guard text.utf8.count <= 107 else {
+                throw OptionFault(
+                    path,
+                    "a path of at most 107 bytes is wanted, not one of \(text.utf8.count)"
+                )
+            }
+            return text
+        }
         socketMode = try reader.read("mode") { value, path throws(OptionFault) in
             let text = try value.option(path, as: String.self)
             guard let mode = UInt32(text, radix: 8), mode <= 0o777, mode & 0o600 == 0o600 else {

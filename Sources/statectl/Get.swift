@@ -54,6 +54,13 @@ extension Statectl {
     }
 
     private static func writeLong(_ entry: Client.Entry, _ key: Key, _ output: inout Output) {
+        if entry.isDefault {
+            // Nobody has set it: there is no more to say.
+            return writeAligned(
+                [("key", key.bytes), ("value", entry.value), ("default", Array("yes".utf8))],
+                &output
+            )
+        }
         let fields: [(String, [UInt8])] = [
             ("key", key.bytes),
             ("value", entry.value),

@@ -26,7 +26,9 @@ extension Statectl {
         guard let text = invocation.operands.first, text != everything else {
             if invocation.has("--all") { return .everything }
             guard invocation.operands.isEmpty else {
-                throw .usage("'/' is everything; to revert everything say 'statectl revert --all'")
+                throw .usage(
+                    "'/' is everything; to revert everything say 'statectl revert --all --to REV'"
+                )
             }
             throw .usage("'revert' needs a pattern; usage: \(Help.usage(of: .revert))")
         }

@@ -63,7 +63,8 @@ enum ConfigurationFile {
         let decoder = JSONDecoder()
         decoder.allowsJSON5 = true
         do {
-            return try decoder.decode(ConfigurationTree.self, from: Data(text.utf8)).value
+            let tree = try decoder.decode(ConfigurationTree.self, from: Data(text.utf8))
+            return places.exact(tree.value)
         } catch {
             let place = places.fault.map { ":\($0.place): \($0.message)" }
             throw StateError(.err, path + (place ?? ": this is no JSON5: \(error)"))
@@ -112,7 +113,7 @@ private struct ConfigurationTree: Decodable {
         if container.decodeNil() { return .null }
         if let value = try? container.decode(Bool.self) { return .bool(value) }
         if let text = try? container.decode(String.self) { return .string(text) }
-        // Exactly, where that is possible: bounds beyond 2^53 are no Doubles.
+        // As exactly as Foundation can: OptionPlaces knows the digits.
         if let number = try? container.decode(Int64.self) { return .number("\(number)") }
         if let number = try? container.decode(UInt64.self) { return .number("\(number)") }
         if let number = try? container.decode(Decimal.self), !number.isNaN {

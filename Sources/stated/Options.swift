@@ -89,7 +89,9 @@ enum Request {
             throw error("\(mode.rawValue) and --memory exclude each other")
         }
         switch (mode, target) {
-        case (.serve, nil): return .serve(options)
+        case (.serve, nil):
+            try options.checkPlaces()
+            return .serve(options)
         case (.check, nil): return .check(options)
         case (.salvage, let target?): return .salvage(options, to: target)
         case (.salvage, nil): throw error("--salvage needs --to DIRECTORY, for the new store")

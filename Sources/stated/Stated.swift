@@ -27,6 +27,8 @@ enum Stated {
                 let configuration = try ConfigurationFile.read(path)
                 var options = Options()
                 options.take(configuration)
+                options.configuration = path
+                try options.checkPlaces()
                 try FileContainers(options, log: log)?.check()
                 let count = configuration.rules.rules.count
                 print("\(path) can be used: \(count) \(count == 1 ? "rule" : "rules")")

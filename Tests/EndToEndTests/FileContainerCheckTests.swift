@@ -55,6 +55,41 @@ struct FileContainerCheckTests {
         #expect([2, 5].contains(start.exitCode) && start.errorText.contains(reason), "\(start)")
     }
 
+    @Test(arguments: [
+        ("data", "overlap; the store is not for clients"),
+        ("data/deep/er", "overlap; the store is not for clients"),
+        ("", "overlap; the store is not for clients"),
+        ("data-link", "overlap; the store is not for clients"),
+        ("etc", "has the configuration in it, which is not for clients"),
+    ])
+    func `a directory with the daemon's own files is refused, by a reload too`(
+        name: String,
+        reason: String
+    ) throws {
+        let made = try runCommand(
+            "/bin/sh",
+            ["-ec", "cd '\(directory.path)'; mkdir -p etc data/deep; ln -s data data-link"]
+        )
+        try #require(made.exitCode == 0)
+        let data = directory.path(of: "data")
+        let file = try directory.write("{ data: '\(data)' }", to: "etc/c.json5")
+        let daemon = try Daemon("--config", file, directory: directory)
+        _ = try directory.write(
+            """
+            { data: '\(data)', rules: [
+                { keys: 'a/', backing: 'file', directory: '\(directory.path(of: name))', shared: true },
+            ] }
+            """,
+            to: "etc/c.json5"
+        )
+        let check = try runCommand(builtProgram("stated"), ["--check-config", file])
+        #expect(check.exitCode == 2 && check.errorText.contains(reason), "\(check)")
+        #expect(check.errorText.contains("\(file): rules[0].directory: "), "\(check)")
+        let reload = try Statectl.run(daemon, "reload")
+        #expect(reload.exitCode == 2 && reload.errorText.contains(reason), "\(reload)")
+        #expect(try Statectl.run(daemon, "list").text == "")
+    }
+
     @Test
     func `a directory that can be used is, and one that others may write where the rule says so`()
         throws

@@ -54,7 +54,7 @@ struct RuleCaseTests {
         add("short", ["abcd"], false, "limits.valueBytes)")
         add("still", ["1"], false, "readonly)")
         add("deep", ["[[[1]]]"], true, "")
-        add("deep", ["[[[[1]]]]"], false, "schema)")
+        add("deep", ["[[[[1]]]]"], false, "limits.depth)")
         return cases
     }
 

@@ -309,6 +309,10 @@ struct RuledKeyTests {
         let entry = try #require(try client.entry(for: "audio/volume"))
         #expect(entry.isDefault && entry.revision == 0)
         #expect(try Statectl.run(daemon, "get", "audio/volume").text == "0.5\n")
+        #expect(
+            try Statectl.run(daemon, "get", "audio/volume", "--long").text
+                == "key:     audio/volume\nvalue:   0.5\ndefault: yes\n"
+        )
         #expect(try Statectl.run(daemon, "list").text == "")
         #expect(try client.count(of: .everything) == 0)
         for (words, reply) in [
@@ -358,7 +362,8 @@ struct RuledKeyTests {
         refused("short/a", "12345", .tooBig, "the limit is 4 (rule 3, limits.valueBytes)")
         _ = try set(client, "short/a", "1234")
 
-        refused("deep", "[[[1]]]", .rejected, "rule 6")
+        let words = "nested deeper than 2 at byte 2 (rule 6, limits.depth)"
+        refused("deep", "[[[1]]]", .rejected, words)
         _ = try set(client, "deep", "[[1]]")
 
         var refusal: StateError?

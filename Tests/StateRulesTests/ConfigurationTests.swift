@@ -115,6 +115,18 @@ struct ConfigurationTests {
             #"{"rules": [{"keys": "a/", "schema": {"type": "number"}}, {"keys": "a/b", "default": "x"}]}"#,
             "rules[1].default: rules[0].schema refuses it: 'x' is no number"
         ),
+        (
+            #"{"rules": [{"keys": "a/", "limits": {"valueBytes": 4}}, {"keys": "a/b", "default": "12345"}]}"#,
+            "rules[1].default: it has 5 bytes, and rules[0].limits.valueBytes has at most 4"
+        ),
+        (
+            #"{"rules": [{"keys": "a/", "limits": {"depth": 1}}, {"keys": "a/b", "schema": {"type": "array"}, "default": [[1]]}]}"#,
+            "rules[1].default: rules[1].schema refuses it: arrays and objects are nested deeper than 1 at byte 1"
+        ),
+        (
+            #"{"socket": {"path": "/\#(String(repeating: "a", count: 107))"}}"#,
+            "socket.path: a path of at most 107 bytes is wanted, not one of 108"
+        ),
     ])
     func `what cannot be used is named with its place`(text: String, message: String) {
         let fault = #expect(throws: OptionFault.self) { _ = try read(text) }

@@ -1,3 +1,4 @@
+import StateContainers
 import StateRules
 import Testing
 
@@ -23,6 +24,29 @@ struct OptionPlacesTests {
             }
         }
         return OptionPlaces(text).place(of: path)?.description
+    }
+
+    @Test func `numbers keep the digits in which they are written, where what was read has others`()
+    {
+        let text =
+            "{ a: 9007199254740993.5, b: [1.50, 12345678901234567890123456789012345678901, 1e3], c: 0x10 }"
+        let read = JSONValue.object([
+            "a": .number("9007199254740993"),
+            "b": .array([
+                .number("1.5"), .number("12345678901234567890123456789012345678900"),
+                .number("1000"),
+            ]),
+            "c": .number("16"),
+        ])
+        let exact = JSONValue.object([
+            "a": .number("9007199254740993.5"),
+            "b": .array([
+                .number("1.5"), .number("12345678901234567890123456789012345678901"),
+                .number("1000"),
+            ]),
+            "c": .number("16"),
+        ])
+        #expect(OptionPlaces(text).exact(read) == exact)
     }
 
     @Test func `each option has its line and column`() {

@@ -5,6 +5,8 @@ package struct JSONFault: Error {
     package let message: String
     /// Where reading stopped, in bytes from the beginning.
     package let offset: Int
+    /// Whether it may be JSON, nested deeper than what reads it goes.
+    package var isTooDeep = false
 
     package var description: String { "\(message) at byte \(offset)" }
 }

@@ -82,7 +82,9 @@ package struct JSONScanner {
     ) throws(JSONFault) {
         depth += 1
         guard depth <= depthLimit else {
-            throw fault("arrays and objects are nested deeper than \(depthLimit)")
+            var fault = fault("arrays and objects are nested deeper than \(depthLimit)")
+            fault.isTooDeep = true
+            throw fault
         }
         let place = tokens.count
         append(kind, from: index, to: 0)

@@ -62,9 +62,15 @@ extension KeyRule {
 
     private func rejected(_ key: Bytes, _ issues: [ValidationIssue], _ rule: Int) -> StateError {
         let wrong = issues.prefix(5).map(\.description).joined(separator: "; ")
+        var source = "rule \(rule + 1), schema"
+        if let limit = settings.limits[.depth],
+            issues.contains(where: { $0.rule == "depth \(depth)" })
+        {
+            source = "rule \(limit.rule + 1), limits.depth"
+        }
         return StateError(
             .rejected,
-            "key \(StateError.quoted(key)): \(wrong) (rule \(rule + 1), schema)",
+            "key \(StateError.quoted(key)): \(wrong) (\(source))",
             issues: issues
         )
     }

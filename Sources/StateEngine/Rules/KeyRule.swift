@@ -39,8 +39,9 @@ package final class KeyRule: Sendable {
     /// What ``schema`` need not be asked about.
     let plainIntegers: ClosedRange<Int64>?
     /// The largest value in bytes.
-    let valueByteCount: Int
-    let depth: Int
+    package let valueByteCount: Int
+    /// As deep may arrays and objects of values under a schema be nested.
+    package let depth: Int
     /// Whether no storage keeps the keys.
     package let isInMemory: Bool
     /// How safe a change is before its writer goes on, where he does not say.

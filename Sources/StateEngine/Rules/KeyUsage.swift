@@ -46,6 +46,9 @@ package final class WriteRate: @unchecked Sendable {
         }
         return isAllowed
     }
+
+    /// Gives back a write that was not made.
+    func giveBack(_ uid: UInt32) { buckets[uid]?.level += 1 }
 }
 
 /// A limit of how much, or how often.
@@ -125,9 +128,14 @@ extension KeyspaceCore {
     func checkRate(_ rule: KeyRule, _ key: Bytes) throws(StateError) {
         for quota in rule.rates {
             guard let uid = openCause?._withUnsafeGuaranteedRef({ $0.cause.uid }) else { return }
-            try refuse(quota, !quota.rate.take(uid, most: quota.most)) {
-                "key \(StateError.quoted(key)): uid \(uid) has written as often in a second as it may, "
-                    + "\(quota.most) times; try again"
+            let isTaken = quota.rate.take(uid, most: quota.most)
+            if isTaken { openRates.append((quota.rate, uid)) }
+            try refuse(quota, !isTaken) {
+                let count = openRates.count { $0.rate === quota.rate }
+                let advice = count >= quota.most ? "one commit cannot write more" : "try again"
+                return
+                    "key \(StateError.quoted(key)): uid \(uid) has written as often in a second as it "
+                    + "may, \(quota.most) times" + (quota.isSoft ? "" : "; \(advice)")
             }
         }
     }

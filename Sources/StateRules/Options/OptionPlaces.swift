@@ -1,3 +1,5 @@
+package import StateContainers
+
 /// Where in the text of a configuration each option stands.
 ///
 /// Foundation, which reads the text, says of no value where it was, nor where a text ceases to be JSON5; and of two members with one
@@ -12,6 +14,8 @@ package struct OptionPlaces {
     }
 
     private var places: [OptionPath: Place] = [:]
+    /// The numbers of JSON, as they are written.
+    private var numbers: [OptionPath: String] = [:]
     /// The first member that stands twice.
     package private(set) var repeated: OptionPath?
     /// Where the text ceases to be JSON5, and why.
@@ -51,6 +55,26 @@ package struct OptionPlaces {
             if let place = places[path] { return place }
             guard let parent = path.parent else { return nil }
             path = parent
+        }
+    }
+
+    /// What was read, with the numbers that are rounded there as they are written: a Double takes 2^53 + 1 for 2^53, a Decimal 38 digits.
+    package func exact(_ value: JSONValue, at path: OptionPath = OptionPath()) -> JSONValue {
+        switch value {
+        case .number(let rounded):
+            guard let written = numbers[path], let number = ExactNumber(written),
+                ExactNumber(rounded)?.order(to: number) != 0
+            else { return value }
+            return .number(written)
+        case .array(let elements):
+            return .array(elements.enumerated().map { exact($1, at: path.element($0)) })
+        case .object(let members):
+            return .object(
+                Dictionary(
+                    uniqueKeysWithValues: members.map { ($0, exact($1, at: path.member($0))) }
+                )
+            )
+        case .null, .bool, .string: return value
         }
     }
 
@@ -109,6 +133,7 @@ package struct OptionPlaces {
             if !OptionPlaces.isValue(word) {
                 stop("'\(word)' is no value; a text stands in quotes", at: start)
             }
+            if ExactNumber(word) != nil { numbers[path] = word }
         }
     }
 

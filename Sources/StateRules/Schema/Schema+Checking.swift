@@ -46,6 +46,10 @@ extension Schema {
         } catch {
             let mayBeText = possible.contains(.string) && !(isAggregate && types == nil)
             guard isAggregate, !mayBeText else { return nil }
+            if error.isTooDeep {
+                check.add("depth \(depthLimit)", error.description)
+                return nil
+            }
             check.add("type \(possible.description)", "the value is no JSON: \(error.description)")
             return nil
         }
