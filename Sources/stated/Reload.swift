@@ -86,9 +86,17 @@ final class Reload: @unchecked Sendable {
         guard !isSame else { return false }
         let files = FileContainers(options, log: log)
         try files?.check()
-        try installation.keyspace.exchange(files: files, rules: options.rules.byKey)
+        try installation.keyspace.exchange(
+            files: files,
+            rules: options.rules.byKey,
+            notice: warning
+        )
         hasFilesAstray.withLock { $0 = false }
         return true
+    }
+
+    private var warning: @Sendable (String) -> Void {
+        { [log] in log.write(.warning, $0) }
     }
 
     /// The rules that files were moved for do not hold.
@@ -98,7 +106,8 @@ final class Reload: @unchecked Sendable {
             do throws(StateError) {
                 try installation.keyspace.exchange(
                     files: FileContainers(running, log: log),
-                    rules: running.rules.byKey
+                    rules: running.rules.byKey,
+                    notice: warning
                 )
             } catch {
                 hasFilesAstray.withLock { $0 = true }

@@ -29,7 +29,7 @@ package final class FileContainers: @unchecked Sendable {
     /// After a failure, edits are adopted again later and later.
     var adoptionRetry = FileContainer.Retry()
 
-    /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published.
+    /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published; at an opening 0, where directories are filled.
     package var onStep: @Sendable (Int) -> Void = { _ in }
 
     private let alarm = StateLock<Int64?>(nil)
