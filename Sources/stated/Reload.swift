@@ -86,11 +86,19 @@ final class Reload: @unchecked Sendable {
         guard !isSame else { return false }
         let files = FileContainers(options, log: log)
         try files?.check()
-        try installation.keyspace.exchange(
-            files: files,
-            rules: options.rules.byKey,
-            notice: warning
-        )
+        do throws(StateError) {
+            try installation.keyspace.exchange(
+                files: files,
+                rules: options.rules.byKey,
+                notice: warning
+            )
+        } catch {
+            // Those of before are tried again every second; a reload says why they are not in use.
+            if installation.keyspace.files?.isAnyLost ?? false {
+                hasFilesAstray.withLock { $0 = true }
+            }
+            throw error
+        }
         hasFilesAstray.withLock { $0 = false }
         return true
     }

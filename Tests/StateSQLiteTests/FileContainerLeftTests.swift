@@ -131,4 +131,58 @@ struct FileContainerLeftTests {
         #expect(next.values()["\(keys)0"] == "new")
         #expect(try readFile(next.path("0")) == Array("new".utf8))
     }
+
+    // MARK: Neither can be used
+
+    /// Makes the present directory unusable, and another one that cannot take its place.
+    private func failToExchange() throws {
+        try shell("mkdir -p e/x; touch e/x/keep.me; mv d away")
+        #expect(throws: StateError.self) { try exchange(to: "e") }
+    }
+
+    @Test func `where neither directory can be used, keys are not written until one can be`()
+        throws
+    {
+        try stage.set("app/x", "one")
+        try failToExchange()
+        let error = #expect(throws: StateError.self) { try stage.set("app/x", "two") }
+        #expect(error?.code == .readOnly)
+        #expect(stage.keyspace.files?.report.contains(stage.directory.path(of: "d")) == true)
+        try stage.set("other", "1")
+        try shell("mv away d")
+        #expect(stage.notices("is in use again"))
+        try stage.set("app/x", "three")
+        #expect(try stage.fileValues() == ["app/x": "three"])
+        #expect(stage.editCount == 0)
+        #expect(try start("d").values() == ["app/x": "three", "other": "1"])
+    }
+
+    @Test func `what was acknowledged as neither directory could be used comes after its file`()
+        throws
+    {
+        try stage.set("app/x", "0")
+        let acknowledged = Observed(0)
+        let isOver = Observed(false)
+        let keyspace = stage.keyspace
+        let writer = WorkerThread(name: "writer")
+        writer.start {
+            var number = 0
+            while !isOver.current {
+                number += 1
+                let value = Array("\(number)".utf8)
+                guard (try? keyspace.apply([.set("app/x", value)])) != nil else { continue }
+                acknowledged.update { [number] in $0 = number }
+            }
+        }
+        #expect(acknowledged.wait { $0 > 10 })
+        try failToExchange()
+        isOver.update { $0 = true }
+        writer.join()
+        try shell("mv away d")
+        #expect(stage.notices("is in use again"))
+        let expected = ["app/x": "\(acknowledged.current)"]
+        #expect(stage.values() == expected)
+        #expect(try stage.fileValues() == expected)
+        #expect(stage.editCount == 0)
+    }
 }

@@ -30,6 +30,7 @@ extension FileContainers {
             if isAnew { try marks.setFileContainers(former.filling(rules, keyspace.epoch).text) }
             for container in containers {
                 found.append(compare(container, with: keyspace, left) { held(container, $0) })
+                container.lastKnown = [:]
                 try export(container, keyspace, left, &exports) { !held(container, $0) }
             }
             onStep(0)
@@ -47,6 +48,17 @@ extension FileContainers {
         let kept = left.remove(now: self, notice)
         // Where it is not noted that they are gone, the next start looks again.
         if isAnew { try? marks.setFileContainers(now.keeping(kept).text) }
+    }
+
+    /// Begins where no directory may be usable: each is opened once it can be, and until then its keys are not written.
+    ///
+    /// - Parameters:
+    ///   - keyspace: What they hold.
+    ///   - mark: What the containers before these have not reached.
+    func openLater(_ keyspace: LocalKeyspace, _ mark: String?) {
+        // It is text that containers of this process have written.
+        try? settle(mark) { keyspace.entry(for: $0)?.value }
+        for container in containers { container.checkPlace(wake) }
     }
 
     /// Goes on where others have ended, before it is opened.

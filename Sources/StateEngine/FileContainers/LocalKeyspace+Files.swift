@@ -20,6 +20,8 @@ extension LocalKeyspace {
     }
 
     /// On the commit thread; what is found is on its way to storage when this returns.
+    ///
+    /// Where it fails, keys still have to keep to the files that they had to keep to before.
     private func begin(
         _ files: FileContainers?,
         _ mark: String?,
@@ -37,15 +39,30 @@ extension LocalKeyspace {
         }
         files.keyspace.withLock { $0 = self }
         // Order matters: what is written from here on is committed to these files, and has to keep to them.
-        withCore { $0.files = files }
+        let former = withCore { core in
+            defer { core.files = files }
+            return core.files
+        }
         do {
             try files.open(marks, self, mark)
         } catch {
-            withCore { $0.files = nil }
+            withCore { $0.files = former }
             files.close()
             throw error as? StateError ?? StateError(.storage, "\(error)")
         }
-        // Order matters: from here on the commit thread looks after the files.
+        look(after: files)
+    }
+
+    /// The same where directories cannot be used: their keys keep their values, and are written again once they can be.
+    private func beginLater(_ files: FileContainers, _ mark: String?) {
+        files.keyspace.withLock { $0 = self }
+        files.openLater(self, mark)
+        withCore { $0.files = files }
+        look(after: files)
+    }
+
+    /// From here on the commit thread does.
+    private func look(after files: FileContainers) {
         queue.files.withLock { $0 = files }
         files.start()
         queue.lookOutside()
@@ -79,7 +96,7 @@ extension LocalKeyspace {
     ///   - files: The directories; nil for none.
     ///   - rules: What values in them have to keep to.
     ///   - notice: Told of what is wrong where there are none.
-    /// - Throws: ``StateError``, naming the directory that cannot be used: the former ones are in use, as far as they can be.
+    /// - Throws: ``StateError``, naming the directory that cannot be used: the former ones are in use again, at once or once they can be.
     package func exchange(
         files: FileContainers?,
         rules: KeyRules,
@@ -123,15 +140,23 @@ extension LocalKeyspace {
             try begin(new, mark, notice)
             new?.openingRules = nil
         } catch {
-            if let old, let again = old.makeAnew() {
-                again.takeOver(old)
-                do throws(StateError) { try begin(again, mark, notice) } catch {
-                    old.notice("keys live in no files until the next start: \(error.message)")
-                }
-            }
+            if let old { goBack(to: old, mark) }
             throw error
         }
         publish()
+    }
+
+    /// Has keys live again where they did: what was acknowledged meanwhile is committed there.
+    private func goBack(to old: FileContainers, _ mark: String?) {
+        let again = old.makeAnew()
+        again.takeOver(old)
+        do throws(StateError) { try begin(again, mark, old.notice) } catch {
+            old.notice("former directories are used again once they can be: \(error.message)")
+            // What has failed to open is closed for good.
+            let later = old.makeAnew()
+            later.takeOver(old)
+            beginLater(later, mark)
+        }
     }
 
     /// What the files are, where keys live in files.
