@@ -49,7 +49,7 @@ struct Daemon {
         )
         try installation.install(options.rules)
         try LoadingNotice.during(notifier) { () throws(StateError) in
-            try keyspace.attach(FileContainers(options, log: log))
+            try keyspace.attach(FileContainers(options, log: log)) { log.write(.warning, $0) }
         }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {

@@ -86,9 +86,25 @@ final class Reload: @unchecked Sendable {
         guard !isSame else { return false }
         let files = FileContainers(options, log: log)
         try files?.check()
-        try installation.keyspace.exchange(files: files, rules: options.rules.byKey)
+        do throws(StateError) {
+            try installation.keyspace.exchange(
+                files: files,
+                rules: options.rules.byKey,
+                notice: warning
+            )
+        } catch {
+            // Those of before are tried again every second; a reload says why they are not in use.
+            if installation.keyspace.files?.isAnyLost ?? false {
+                hasFilesAstray.withLock { $0 = true }
+            }
+            throw error
+        }
         hasFilesAstray.withLock { $0 = false }
         return true
+    }
+
+    private var warning: @Sendable (String) -> Void {
+        { [log] in log.write(.warning, $0) }
     }
 
     /// The rules that files were moved for do not hold.
@@ -98,7 +114,8 @@ final class Reload: @unchecked Sendable {
             do throws(StateError) {
                 try installation.keyspace.exchange(
                     files: FileContainers(running, log: log),
-                    rules: running.rules.byKey
+                    rules: running.rules.byKey,
+                    notice: warning
                 )
             } catch {
                 hasFilesAstray.withLock { $0 = true }

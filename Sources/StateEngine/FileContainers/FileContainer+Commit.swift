@@ -54,10 +54,11 @@ extension FileContainer {
             if change.revision == edit.revision { part.adopted.append(path) }
             return
         }
-        guard let files, isInPlace else {
-            let old = files?.known[path]?.mark
-            part.old[path] = old
-            part.obstructed.append((path, "the directory \(location) is gone"))
+        guard let files, isInPlace, rescanDeadline == nil else {
+            let known = rescanDeadline == nil ? files?.known ?? lastKnown : lastKnown
+            part.old[path] = known[path]?.mark
+            let reason = files == nil || !isInPlace ? "is gone" : "is being read"
+            part.obstructed.append((path, "the directory \(location) \(reason)"))
             return
         }
         guard let place = try place(of: path, deleted, files, &part) else { return }

@@ -86,6 +86,8 @@ extension FileContainer {
     func release() {
         files?.watcher.stop()
         shown.withLock { $0.watcher = nil }
+        // What has come back is not read yet.
+        if let files, rescanDeadline == nil { lastKnown = files.known }
         files = nil
         lock = nil
     }

@@ -55,6 +55,9 @@ final class FileContainer: @unchecked Sendable {
     var unpublished: [FilePath: Unpublished] = [:]
     /// Keys of which a commit failed because their files could not be written.
     private var failing: Set<FilePath> = []
+    /// What was known of the files when the directory was given up, until it is read again: what was accepted before and is committed
+    /// meanwhile has to say what they hold.
+    var lastKnown: [FilePath: KnownFile] = [:]
     /// Whether all of the directory is to be compared once it has come to rest, and until when that may wait.
     var rescanDeadline: Int64?
     /// Since when removed files wait for the rest of the directory.
@@ -129,6 +132,9 @@ final class FileContainer: @unchecked Sendable {
         return watcher.mayHaveChanged(path)
     }
 
+    /// Whether the directory is not in use.
+    var isLost: Bool { shown.withLock { $0.loss != nil } }
+
     /// Everything that keeps files and entries apart.
     var refused: [(path: String, error: StateError)] {
         let (loss, refusals, watcher) = shown.withLock { ($0.loss, $0.refusals, $0.watcher) }
@@ -177,8 +183,9 @@ final class FileContainer: @unchecked Sendable {
         adopting[path].map { $0.revision > revision && $0.value == value } ?? false
     }
 
-    /// Goes on with the edits of the same directory that another has on their way to storage.
+    /// Goes on with the edits of the same directory that another has on their way to storage, and with what it knew of the files.
     func takeOver(_ old: FileContainer) {
+        if prefix == old.prefix { lastKnown = old.lastKnown }
         adopting = old.adopting.filter { path, _ in
             key(of: path).map { $0 == old.key(of: path) } ?? false
         }

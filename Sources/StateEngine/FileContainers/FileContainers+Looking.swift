@@ -44,6 +44,7 @@ extension FileContainers {
             return
         }
         container.rescanDeadline = nil
+        container.lastKnown = [:]
         container.forgetFindings()
         settleUnpublished(of: container, keyspace)
         let found = compare(container, with: keyspace, nil) { _ in true }
@@ -150,8 +151,10 @@ extension FileContainer {
     func checkPlace(_ wake: @escaping @Sendable () -> Void) {
         if files != nil, isInPlace { return }
         release()
+        // One that was never open counts as at a start: it may be empty because it is not mounted.
+        let isFirst = shown.withLock { $0.identity == nil }
         do {
-            try open(wake)
+            try open(expectsFiles: isFirst, wake)
             lose("the directory \(location) has come back, and is being read")
             // Whoever puts the directory there may be writing into it.
             rescanDeadline = clinux_monotonic_nanoseconds() + 2_000_000_000

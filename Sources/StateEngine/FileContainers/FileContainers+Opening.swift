@@ -21,29 +21,44 @@ extension FileContainers {
         let text = marks.takeFileMark() ?? mark
         try settle(text, where: held) { keyspace.entry(for: $0)?.value }
         let left = LeftFiles(former, now: self, in: keyspace, text.flatMap { FileMark($0) })
-        let now = FormerFiles.note(rules, keyspace.epoch)
+        let now = FormerFiles(rules, keyspace.epoch)
+        let isAnew = now.text != note
         var exports: [FileExport] = []
         var found: [[FoundFile]] = []
         do {
+            // Order matters: after a crash, a start under other rules has to know whose the files are that are written from here on.
+            if isAnew { try marks.setFileContainers(former.filling(rules, keyspace.epoch).text) }
             for container in containers {
                 found.append(compare(container, with: keyspace, left) { held(container, $0) })
+                container.lastKnown = [:]
                 try export(container, keyspace, left, &exports) { !held(container, $0) }
             }
-            if now != note {
-                try marks.setFileContainers(FormerFiles.note(now, leaving: note))
-            }
+            onStep(0)
+            if isAnew { try marks.setFileContainers(now.leaving(former).text) }
         } catch {
             // What is written and belongs to no key yet would count as an edit the next time.
-            for export in exports { export.takeBack() }
+            let kept = exports.compactMap { $0.takeBack() }
+            if isAnew { try? marks.setFileContainers(former.keeping(former.kept + kept).text) }
             throw error
         }
         for (container, found) in zip(containers, found) {
             adopt(found, of: container, into: keyspace)
             container.files?.watcher.finishLook()
         }
-        left.remove(now: self, notice)
+        let kept = left.remove(now: self, notice)
         // Where it is not noted that they are gone, the next start looks again.
-        if now != note { try? marks.setFileContainers(now) }
+        if isAnew { try? marks.setFileContainers(now.keeping(kept).text) }
+    }
+
+    /// Begins where no directory may be usable: each is opened once it can be, and until then its keys are not written.
+    ///
+    /// - Parameters:
+    ///   - keyspace: What they hold.
+    ///   - mark: What the containers before these have not reached.
+    func openLater(_ keyspace: LocalKeyspace, _ mark: String?) {
+        // It is text that containers of this process have written.
+        try? settle(mark) { keyspace.entry(for: $0)?.value }
+        for container in containers { container.checkPlace(wake) }
     }
 
     /// Goes on where others have ended, before it is opened.
@@ -171,7 +186,18 @@ private struct FileExport {
     let new: [UInt8]
 
     /// Has it hold that again, unless somebody has made something else of it.
-    func takeBack() { _ = container.settle(path, old: ValueMark(new), to: old) }
+    ///
+    /// - Returns: The file, where that could not be.
+    func takeBack() -> KeptFiles? {
+        let mark = ValueMark(new)
+        guard !container.settle(path, old: mark, to: old) else { return nil }
+        var kept = KeptFiles(
+            directory: container.location,
+            prefixByteCount: container.prefix.count
+        )
+        if let key = container.key(of: path) { kept.marks.entries = [(key.bytes, mark)] }
+        return kept
+    }
 }
 
 extension FileContainer {

@@ -29,7 +29,7 @@ package final class FileContainers: @unchecked Sendable {
     /// After a failure, edits are adopted again later and later.
     var adoptionRetry = FileContainer.Retry()
 
-    /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published.
+    /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published; at an opening 0, where directories are filled.
     package var onStep: @Sendable (Int) -> Void = { _ in }
 
     private let alarm = StateLock<Int64?>(nil)
@@ -78,8 +78,10 @@ package final class FileContainers: @unchecked Sendable {
     }
 
     /// The same directories, to be opened again.
-    func makeAnew() -> FileContainers? {
-        FileContainers(rules, valueByteCount: valueByteCount, notice: notice)
+    func makeAnew() -> FileContainers {
+        guard let same = FileContainers(rules, valueByteCount: valueByteCount, notice: notice)
+        else { preconditionFailure("containers without a directory") }
+        return same
     }
 
     // MARK: From any thread
@@ -119,6 +121,9 @@ package final class FileContainers: @unchecked Sendable {
         return "\(first.path): \(first.error.message)\(more)"
     }
 
+    /// Whether a directory is not in use, and its keys are not written.
+    package var isAnyLost: Bool { containers.contains { $0.isLost } }
+
     // MARK: The thread that looks after the directories
 
     func start() { thread.start { [unowned self] in run() } }
@@ -134,9 +139,7 @@ package final class FileContainers: @unchecked Sendable {
                 alarm = nil
                 return true
             }
-            let isAstray = containers.contains {
-                !$0.isInPlace || $0.shown.withLock { $0.loss != nil }
-            }
+            let isAstray = containers.contains { !$0.isInPlace || $0.isLost }
             if isDue || isAstray { wake() }
             let rest = alarm.withLock { $0 }.map { max(1, $0 - now) } ?? .max
             parking.wait(nanoseconds: min(rest, 1_000_000_000))

@@ -1,8 +1,11 @@
 /// Where keys lived when the store was last open: what the store notes of the rules of then.
 ///
 /// The epoch of the store, so that a copy of it, which is another, does not take these files for its own; then a line for each rule that
-/// said where keys live: its pattern, a tab, and the directory, or nothing where it was no file. Below the word `left` are those of before,
-/// while not all files that they left are removed.
+/// said where keys live: its pattern, a tab, and the directory, or nothing where it was no file. Below each word `left` are those of
+/// before, while not all files that they left are removed, or those whose directories are about to be filled: a start under other rules
+/// takes what it finds there for files that keys have left. Below the word `files` are files that could not be removed: the bytes of a
+/// key before the part that is its file's path, a tab, and the directory; then for each file what it may hold, as ``FileMark`` says it,
+/// for the key goes on without it.
 ///
 /// ```
 /// epoch 5c1e0f4b90a2d377
@@ -10,193 +13,157 @@
 /// app/cache/
 /// left
 /// app/    /etc/former
+/// files
+/// 4    /mnt/away
+/// 6170702f78 3:9c1f0a…
 /// ```
 struct FormerFiles {
     /// The epoch of the store that wrote it; nil where there was none.
-    let epoch: String?
+    private(set) var epoch: String?
     private let current: Rules
-    /// Those of before, where their files may still be there.
-    private let left: Rules?
+    /// Those of before, where their files may still be there, the last first.
+    private var left: [Rules] = []
+    private(set) var kept: [KeptFiles] = []
 
     private struct Rules {
         let rules: [FileRule]
         let table: FileRuleTable
 
+        init(_ rules: [FileRule]) {
+            self.rules = rules
+            table = FileRuleTable(rules.indices.map { (rules[$0].keys, $0) })
+        }
+
         /// Reads lines; a pattern that is none any more meant no key.
         init(_ lines: some Sequence<Substring>) {
             let rules = lines.compactMap { line in
-                let parts = line.split(
-                    separator: "\t",
-                    maxSplits: 1,
-                    omittingEmptySubsequences: false
-                )
+                let parts = FormerFiles.parts(line)
                 guard parts.count == 2, let keys = try? Pattern(String(parts[0])) else {
                     return FileRule?.none
                 }
                 return FileRule(keys: keys, directory: parts[1].isEmpty ? nil : String(parts[1]))
             }
-            self.rules = rules
-            table = FileRuleTable(rules.indices.map { (rules[$0].keys, $0) })
+            self.init(rules)
         }
+
+        var lines: [String] { rules.map { "\($0.keys)\t\($0.directory ?? "")" } }
+
+        var hasFiles: Bool { rules.contains { $0.directory != nil } }
 
         func rule(of key: Bytes) -> FileRule? {
             table.container(of: key).map { rules[$0] }.flatMap { $0.directory == nil ? nil : $0 }
         }
     }
 
-    /// Reads the note, which is nothing where there is none.
-    init(_ note: String?) {
-        let lines = (note ?? "").split(separator: "\n")
-        epoch = lines.first { $0.hasPrefix("epoch ") }.map { String($0.dropFirst(6)) }
-        let end = lines.firstIndex(of: FormerFiles.leftMark)
-        current = Rules(lines[..<(end ?? lines.endIndex)])
-        left = end.map { Rules(lines[$0...]) }
-    }
-
     private static let leftMark: Substring = "left"
+    private static let filesMark: Substring = "files"
 
-    /// The same note, with the rules of a former one whose files are to be removed.
-    static func note(_ now: String, leaving former: String?) -> String {
-        let lines = (former ?? "").split(separator: "\n").filter {
-            $0 != leftMark && !$0.hasPrefix("epoch ")
-        }
-        return lines.isEmpty ? now : ([Substring(now), leftMark] + lines).joined(separator: "\n")
+    private static func parts(_ line: Substring) -> [Substring] {
+        line.split(separator: "\t", maxSplits: 1, omittingEmptySubsequences: false)
     }
 
     /// What the store of an epoch notes of rules.
-    static func note(_ rules: [FileRule], _ epoch: Epoch) -> String {
-        let lines = rules.map { "\($0.keys)\t\($0.directory ?? "")" }
-        return (["epoch \(text(epoch))"] + lines).joined(separator: "\n")
+    init(_ rules: [FileRule], _ epoch: Epoch) {
+        self.epoch = FormerFiles.text(epoch)
+        current = Rules(rules)
+    }
+
+    /// Reads the note, which is nothing where there is none.
+    init(_ note: String?) {
+        var lines = (note ?? "").split(separator: "\n")[...]
+        let mark = "epoch "
+        epoch = lines.first.flatMap { $0.hasPrefix(mark) ? String($0.dropFirst(mark.count)) : nil }
+        if epoch != nil { lines = lines.dropFirst() }
+        if let start = lines.firstIndex(of: FormerFiles.filesMark) {
+            kept = KeptFiles.read(lines[(start + 1)...].lazy.map(FormerFiles.parts))
+            lines = lines[..<start]
+        }
+        let parts = lines.split(
+            separator: FormerFiles.leftMark,
+            omittingEmptySubsequences: false
+        )
+        current = Rules(parts.first ?? [])
+        left = parts.dropFirst().map { Rules($0) }
+    }
+
+    /// The note, as ``init(_:)-(String?)`` reads it.
+    var text: String {
+        var lines = epoch.map { ["epoch \($0)"] } ?? []
+        lines += current.lines
+        for left in left { lines += [String(FormerFiles.leftMark)] + left.lines }
+        if !kept.isEmpty { lines += [String(FormerFiles.filesMark)] + kept.flatMap(\.lines) }
+        return lines.joined(separator: "\n")
+    }
+
+    /// The same, while the directories of other rules are being filled; of the store of `epoch` where it was of none.
+    func filling(_ rules: [FileRule], _ epoch: Epoch) -> FormerFiles {
+        var note = self
+        note.epoch = self.epoch ?? FormerFiles.text(epoch)
+        note.leave([Rules(rules)] + left)
+        return note
+    }
+
+    /// The same, while what others have left is being removed.
+    func leaving(_ former: FormerFiles) -> FormerFiles {
+        var note = self
+        note.leave([former.current] + former.left)
+        return note.keeping(former.kept)
+    }
+
+    /// The same, with files that could not be removed.
+    func keeping(_ kept: [KeptFiles]) -> FormerFiles {
+        var note = self
+        note.kept = kept
+        return note
+    }
+
+    /// A start that crashes again and again notes its rules once.
+    private mutating func leave(_ rules: [Rules]) {
+        left = []
+        for rules in rules
+        where rules.hasFiles && !left.contains(where: { $0.rules == rules.rules }) {
+            left.append(rules)
+        }
     }
 
     static func text(_ epoch: Epoch) -> String { String(epoch.bits, radix: 16) }
 
-    /// Whether any key had a file.
-    var isEmpty: Bool { (current.rules + (left?.rules ?? [])).allSatisfy { $0.directory == nil } }
+    /// The keys of which any may have had a file, by rules.
+    var keys: PatternSet {
+        PatternSet(([current] + left).flatMap(\.rules).filter { $0.directory != nil }.map(\.keys))
+    }
 
     /// The rule that said where a key lived; nil where none did, or it was in no file.
     func rule(of key: Bytes) -> FileRule? { current.rule(of: key) }
 
     /// The rules of which a key may have left a file.
-    func rules(of key: Bytes) -> [FileRule] {
-        [current.rule(of: key), left?.rule(of: key)].compactMap { $0 }
-    }
+    func rules(of key: Bytes) -> [FileRule] { ([current] + left).compactMap { $0.rule(of: key) } }
 }
 
-/// Files of keys that have left their directories, as the last process left them.
-struct LeftFiles {
-    /// The keys by the paths of their files, by directory.
-    private(set) var keys: [String: [FilePath: Key]] = [:]
-    /// What the files of an unfinished commit may hold in place of what their keys do.
-    private let marks: [[UInt8]: ValueMark?]
-    private let keyspace: LocalKeyspace
-    /// Whether it was this store that wrote them, and not one that this is a copy of.
-    private let isOwner: Bool
+/// Files of one directory that their keys have left, and that could not be removed.
+struct KeptFiles {
+    let directory: String
+    /// Bytes of a key before the part that is its file's path.
+    let prefixByteCount: Int
+    /// What each may hold; more than one entry of a key where that is not known.
+    var marks = FileMark()
 
-    /// Finds them, by where keys lived, where they live now, and the mark of what a commit had not reached.
-    ///
-    /// - Complexity: O(*n*) in the keys, where any lived in files.
-    init(
-        _ former: FormerFiles,
-        now containers: FileContainers?,
-        in keyspace: LocalKeyspace,
-        _ mark: FileMark?
-    ) {
-        self.keyspace = keyspace
-        isOwner = former.epoch == FormerFiles.text(keyspace.epoch)
-        let entries = (mark?.entries ?? []).map { ($0.key, $0.old) }
-        marks = Dictionary(entries) { first, _ in first }
-        guard !former.isEmpty else { return }
-        var keys: [String: [FilePath: Key]] = [:]
-        let add = { (key: Bytes) in
-            for rule in former.rules(of: key) {
-                guard let directory = rule.directory,
-                    !(containers?.container(of: key)?.isPlace(of: rule) ?? false),
-                    let path = try? FileName.path(of: key, from: rule.prefixByteCount)
-                else { continue }
-                keys[directory, default: [:]][path] = Key(verified: key)
+    /// Reads what ``lines`` are, in parts; what is none of it is left out.
+    static func read(_ lines: some Sequence<[Substring]>) -> [KeptFiles] {
+        var kept: [KeptFiles] = []
+        for parts in lines {
+            if parts.count == 2 {
+                guard let count = Int(parts[0]) else { continue }
+                kept.append(KeptFiles(directory: String(parts[1]), prefixByteCount: count))
+            } else if !kept.isEmpty, let mark = FileMark(String(parts[0])) {
+                kept[kept.count - 1].marks.entries += mark.entries
             }
         }
-        keyspace.withCore { core in
-            core.forEachDurable(PatternSet([.everything]), after: nil) { record in
-                add(record.key)
-                return true
-            }
-        }
-        // One that is deleted may have its file still.
-        for (key, _) in entries { key.withUnsafeBytes(add) }
-        self.keys = keys
+        return kept
     }
 
-    /// Whether a file is that of a key that has left, and nobody has made anything else of it.
-    func has(_ value: [UInt8]?, at path: FilePath, in directory: String) -> Bool {
-        guard let value, let key = keys[directory]?[path] else { return false }
-        return isOf(key, value)
-    }
-
-    private func isOf(_ key: Key, _ value: [UInt8]) -> Bool {
-        if keyspace.entry(for: key)?.value == value { return true }
-        guard let old = marks[key.bytes] else { return false }
-        return old == ValueMark(value)
-    }
-
-    /// Removes them.
-    ///
-    /// Any that somebody has made something else of is left, and named: that is nowhere else.
-    ///
-    /// - Complexity: O(*n*) in the keys that have left; one file is read for each.
-    func remove(now containers: FileContainers?, _ notice: (String) -> Void) {
-        for (directory, keys) in keys {
-            guard isOwner else {
-                notice(
-                    "the files in \(directory) of keys that live elsewhere now stay: the store is another than the one that wrote them"
-                )
-                continue
-            }
-            let user = containers?.containers.first { $0.location == directory }
-            do {
-                let tree = try FileTree(directory)
-                for (path, key) in keys where !isInUse(path, by: user) {
-                    try remove(path, of: key, tree, user, notice)
-                }
-            } catch {
-                let reason = (error as? FileFailure)?.sentence ?? "\(error)"
-                notice("files of keys that live elsewhere now stay in \(directory): \(reason)")
-            }
-        }
-    }
-
-    /// Whether the file is another key's now.
-    private func isInUse(_ path: FilePath, by user: FileContainer?) -> Bool {
-        guard let key = user?.key(of: path) else { return false }
-        return keyspace.newest(of: key) != nil
-    }
-
-    private func remove(
-        _ path: FilePath,
-        of key: Key,
-        _ tree: FileTree,
-        _ user: FileContainer?,
-        _ notice: (String) -> Void
-    ) throws {
-        guard let status = (try? tree.status(path)) ?? nil, !status.isDirectory else { return }
-        let limit = max(
-            keyspace.entry(for: key)?.value.count ?? 0,
-            (marks[key.bytes] ?? nil)?.byteCount ?? 0
-        )
-        // What cannot be read, or is larger than the value, is not what the key holds, and no reason to leave the others.
-        guard
-            case .value(let bytes, let read)? = try? tree.contents(of: path, limit: limit),
-            isOf(key, bytes)
-        else {
-            return notice(
-                "\(tree.location)/\(path) is left, for it is not what key '\(key)' holds, which lives elsewhere now"
-            )
-        }
-        // Order matters: it is no edit of who has the directory now.
-        user?.files?.known[path] = nil
-        var publisher = FilePublisher(tree) { tree.temporaryName(0) }
-        try publisher.take([FileStep(target: path, before: read.stamp)])
+    var lines: [String] {
+        ["\(prefixByteCount)\t\(directory)"] + marks.text.split(separator: "\n").map(String.init)
     }
 }
 

@@ -5,57 +5,83 @@ extension LocalKeyspace {
     /// directory, which is durable when this returns. In one that was not, what is there is adopted, and the other keys get files.
     /// Called once, before anything is written, and after the rules are set.
     ///
+    /// - Parameters:
+    ///   - files: The directories; nil for none.
+    ///   - notice: Told of what is wrong where there are none.
     /// - Throws: ``StateError``, naming the directory that cannot be used. Entries are as they were.
     /// - Complexity: O(*n*) in the bytes of the files.
-    package func attach(_ files: FileContainers?) throws(StateError) {
+    package func attach(
+        _ files: FileContainers?,
+        notice: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(StateError) {
         // What the rules have moved may be on its way to storage, and compaction at work: the backing is not ours.
-        try onCommitThread { [self] () throws(StateError) in try begin(files) }
+        try onCommitThread { [self] () throws(StateError) in try begin(files, nil, notice) }
         try durably { _ in }
     }
 
     /// On the commit thread; what is found is on its way to storage when this returns.
-    private func begin(_ files: FileContainers?, _ mark: String? = nil) throws(StateError) {
+    ///
+    /// Where it fails, keys still have to keep to the files that they had to keep to before.
+    private func begin(
+        _ files: FileContainers?,
+        _ mark: String?,
+        _ notice: (String) -> Void
+    ) throws(StateError) {
         guard let marks = backing as? any FileMarkBacking else {
             guard files != nil else { return }
             throw StateError(.err, "values live in files only beside a store on disk")
         }
         guard let files else {
-            withCore { $0.files = nil }
-            do { try leaveFiles(marks, mark) } catch {
+            do { try leaveFiles(marks, mark, notice) } catch {
                 throw error as? StateError ?? StateError(.storage, "\(error)")
             }
-            return
+            return withCore { $0.files = nil }
         }
         files.keyspace.withLock { $0 = self }
         // Order matters: what is written from here on is committed to these files, and has to keep to them.
-        withCore { $0.files = files }
+        let former = withCore { core in
+            defer { core.files = files }
+            return core.files
+        }
         do {
             try files.open(marks, self, mark)
         } catch {
-            withCore { $0.files = nil }
+            withCore { $0.files = former }
             files.close()
             throw error as? StateError ?? StateError(.storage, "\(error)")
         }
-        // Order matters: from here on the commit thread looks after the files.
+        look(after: files)
+    }
+
+    /// The same where directories cannot be used: their keys keep their values, and are written again once they can be.
+    private func beginLater(_ files: FileContainers, _ mark: String?) {
+        files.keyspace.withLock { $0 = self }
+        files.openLater(self, mark)
+        withCore { $0.files = files }
+        look(after: files)
+    }
+
+    /// From here on the commit thread does.
+    private func look(after files: FileContainers) {
         queue.files.withLock { $0 = files }
         files.start()
         queue.lookOutside()
     }
 
     /// No key lives in files any more.
-    private func leaveFiles(_ marks: any FileMarkBacking, _ mark: String?) throws {
+    private func leaveFiles(
+        _ marks: any FileMarkBacking,
+        _ mark: String?,
+        _ notice: (String) -> Void
+    ) throws {
         guard let note = try marks.fileContainers(), !note.isEmpty else { return }
+        let former = FormerFiles(note)
         let text = marks.takeFileMark() ?? mark
-        let left = LeftFiles(
-            FormerFiles(note),
-            now: nil,
-            in: self,
-            text.flatMap { FileMark($0) }
-        )
-        let now = FormerFiles.note([], epoch)
-        try marks.setFileContainers(FormerFiles.note(now, leaving: note))
-        left.remove(now: nil) { _ in }
-        try marks.setFileContainers("")
+        let left = LeftFiles(former, now: nil, in: self, text.flatMap { FileMark($0) })
+        let now = FormerFiles([], epoch)
+        try marks.setFileContainers(now.leaving(former).text)
+        let kept = left.remove(now: nil, notice)
+        try marks.setFileContainers(kept.isEmpty ? "" : now.keeping(kept).text)
         if text != nil { try marks.removeFileMark() }
     }
 
@@ -69,9 +95,16 @@ extension LocalKeyspace {
     /// - Parameters:
     ///   - files: The directories; nil for none.
     ///   - rules: What values in them have to keep to.
-    /// - Throws: ``StateError``, naming the directory that cannot be used: the former ones are in use, as far as they can be.
-    package func exchange(files: FileContainers?, rules: KeyRules) throws(StateError) {
-        try onCommitThread { [self] () throws(StateError) in try exchangeNow(files, rules) }
+    ///   - notice: Told of what is wrong where there are none.
+    /// - Throws: ``StateError``, naming the directory that cannot be used: the former ones are in use again, at once or once they can be.
+    package func exchange(
+        files: FileContainers?,
+        rules: KeyRules,
+        notice: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(StateError) {
+        try onCommitThread { [self] () throws(StateError) in
+            try exchangeNow(files, rules, notice)
+        }
     }
 
     /// Waits until the commit thread has run `body`, between two commits.
@@ -92,7 +125,11 @@ extension LocalKeyspace {
     }
 
     /// On the commit thread.
-    private func exchangeNow(_ new: FileContainers?, _ rules: KeyRules) throws(StateError) {
+    private func exchangeNow(
+        _ new: FileContainers?,
+        _ rules: KeyRules,
+        _ notice: (String) -> Void
+    ) throws(StateError) {
         let old = queue.files.withLock { $0 }
         old?.look()
         let mark = old?.unpublishedMark
@@ -100,18 +137,26 @@ extension LocalKeyspace {
         do throws(StateError) {
             if let old { new?.takeOver(old) }
             new?.openingRules = rules
-            try begin(new, mark)
+            try begin(new, mark, notice)
             new?.openingRules = nil
         } catch {
-            if let old, let again = old.makeAnew() {
-                again.takeOver(old)
-                do throws(StateError) { try begin(again, mark) } catch {
-                    old.notice("keys live in no files until the next start: \(error.message)")
-                }
-            }
+            if let old { goBack(to: old, mark) }
             throw error
         }
         publish()
+    }
+
+    /// Has keys live again where they did: what was acknowledged meanwhile is committed there.
+    private func goBack(to old: FileContainers, _ mark: String?) {
+        let again = old.makeAnew()
+        again.takeOver(old)
+        do throws(StateError) { try begin(again, mark, old.notice) } catch {
+            old.notice("former directories are used again once they can be: \(error.message)")
+            // What has failed to open is closed for good.
+            let later = old.makeAnew()
+            later.takeOver(old)
+            beginLater(later, mark)
+        }
     }
 
     /// What the files are, where keys live in files.
@@ -150,9 +195,9 @@ extension LocalKeyspace {
         return file.value?.withUnsafeBytes { $0.isEqual(to: value) } ?? false
     }
 
-    /// The newest version of a key, on stable storage or on its way there.
-    func newest(of key: Key) -> Entry? {
-        withCore { core in key.bytes.withUnsafeBytes { core.read($0) }.map { core.entry($0) } }
+    /// Whether a key has a value, on stable storage or on its way there.
+    func hasNewest(_ key: Key) -> Bool {
+        withCore { core in key.bytes.withUnsafeBytes { core.read($0) != nil } }
     }
 
     /// Whether storage keeps a key: one that is in memory still, by rules that are about to be others, gets its file as it moves.

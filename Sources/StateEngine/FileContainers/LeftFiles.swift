@@ -1,0 +1,205 @@
+/// Files of keys that have left their directories, as the last process left them.
+struct LeftFiles {
+    struct File {
+        let key: Key
+        let prefixByteCount: Int
+        /// What it may hold, where that was noted when it could not be removed.
+        var marks: [ValueMark?] = []
+        /// Whether it may hold what its key does.
+        var isCurrent = false
+    }
+
+    /// The files by their paths, by directory.
+    private(set) var files: [String: [FilePath: File]] = [:]
+    /// What the files of an unfinished commit may hold in place of what their keys do.
+    private let marks: [[UInt8]: ValueMark?]
+    private let keyspace: LocalKeyspace
+    /// Whether it was this store that wrote them, and not one that this is a copy of.
+    private let isOwner: Bool
+
+    /// Finds them, by where keys lived, where they live now, and the mark of what a commit had not reached.
+    ///
+    /// - Complexity: O(*n*) in the keys of the rules by which any lived in files.
+    init(
+        _ former: FormerFiles,
+        now containers: FileContainers?,
+        in keyspace: LocalKeyspace,
+        _ mark: FileMark?
+    ) {
+        self.keyspace = keyspace
+        isOwner = former.epoch == FormerFiles.text(keyspace.epoch)
+        let entries = (mark?.entries ?? []).map { ($0.key, $0.old) }
+        marks = Dictionary(entries) { first, _ in first }
+        for kept in former.kept {
+            for (key, mark) in kept.marks.entries {
+                guard let key = try? Key(bytes: key) else { continue }
+                add(key, kept.directory, kept.prefixByteCount) { $0.marks.append(mark) }
+            }
+        }
+        var found: [(Key, FileRule)] = []
+        let find = { (key: Bytes) in
+            for rule in former.rules(of: key)
+            where !(containers?.container(of: key)?.isPlace(of: rule) ?? false) {
+                found.append((Key(verified: key), rule))
+            }
+        }
+        let keys = former.keys
+        if !keys.patterns.isEmpty {
+            keyspace.withCore { core in
+                core.forEachDurable(keys, after: nil) { record in
+                    find(record.key)
+                    return true
+                }
+            }
+        }
+        // One that is deleted may have its file still.
+        for (key, _) in entries { key.withUnsafeBytes(find) }
+        for (key, rule) in found {
+            guard let directory = rule.directory else { continue }
+            add(key, directory, rule.prefixByteCount) { $0.isCurrent = true }
+        }
+    }
+
+    private mutating func add(
+        _ key: Key,
+        _ directory: String,
+        _ prefixByteCount: Int,
+        _ body: (inout File) -> Void
+    ) {
+        guard
+            let path = try? key.bytes.withBorrowed({ (key) throws(StateError) in
+                try FileName.path(of: key, from: prefixByteCount)
+            })
+        else { return }
+        body(
+            &files[directory, default: [:]][
+                path,
+                default: File(key: key, prefixByteCount: prefixByteCount)
+            ]
+        )
+    }
+
+    /// Whether a file is that of a key that has left, and nobody has made anything else of it.
+    func has(_ value: [UInt8]?, at path: FilePath, in directory: String) -> Bool {
+        guard let value, let file = files[directory]?[path] else { return false }
+        return isOf(file, value)
+    }
+
+    private func isOf(_ file: File, _ value: [UInt8]) -> Bool {
+        if keyspace.entry(for: file.key)?.value == value { return true }
+        let mark = ValueMark(value)
+        return file.marks.contains(mark) || (marks[file.key.bytes] ?? nil) == mark
+    }
+
+    // MARK: Removing them
+
+    /// Removes them.
+    ///
+    /// Any that somebody has made something else of is left, and named: that is nowhere else.
+    ///
+    /// - Returns: Those that could not be looked at or removed, which may be back some day, and are older than what their keys become.
+    /// - Complexity: O(*n*) in the keys that have left; one file is read for each.
+    func remove(now containers: FileContainers?, _ notice: (String) -> Void) -> [KeptFiles] {
+        files.flatMap { directory, files -> [KeptFiles] in
+            guard isOwner else {
+                notice(
+                    "the files in \(directory) of keys that live elsewhere now stay: the store is another than the one that wrote them"
+                )
+                return []
+            }
+            let user = containers?.containers.first { $0.location == directory }
+            let (rest, failure) = remove(files, in: directory, user, notice)
+            if let failure {
+                notice(
+                    "files of keys that live elsewhere now stay in \(directory), and are older than those keys: \(failure)"
+                )
+            }
+            return kept(rest, in: directory)
+        }
+    }
+
+    /// - Returns: Those that are left, and why.
+    private func remove(
+        _ files: [FilePath: File],
+        in directory: String,
+        _ user: FileContainer?,
+        _ notice: (String) -> Void
+    ) -> (rest: [File], failure: String?) {
+        let tree: FileTree
+        do {
+            tree = try FileTree(directory)
+            guard try tree.status(FileJournal.directory) != nil else {
+                return (
+                    Array(files.values),
+                    "it is not the one that held them (that one had a .stated in it); is it not mounted?"
+                        + " If they are gone for good, make \(directory)/.stated"
+                )
+            }
+        } catch {
+            return (Array(files.values), LeftFiles.sentence(error))
+        }
+        var (rest, failure): ([File], String?) = ([], nil)
+        for (path, file) in files where !isInUse(path, by: user) {
+            do { try remove(path, of: file, tree, user, notice) } catch {
+                rest.append(file)
+                failure = failure ?? LeftFiles.sentence(error)
+            }
+        }
+        return (rest, failure)
+    }
+
+    private static func sentence(_ error: any Error) -> String {
+        (error as? FileFailure)?.sentence ?? (error as? StateError)?.message ?? "\(error)"
+    }
+
+    private func kept(_ files: [File], in directory: String) -> [KeptFiles] {
+        Dictionary(grouping: files, by: \.prefixByteCount).compactMap { prefixByteCount, files in
+            var kept = KeptFiles(directory: directory, prefixByteCount: prefixByteCount)
+            for file in files {
+                kept.marks.entries += possibleMarks(of: file).map { (file.key.bytes, $0) }
+            }
+            return kept.marks.entries.isEmpty ? nil : kept
+        }
+    }
+
+    private func possibleMarks(of file: File) -> Set<ValueMark> {
+        var possible = Set(file.marks.compactMap { $0 })
+        if let mark = marks[file.key.bytes] ?? nil { possible.insert(mark) }
+        if file.isCurrent, let value = keyspace.entry(for: file.key)?.value {
+            possible.insert(ValueMark(value))
+        }
+        return possible
+    }
+
+    /// Whether the file is another key's now.
+    private func isInUse(_ path: FilePath, by user: FileContainer?) -> Bool {
+        user?.key(of: path).map { keyspace.hasNewest($0) } ?? false
+    }
+
+    private func remove(
+        _ path: FilePath,
+        of file: File,
+        _ tree: FileTree,
+        _ user: FileContainer?,
+        _ notice: (String) -> Void
+    ) throws {
+        guard let status = try tree.status(path), !status.isDirectory else { return }
+        let limit = max(
+            keyspace.entry(for: file.key)?.value.count ?? 0,
+            possibleMarks(of: file).map(\.byteCount).max() ?? 0
+        )
+        // One that is larger than the value is not what the key held.
+        guard status.isRegular, status.stamp.byteCount <= Int64(limit),
+            case .value(let bytes, let read)? = try tree.contents(of: path, limit: limit),
+            isOf(file, bytes)
+        else {
+            return notice(
+                "\(tree.location)/\(path) is left, for it is not what key '\(file.key)' holds, which lives elsewhere now"
+            )
+        }
+        // Order matters: it is no edit of who has the directory now.
+        user?.files?.known[path] = nil
+        var publisher = FilePublisher(tree) { tree.temporaryName(0) }
+        try publisher.take([FileStep(target: path, before: read.stamp)])
+    }
+}
