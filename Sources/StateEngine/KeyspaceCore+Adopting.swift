@@ -5,6 +5,8 @@ struct AdoptedChange: Sendable {
     let value: [UInt8]?
     fileprivate var cause: [UInt8]
 
+    var revision: Int64 { fields.revision }
+
     init(_ change: borrowing StoredChange) {
         fields = Record.Fields(change, cause: 0)
         key = Array(change.key)
