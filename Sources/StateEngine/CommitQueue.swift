@@ -313,7 +313,10 @@ final class CommitQueue: Sendable {
                 state.isHalted = true
                 state.reopens = error.isOutcomeUnknown
             case .edited: state.isHalted = true
-            case .reopened, .unopened, .raised, .compacted: break
+            case .reopened(let adopted, _):
+                // Else the next failure would have them adopted once more.
+                if let last = adopted.last { state.storedRevision = last.revision }
+            case .unopened, .raised, .compacted: break
             }
             if state.committer == .writer { state.committer = .nobody }
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())

@@ -5,6 +5,8 @@ struct AdoptedChange: Sendable {
     let value: [UInt8]?
     fileprivate var cause: [UInt8]
 
+    var revision: Int64 { fields.revision }
+
     init(_ change: borrowing StoredChange) {
         fields = Record.Fields(change, cause: 0)
         key = Array(change.key)
@@ -60,14 +62,26 @@ extension KeyspaceCore {
 
     func allowWrites() { refusal = nil }
 
-    /// Takes over commits that storage holds beyond what was told, and tells them.
+    /// Takes over commits that storage holds beyond what was told, and tells them, in their order with what nothing has undone.
     ///
     /// Nothing may be provisional but keys in memory.
     ///
     /// - Returns: How many commits.
     func adopt(_ changes: [AdoptedChange]) -> Int {
         let batch = CommitBatch()
+        var told = toldInDoubt.items[...]
+        var toldStart = 0
+        /// Those before a revision; each supersedes what storage had of its keys before.
+        func appendTold(before revision: Int64) {
+            while let item = told.first, item.revision < revision {
+                batch.append(told: toldInDoubt.changes[toldStart..<item.changeEnd], of: item)
+                toldStart = item.changeEnd
+                told.removeFirst()
+            }
+        }
+        var count = 0
         for (index, change) in changes.enumerated() {
+            appendTold(before: change.revision)
             let cause = change.cause.withUnsafeBytes { causes.intern(bytes: $0) }
             let record = makeRecord(change, cause)
             batch.append(record)
@@ -79,16 +93,25 @@ extension KeyspaceCore {
                 cause: .passUnretained(cause),
                 byteCount: 0
             )
+            count += 1
         }
+        appendTold(before: .max)
+        toldInDoubt.removeAll()
+        guard !batch.isEmpty else { return 0 }
         settle(batch)
         provisionalRevision = max(provisionalRevision, durableRevision)
         newestRevision = max(newestRevision, durableRevision)
-        return batch.transactionCount
+        return count
     }
 
     private func makeRecord(_ change: AdoptedChange, _ cause: InternedCause) -> Record {
         var fields = change.fields
         fields.cause = cause.number
+        if let moved = moved(change) {
+            (fields.version, fields.expires) = (moved.version, moved.expires)
+            fields.isVolatile = true
+            return Record.make(fields, key: moved.key, value: moved.value, in: &pool)
+        }
         return change.key.withUnsafeBytes { key in
             guard let value = change.value else {
                 return Record.make(fields, key: key, value: nil, in: &pool)

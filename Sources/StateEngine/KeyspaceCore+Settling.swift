@@ -26,6 +26,7 @@ extension KeyspaceCore {
             }
         }
         durableRevision = max(durableRevision, batch.lastRevision)
+        if let lastMove, lastMove.revision <= durableRevision { self.lastMove = nil }
         if let revision = batch.lastChangeRevision { lastChangeRevision = revision }
         uncommittedByteCount -= batch.byteCount
     }

@@ -38,6 +38,7 @@ extension KeyspaceCore {
         }
         let isVolatile = isInMemory(rule)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
+        if isVolatile { try checkMove(of: key, head) }
         if let editable { try checkPlace(of: key, in: editable) }
         if let files { try checkFile(of: key, in: files) }
         let current = head.flatMap { $0.isDeleted ? nil : $0 }
@@ -75,6 +76,7 @@ extension KeyspaceCore {
         }
         guard let current = read(key), let chain = table.chain(key) else { return false }
         try checkRoom(key.count, isVolatile: current.isVolatile)
+        if current.isVolatile { try checkMove(of: key, current) }
         if let rule {
             try rule.checkDelete(key)
             try checkRate(rule, key)
@@ -244,6 +246,12 @@ extension KeyspaceCore {
                 "a transaction of more than \(limits.transactionChangeCount) changes"
             )
         }
+    }
+
+    /// While the store is reopened, a key that storage may have moved is as it is.
+    func checkMove(of key: Bytes, _ head: Record?) throws(StateError) {
+        guard let refusal, isMoveInDoubt(of: key, head) else { return }
+        throw refusal
     }
 
     private func valueTooBig(_ byteCount: Int, _ key: Bytes) -> StateError {

@@ -53,6 +53,10 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) var forgotten: [ForgottenKeys] = []
     /// The last commit that changed a key in memory: the history does not have all that came up to it.
     @exclusivity(unchecked) var lastVolatileRevision: Int64 = 0
+    /// What the last exchange of the rules has moved, until it is durable.
+    @exclusivity(unchecked) var lastMove: Move?
+    /// What nothing undoes of the transactions before a commit whose outcome is unknown, until the store is open again.
+    let toldInDoubt = CommitBatch()
     /// Whether some rule limits how many keys or bytes there are.
     @exclusivity(unchecked) var countsUsage = false
     @exclusivity(unchecked) package internal(set) var deadlines = Deadlines()

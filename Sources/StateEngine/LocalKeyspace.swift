@@ -10,8 +10,8 @@ public final class LocalKeyspace: Keyspace {
         /// Everything from this revision on was undone.
         case failed(from: Int64, StateError)
         /// After a commit whose outcome is unknown the store is open again; it held so many commits beyond what was told,
-        /// and they are told now.
-        case reopened(adopted: Int)
+        /// up to this revision, and they are told now; the revision is 0 where it held none.
+        case reopened(adopted: Int, through: Int64)
         /// It could not be opened, and will be tried again; writes are refused until then.
         case unopened(StateError)
     }
@@ -79,6 +79,8 @@ public final class LocalKeyspace: Keyspace {
         publish()
         queue.stop()
         closeFiles()
+        settle { _ in }
+        withCore { _ = $0.adopt([]) }
         settle { _ in }
         queue.setNotify {}
         backing.close()
@@ -151,6 +153,8 @@ public final class LocalKeyspace: Keyspace {
     private func settle(_ finished: CommitQueue.Finished, in core: KeyspaceCore) -> Outcome {
         switch finished {
         case .committed(let batch):
+            // At the end, without the store having been opened again.
+            if core.refusal != nil { _ = core.adopt([]) }
             core.settle(batch)
             core.deliverWaiters()
             queue.recycle(batch)
@@ -158,7 +162,7 @@ public final class LocalKeyspace: Keyspace {
         case .failed(let batch, let error):
             let first = batch.firstRevision
             if error.isOutcomeUnknown { core.refuseWrites(after: error) }
-            undoAll(batch, in: core)
+            undoAll(batch, in: core, isInDoubt: error.isOutcomeUnknown)
             core.deliverWaiters(failedFrom: first, error)
             queue.recycle(batch)
             if !core.filling.isEmpty { queue.submit(core.filling, lendsThread: false) }
@@ -170,10 +174,11 @@ public final class LocalKeyspace: Keyspace {
             return .durable(through: core.durableRevision)
         case .reopened(let changes, let notes):
             // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
-            let count = changes.isEmpty ? 0 : core.adopt(changes)
+            let count = core.adopt(changes)
+            core.deliverWaiters()
             if let notes, !core.hasProvisionalNotes { core.adopt(notes: notes) }
             core.allowWrites()
-            return .reopened(adopted: count)
+            return .reopened(adopted: count, through: changes.last?.revision ?? 0)
         case .unopened(let error):
             core.refuseWrites(after: error)
             return .unopened(error)
@@ -185,7 +190,11 @@ public final class LocalKeyspace: Keyspace {
     }
 
     /// Undoes a failed batch and all that was computed on it, newest first.
-    private func undoAll(_ batch: CommitBatch?, in core: KeyspaceCore) {
+    private func undoAll(
+        _ batch: CommitBatch?,
+        in core: KeyspaceCore,
+        isInDoubt: Bool = false
+    ) {
         let queued = queue.takeQueued()
         let told = core.takeTold(from: [batch, queued, core.filling])
         core.undo(core.filling)
@@ -195,7 +204,7 @@ public final class LocalKeyspace: Keyspace {
             queue.recycle(queued)
         }
         if let batch { core.undo(batch) }
-        if let told { core.keep(told) }
+        if let told { core.keep(told, untilReopened: isInDoubt) }
         queue.resume()
     }
 

@@ -18,7 +18,9 @@ extension Server {
                 case .failed(let revision, let error):
                     connection.held.fail(from: revision, error)
                     release(connection, durable: revision - 1)
-                case .reopened, .unopened: break
+                // What nothing undid is told now, too.
+                case .reopened: release(connection, durable: core.durableRevision)
+                case .unopened: break
                 }
                 flushes.add(connection)
             }
@@ -67,7 +69,7 @@ extension Server {
                 )
             }
             options.log(.error, "commits from revision \(revision) on failed: \(error)")
-        case .reopened(let count):
+        case .reopened(let count, _):
             let found = count == 1 ? "1 commit" : "\(count) commits"
             options.log(
                 .notice,

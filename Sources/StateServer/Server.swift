@@ -131,7 +131,7 @@ package final class Server {
         let isEdited = registry.hasPaused(where: { $0.pause == .filesAreEdited })
         let times = [
             millisecondsToProgress, dispatcher.waitingForChanges.millisecondsLeft,
-            millisecondsToExpiry, isEdited ? 20 : -1,
+            millisecondsToExpiry, millisecondsToMovingBack, isEdited ? 20 : -1,
         ]
         return times.lazy.filter { $0 >= 0 }.min() ?? -1
     }
@@ -182,6 +182,7 @@ package final class Server {
         }
         if dispatcher.waitingForChanges.hasReady { answerBlocked() }
         expire()
+        moveBack()
         resumePaused()
         for event in ready {
             handle(event)
@@ -236,6 +237,7 @@ package final class Server {
     private func finish() {
         let deadline = Clock.monotonicMilliseconds() + 5_000
         for connection in registry.connections { connection.isEnding = true }
+        moveBack()
         keyspace.publish()
         settle()
         while Clock.monotonicMilliseconds() < deadline {
@@ -248,6 +250,7 @@ package final class Server {
             settle()
             finishHistoryJobs()
             finishReload()
+            moveBack()
             keyspace.publish()
         }
         for connection in Array(registry.connections) { end(connection) }

@@ -40,6 +40,7 @@ final class Reload: @unchecked Sendable {
         ConfigurationSource(
             read: { () throws(StateError) in try self.read() },
             undo: { self.undo($0, &$1) },
+            onMoved: { self.installation.noteMoved($0) },
             onEnd: { self.end($0) }
         )
     }
@@ -65,12 +66,15 @@ final class Reload: @unchecked Sendable {
         let report = running.changes(to: options)
         let hasMovedFiles = try moveFiles(options)
         return { (core, server) throws(StateError) in
+            var report = report
             do throws(StateError) {
-                try self.apply(options, core, &server)
+                // Order matters: what may refuse the whole comes first.
+                report.movedKeyCount = try self.exchange(options.rules, core)
             } catch {
                 if hasMovedFiles { self.moveFilesBack() }
                 throw error
             }
+            self.take(options, core, &server)
             self.former?.hasMovedFiles = hasMovedFiles
             return report
         }
@@ -131,22 +135,17 @@ final class Reload: @unchecked Sendable {
     /// In the loop, under the keyspace's lock: storage refused what the last reload has moved.
     private func undo(_ core: KeyspaceCore, _ server: inout ServerOptions) {
         guard let (options, hasMovedFiles) = former else { return }
-        do throws(StateError) {
-            try apply(options, core, &server)
-        } catch {
-            return log.write(.error, "the former rules do not hold again: \(error.message)")
-        }
+        core.restore(rules: options.rules.byKey)
+        take(options, core, &server)
         if hasMovedFiles { moveFilesBack() }
     }
 
-    /// In the loop, under the keyspace's lock.
-    private func apply(
+    /// In the loop, under the keyspace's lock: what the options say beside the rules.
+    private func take(
         _ options: Options,
         _ core: KeyspaceCore,
         _ server: inout ServerOptions
-    ) throws(StateError) {
-        // Order matters: what may refuse the whole comes first.
-        try apply(options.rules, core)
+    ) {
         core.limits = options.limits
         chosen.keep(options.history)
         options.apply(to: &server, log)
@@ -157,11 +156,10 @@ final class Reload: @unchecked Sendable {
     }
 
     /// The one place where rules take the place of others while clients are served.
-    private func apply(_ rules: RuleTable, _ core: KeyspaceCore) throws(StateError) {
+    private func exchange(_ rules: RuleTable, _ core: KeyspaceCore) throws(StateError) -> Int {
         let cause = core.retainCause(.thisProcess)
         defer { core.release(cause) }
-        let count = try core.exchange(rules: rules.byKey, cause: cause, at: LocalKeyspace.now())
-        installation.noteMoved(count)
+        return try core.exchange(rules: rules.byKey, cause: cause, at: LocalKeyspace.now())
     }
 
     private func end(_ result: Result<ReloadReport, StateError>) {

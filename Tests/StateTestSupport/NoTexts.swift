@@ -8,3 +8,12 @@ package struct NoTexts: RuleTexts {
 
     package var descriptions: [RuleDescription] { [] }
 }
+
+/// Rules that keep the keys of a pattern in memory, and say nothing else.
+package func memoryRules(_ pattern: Pattern) -> KeyRules {
+    KeyRules([pattern], memoryPatterns: [pattern], usages: [], texts: NoTexts()) { _ in
+        var settings = KeyRule.Settings()
+        settings.backing = KeyRule.Setting(value: .memory, rule: 0)
+        return KeyRule(settings, quotas: [])
+    }
+}

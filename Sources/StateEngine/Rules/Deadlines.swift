@@ -121,6 +121,7 @@ extension KeyspaceCore {
             }
             do throws(StateError) {
                 try checkRoom(key.count, isVolatile: head.isVolatile)
+                if head.isVolatile { try checkMove(of: key, head) }
             } catch {
                 deadlines.postpone(head, by: 1_000)
                 return false

@@ -102,107 +102,20 @@ extension KeyspaceCore {
                 let changes = batch.changes[index..<item.changeEnd]
                 index = item.changeEnd
                 guard changes.first?.isTold ?? false else { continue }
-                for change in changes {
-                    told.append(change, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
-                }
-                let byteCount = changes.reduce(0) { $0 + $1.byteCount }
-                told.endTransaction(
-                    revision: item.revision,
-                    cause: item.cause,
-                    byteCount: byteCount
-                )
+                told.append(told: changes, of: item)
             }
         }
         return told.isEmpty ? nil : told
     }
 
-    /// They are committed with what comes next.
-    func keep(_ told: CommitBatch) {
+    /// They are committed with what comes next; where storage may have what they came between, they wait until that is known.
+    func keep(_ told: CommitBatch, untilReopened waits: Bool) {
         uncommittedByteCount += told.byteCount
         provisionalRevision = max(provisionalRevision, told.lastRevision)
-        filling.take(told)
+        (waits ? toldInDoubt : filling).take(told)
     }
 
-    // MARK: Other rules
-
-    /// From here on other rules hold, and keys that live elsewhere by them move, as one commit.
-    ///
-    /// Stored values stay as they are, also where the new rules would refuse them.
-    ///
-    /// - Parameters:
-    ///   - new: Which ones; nil for none.
-    ///   - cause: Who has them exchanged.
-    ///   - time: Wall time in milliseconds since 1970.
-    /// - Returns: How many keys have moved.
-    /// - Throws: ``StateError/Code/tooBig``, where they are more than a transaction may hold; the old rules stay.
-    /// - Complexity: O(*n*) in the keys, where some are in memory or limited by the old rules or the new ones.
-    @discardableResult
-    package func exchange(
-        rules new: KeyRules?,
-        cause: InternedCause,
-        at time: Int64
-    ) throws(StateError) -> Int {
-        let (old, kept) = (rules, keepsSomeInMemory)
-        // Without any, a write need not ask.
-        rules = new.flatMap { $0.isEmpty ? nil : $0 }
-        let patterns = isPersistent ? new?.memoryPatterns ?? [] : []
-        keepsSomeInMemory = kept || !patterns.isEmpty
-        // Where memory may have lost what was told, the history says nothing of it.
-        if keepsSomeInMemory, !kept { lastVolatileRevision = durableRevision }
-        do throws(StateError) {
-            // Order matters: what moves is counted by the new rules.
-            recount()
-            let count = try keepsSomeInMemory ? move(cause, at: time) : 0
-            volatilePatterns += patterns.filter { !volatilePatterns.contains($0) }
-            return count
-        } catch {
-            (rules, keepsSomeInMemory) = (old, kept)
-            recount()
-            throw error
-        }
-    }
-
-    private func move(_ cause: InternedCause, at time: Int64) throws(StateError) -> Int {
-        var keys: [[UInt8]] = []
-        var byteCount = 0
-        table.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
-            guard !head.isDeleted, isInMemory(rules?.rule(for: head.key)) != head.isVolatile else {
-                return true
-            }
-            keys.append(Array(head.key))
-            byteCount += head.byteCount
-            return true
-        }
-        guard !keys.isEmpty else { return 0 }
-        begin(cause, at: time)
-        do throws(StateError) {
-            for key in keys {
-                try key.withBorrowed { (key) throws(StateError) in try move(key) }
-            }
-        } catch {
-            rollBack()
-            throw StateError(
-                error.code,
-                "\(keys.count) keys with \(byteCount) bytes would move to another backing: \(error.message); "
-                    + "move them by parts: statectl export PATTERN > FILE, statectl delete PATTERN, reload, "
-                    + "statectl import FILE"
-            )
-        }
-        finish()
-        return keys.count
-    }
-
-    private func move(_ key: Bytes) throws(StateError) {
-        guard let chain = table.chain(key), let head = chain.pointee.leaf else { return }
-        let isVolatile = !head.isVolatile
-        try checkRoom(head.byteCount, isVolatile: false)
-        var fields = fields(of: head, version: head.version)
-        fields.expires = head.expires
-        fields.isVolatile = isVolatile
-        // What storage begins to keep begins there.
-        if !isVolatile { fields.created = openRevision }
-        put(Record.make(fields, key: key, value: head.value, in: &pool), onto: chain)
-    }
+    // MARK: What the history does not have
 
     /// Whether commits after `revision` that the history does not have may have touched keys of `patterns`.
     package func hasForgotten(_ patterns: PatternSet, after revision: Int64) -> Bool {
@@ -213,6 +126,15 @@ extension KeyspaceCore {
         return patterns.patterns.contains { pattern in
             volatilePatterns.contains { $0.mayMeet(pattern) }
         }
+    }
+}
+
+extension CommitBatch {
+    /// Adds a transaction that touches nothing but keys in memory.
+    func append(told changes: ArraySlice<Record>, of item: Item) {
+        for change in changes { append(change, superseding: Place(revision: 0, ordinal: 0)) }
+        let byteCount = changes.reduce(0) { $0 + $1.byteCount }
+        endTransaction(revision: item.revision, cause: item.cause, byteCount: byteCount)
     }
 }
 

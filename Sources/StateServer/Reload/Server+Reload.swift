@@ -41,7 +41,7 @@ extension Server {
         keyspace.withCore { core in
             let result = Result { () throws(StateError) in try apply(outcome, core) }
             if case .success(let report) = result, core.newestRevision >= report.revision {
-                reloader.unsettled = report
+                reloader.unsettled = Reloader.Unsettled(report: report)
             } else {
                 reloader.source.onEnd(result)
             }
@@ -54,28 +54,6 @@ extension Server {
                 connection.output.write(report, connection.version)
             }
         }
-        if reloader.unsettled == nil { reloader.startNext() }
-    }
-
-    /// Takes note of what became of the keys that a reload has moved; where storage refused them, what held before holds again.
-    ///
-    /// Called under the keyspace's lock.
-    func settleReload(_ outcome: LocalKeyspace.Outcome) {
-        guard let reloader, let report = reloader.unsettled else { return }
-        switch outcome {
-        case .durable(let revision):
-            guard revision >= report.revision else { return }
-            reloader.source.onEnd(.success(report))
-        case .failed(let revision, let error):
-            guard revision <= report.revision else { return }
-            var changed = options
-            reloader.source.undo(core, &changed)
-            take(changed)
-            dispatcher.accessChanged(core)
-            reloader.source.onEnd(.failure(error))
-        case .reopened, .unopened: return
-        }
-        reloader.unsettled = nil
         reloader.startNext()
     }
 
@@ -90,11 +68,14 @@ extension Server {
         take(changed)
         dispatcher.accessChanged(core)
         report.revision = revision
+        reloader?.revision = revision
+        // It has moved all that there was to move.
+        reloader?.movingBack = nil
         return report
     }
 
     /// Exchanges the options, for clients that are there too.
-    private func take(_ changed: ServerOptions) {
+    func take(_ changed: ServerOptions) {
         options = changed
         dispatcher.options = changed
         let limits = changed.frameLimits
