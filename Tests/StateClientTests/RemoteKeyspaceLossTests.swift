@@ -21,6 +21,19 @@ struct RemoteKeyspaceLossTests {
         }
     }
 
+    /// One that comes to a daemon by a link, which a test takes away or turns to another daemon, and waits for it.
+    private static func patientKeyspace(
+        by link: String,
+        to daemon: Daemon
+    ) throws -> RemoteKeyspace {
+        try #require(symlink(daemon.socketPath, link) == 0)
+        return try RemoteKeyspace(
+            socket: link,
+            timeout: .seconds(60),
+            whileAway: .wait(upTo: .seconds(60))
+        )
+    }
+
     @Test func `a write while nobody serves is refused: nothing was sent`() throws {
         let directory = try TemporaryDirectory()
         let keyspace = try RemoteKeyspace(socket: directory.path(of: "s"))
@@ -194,12 +207,7 @@ struct RemoteKeyspaceLossTests {
         let daemon = try Daemon()
         let directory = try TemporaryDirectory()
         let socket = directory.path(of: "s")
-        try #require(symlink(daemon.socketPath, socket) == 0)
-        let keyspace = try RemoteKeyspace(
-            socket: socket,
-            timeout: .seconds(60),
-            whileAway: .wait(upTo: .seconds(60))
-        )
+        let keyspace = try Self.patientKeyspace(by: socket, to: daemon)
         let recorder = WatchRecorder()
         let watch = keyspace.watch(recorder.take)
         watch.include([.everything])
@@ -238,12 +246,7 @@ struct RemoteKeyspaceLossTests {
         try writer.apply((0..<4_000).map { .set(try Key("k\($0)"), filling) })
         let directory = try TemporaryDirectory()
         let socket = directory.path(of: "s")
-        try #require(symlink(old.socketPath, socket) == 0)
-        let keyspace = try RemoteKeyspace(
-            socket: socket,
-            timeout: .seconds(60),
-            whileAway: .wait(upTo: .seconds(60))
-        )
+        let keyspace = try Self.patientKeyspace(by: socket, to: old)
         let recorder = WatchRecorder()
         let watch = keyspace.watch(recorder.take)
         watch.include([.everything])
