@@ -1,53 +1,76 @@
 /// Redis's globs: `*`, `?`, `[a-c]`, `[^a]`, and `\` for the next byte as it is; bytes, not characters.
 ///
-/// Iterative: a mismatch goes back to the last `*` alone, which is enough, since a later `*` can take
-/// whatever an earlier one could. So the cost is at most pattern times text.
+/// The plain way goes back to the last `*` at a mismatch. That costs pattern times text at worst (128 KiB of `a*` against a
+/// long key took milliseconds), so it has a budget of steps, linear in both; a match that needs more of them begins again
+/// with ``GlobSearch``, which is linear always.
 enum Glob {
+    /// - Complexity: O(*n* + *m*) in the bytes of pattern and text, times *m* / 64 for segments longer than 64 bytes.
     static func matches(_ pattern: Bytes, _ text: Bytes) -> Bool {
+        var steps = 4 * (pattern.count + text.count) + 64
+        return backtrack(pattern, text, &steps) ?? GlobSearch.matches(pattern, text)
+    }
+
+    /// Whether `pattern` matches; nil if that took more than `steps`.
+    private static func backtrack(_ pattern: Bytes, _ text: Bytes, _ steps: inout Int) -> Bool? {
         var (p, t) = (0, 0)
         var retry: (pattern: Int, text: Int)?
         while t < text.count {
+            steps -= 1
             if p < pattern.count, pattern[p] == UInt8(ascii: "*") {
                 p += 1
                 retry = (p, t)
             } else if p < pattern.count, let next = step(pattern, p, text[t]) {
+                steps -= next - p
                 p = next
                 t += 1
             } else if let last = retry {
+                // A class that does not match was read whole, too.
+                if p < pattern.count, pattern[p] == UInt8(ascii: "[") {
+                    steps -= GlobClass(pattern, after: p).end - p
+                }
                 p = last.pattern
                 t = last.text + 1
                 retry = (p, t)
             } else {
                 return false
             }
+            if steps < 0 { return nil }
         }
         while p < pattern.count, pattern[p] == UInt8(ascii: "*") { p += 1 }
         return p == pattern.count
     }
 
     /// The place after the element at `index`, where that matches `byte`; else nil.
-    private static func step(_ pattern: Bytes, _ index: Int, _ byte: UInt8) -> Int? {
+    static func step(_ pattern: Bytes, _ index: Int, _ byte: UInt8) -> Int? {
         switch pattern[index] {
         case UInt8(ascii: "?"):
             return index + 1
         case UInt8(ascii: "["):
-            return stepClass(pattern, index + 1, byte)
+            let found = GlobClass(pattern, after: index)
+            return found.contains(byte) ? found.end : nil
         case UInt8(ascii: "\\") where index + 1 < pattern.count:
             return pattern[index + 1] == byte ? index + 2 : nil
         default:
             return pattern[index] == byte ? index + 1 : nil
         }
     }
+}
 
-    /// A class from after its `[`.
-    ///
-    /// As in Redis, one without `]` ends with the pattern, a `]` may end a range,
-    /// and an escaped byte begins none.
-    private static func stepClass(_ pattern: Bytes, _ start: Int, _ byte: UInt8) -> Int? {
-        var index = start
-        let isNegated = index < pattern.count && pattern[index] == UInt8(ascii: "^")
+/// The bytes that a class `[a-c]` of a glob means.
+///
+/// As in Redis, one without `]` ends with the pattern, a `]` may end a range, and an escaped byte begins none.
+struct GlobClass {
+    /// The place after it.
+    let end: Int
+    private let isNegated: Bool
+    private var bits: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+
+    /// Reads the class whose `[` is at `start`.
+    init(_ pattern: Bytes, after start: Int) {
+        var index = start + 1
+        isNegated = index < pattern.count && pattern[index] == UInt8(ascii: "^")
         if isNegated { index += 1 }
-        var isIn = false
+        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         while index < pattern.count, pattern[index] != UInt8(ascii: "]") {
             var (low, high) = (pattern[index], pattern[index])
             if low == UInt8(ascii: "\\"), index + 1 < pattern.count {
@@ -57,10 +80,33 @@ enum Glob {
                 high = pattern[index + 2]
                 index += 2
             }
-            if min(low, high) <= byte && byte <= max(low, high) { isIn = true }
+            let (first, last) = (Int(min(low, high)), Int(max(low, high)))
+            words.0 |= GlobClass.word(0, first, last)
+            words.1 |= GlobClass.word(1, first, last)
+            words.2 |= GlobClass.word(2, first, last)
+            words.3 |= GlobClass.word(3, first, last)
             index += 1
         }
-        guard isIn != isNegated else { return nil }
-        return min(index + 1, pattern.count)
+        bits = words
+        end = min(index + 1, pattern.count)
+    }
+
+    func contains(_ byte: UInt8) -> Bool {
+        let word =
+            switch byte >> 6 {
+            case 0: bits.0
+            case 1: bits.1
+            case 2: bits.2
+            default: bits.3
+            }
+        return (word >> UInt64(byte & 63) & 1 == 1) != isNegated
+    }
+
+    /// The bits of word `number` of 256 that are set from `first` to `last`.
+    private static func word(_ number: Int, _ first: Int, _ last: Int) -> UInt64 {
+        let low = max(first - 64 * number, 0)
+        let high = min(last - 64 * number, 63)
+        guard low <= high else { return 0 }
+        return (UInt64.max >> UInt64(63 - high)) & (UInt64.max << UInt64(low))
     }
 }

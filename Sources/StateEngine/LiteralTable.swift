@@ -1,10 +1,11 @@
 /// Things under literals, found by one walk over a key for all the literals that it begins with.
 ///
 /// What a walk costs does not grow with the literals that the key does not begin with: it looks only at lengths that there are.
-package struct LiteralTable<Element> {
+/// What an insertion or a removal costs does not grow with how much there is, also under one literal.
+package struct LiteralTable<Element: AnyObject> {
     fileprivate struct Group {
         let literal: [UInt8]
-        var elements: [Element]
+        var elements = IdentitySet<Element>()
     }
 
     /// Who is found by chance is sorted out by the literal.
@@ -16,46 +17,38 @@ package struct LiteralTable<Element> {
     package init() {}
 
     /// Everything, in no order.
-    package var all: some Sequence<Element> { byHash.values.joined().lazy.flatMap(\.elements) }
+    package var all: some Sequence<Element> { byHash.values.joined().lazy.flatMap(\.elements.all) }
 
-    /// Puts `element` behind what is under `literal` already.
+    /// Puts `element`, which is nowhere in the table, under `literal`.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the literal.
     package mutating func insert(_ element: Element, under literal: [UInt8]) {
         count += 1
         let hash = LiteralHash(of: literal).value
         if let index = byHash[hash]?.firstIndex(where: { $0.literal == literal }) {
-            byHash[hash]?[index].elements.append(element)
+            byHash[hash]?[index].elements.insert(element)
             return
         }
-        byHash[hash, default: []].append(Group(literal: literal, elements: [element]))
+        var group = Group(literal: literal)
+        group.elements.insert(element)
+        byHash[hash, default: []].append(group)
         while countsByLength.count <= literal.count { countsByLength.append(0) }
         countsByLength[literal.count] += 1
     }
 
-    /// Removes what is under `literal` and `isIt` says so of.
-    package mutating func remove(under literal: [UInt8], where isIt: (Element) -> Bool) {
+    /// Removes `element` from under `literal`, if it is there.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the literal.
+    package mutating func remove(_ element: Element, under literal: [UInt8]) {
         let hash = LiteralHash(of: literal).value
-        guard let index = byHash[hash]?.firstIndex(where: { $0.literal == literal }) else { return }
-        let before = byHash[hash]?[index].elements.count ?? 0
-        byHash[hash]?[index].elements.removeAll(where: isIt)
-        let after = byHash[hash]?[index].elements.count ?? 0
-        count -= before - after
-        guard after == 0 else { return }
+        guard let index = byHash[hash]?.firstIndex(where: { $0.literal == literal }),
+            byHash[hash]?[index].elements.remove(element) ?? false
+        else { return }
+        count -= 1
+        guard byHash[hash]?[index].elements.isEmpty ?? false else { return }
         byHash[hash]?.remove(at: index)
         if byHash[hash]?.isEmpty ?? false { byHash[hash] = nil }
         countsByLength[literal.count] -= 1
-    }
-
-    /// Removes everything that `isIt` says so of.
-    ///
-    /// - Complexity: O(*n*) in all that there is.
-    package mutating func removeAll(where isIt: (Element) -> Bool) {
-        let former = self
-        self = LiteralTable()
-        for group in former.byHash.values.joined() {
-            for element in group.elements where !isIt(element) {
-                insert(element, under: group.literal)
-            }
-        }
     }
 
     /// Calls `body` with everything whose literal is `name`.
@@ -80,7 +73,7 @@ package struct LiteralTable<Element> {
     private func forEach(_ hash: Int, _ literal: Bytes, _ body: (Element) -> Void) {
         guard let groups = byHash[hash] else { return }
         for group in groups where group.literal.withUnsafeBytes(literal.isEqual) {
-            for element in group.elements { body(element) }
+            for element in group.elements.all { body(element) }
         }
     }
 }

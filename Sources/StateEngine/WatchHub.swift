@@ -2,88 +2,73 @@
 ///
 /// A key looks up its own patterns: itself, each of its prefixes that end in `/`, and the globs with whose literal part it begins.
 package final class WatchHub {
-    /// Watchers by the hash of their key or prefix; who is found by chance is sorted out by their pattern.
+    /// The watchers of each pattern, of all kinds.
+    private var groups: [Pattern: Group] = [:]
+    /// Keys and prefixes by their hash; who is found by chance is sorted out by the pattern.
     private var byLiteral: [Int: [Group]] = [:]
-    private var everything: [Subscription] = []
-    private var globs = LiteralTable<Subscription>()
+    /// Patterns that mean every key: one for each way to write that.
+    private var everything: [Group] = []
+    private var globs = LiteralTable<Group>()
     package private(set) var count = 0
     /// How often a key was compared with a pattern: what a commit costs beside the watchers that it touches.
     package private(set) var comparisonCount = 0
     /// The watchers that the commit which is being told touches.
     private var touched: [Watcher] = []
 
-    /// The watchers of one key or prefix.
-    private struct Group {
+    /// The watchers of one pattern, which is compared with a key once for all of them.
+    private final class Group {
         let pattern: Pattern
-        var watchers: [Watcher]
-    }
+        var watchers = IdentitySet<Watcher>()
 
-    /// One pattern of a watcher.
-    private struct Subscription {
-        let watcher: Watcher
-        let pattern: Pattern
+        init(_ pattern: Pattern) { self.pattern = pattern }
     }
 
     init() {}
 
     package func add(_ watcher: Watcher) {
         count += 1
-        for pattern in Set(watcher.patterns.patterns) { add(pattern, to: watcher) }
+        for pattern in watcher.patterns.patterns { add(pattern, to: watcher) }
     }
 
-    /// - Complexity: O(*n*) in the globs of all watchers, however many of them are its own.
+    /// - Complexity: O(*n*) in the bytes of its patterns, however many watchers there are.
     package func remove(_ watcher: Watcher) {
-        if watcher.patterns.patterns.contains(where: { $0.kind == .glob }) {
-            globs.removeAll { $0.watcher === watcher }
-        }
-        everything.removeAll { $0.watcher === watcher }
-        let literals = watcher.patterns.patterns.filter { $0.kind != .glob && !$0.literal.isEmpty }
-        remove(watcher, patterns: literals)
+        remove(watcher, patterns: watcher.patterns.patterns)
+    }
+
+    /// The same where the last of its patterns are these.
+    package func remove(_ watcher: Watcher, patterns: some Sequence<Pattern>) {
+        count -= 1
+        for pattern in patterns { remove(pattern, from: watcher) }
     }
 
     /// Tells a watcher of the keys of one more pattern from now on.
     package func add(_ pattern: Pattern, to watcher: Watcher) {
-        let subscription = Subscription(watcher: watcher, pattern: pattern)
+        if let group = groups[pattern] { return group.watchers.insert(watcher) }
+        let group = Group(pattern)
+        group.watchers.insert(watcher)
+        groups[pattern] = group
         switch pattern.kind {
-        case .glob: globs.insert(subscription, under: pattern.literal)
-        case .prefix where pattern.literal.isEmpty: everything.append(subscription)
+        case .glob: globs.insert(group, under: pattern.literal)
+        case .prefix where pattern.literal.isEmpty: everything.append(group)
         case .key, .prefix:
-            let hash = LiteralHash(of: pattern.literal).value
-            add(watcher, to: &byLiteral[hash, default: []], pattern)
-        }
-    }
-
-    private func add(_ watcher: Watcher, to groups: inout [Group], _ pattern: Pattern) {
-        if let index = groups.firstIndex(where: { $0.pattern == pattern }) {
-            groups[index].watchers.append(watcher)
-        } else {
-            groups.append(Group(pattern: pattern, watchers: [watcher]))
+            byLiteral[LiteralHash(of: pattern.literal).value, default: []].append(group)
         }
     }
 
     /// Tells a watcher of the keys of one of its patterns no longer.
     package func remove(_ pattern: Pattern, from watcher: Watcher) {
-        let isIt: (Subscription) -> Bool = { $0.watcher === watcher && $0.pattern == pattern }
+        guard let group = groups[pattern] else { return }
+        group.watchers.remove(watcher)
+        guard group.watchers.isEmpty else { return }
+        groups[pattern] = nil
         switch pattern.kind {
-        case .glob: globs.remove(under: pattern.literal, where: isIt)
-        case .prefix where pattern.literal.isEmpty: everything.removeAll(where: isIt)
+        case .glob: globs.remove(group, under: pattern.literal)
+        case .prefix where pattern.literal.isEmpty: everything.removeAll { $0 === group }
         case .key, .prefix:
             let hash = LiteralHash(of: pattern.literal).value
-            remove(watcher, from: &byLiteral[hash, default: []], pattern)
+            byLiteral[hash]?.removeAll { $0 === group }
             if byLiteral[hash]?.isEmpty ?? false { byLiteral[hash] = nil }
         }
-    }
-
-    private func remove(_ watcher: Watcher, from groups: inout [Group], _ pattern: Pattern) {
-        guard let index = groups.firstIndex(where: { $0.pattern == pattern }) else { return }
-        groups[index].watchers.removeAll { $0 === watcher }
-        if groups[index].watchers.isEmpty { groups.remove(at: index) }
-    }
-
-    /// The same for the last of its patterns.
-    package func remove(_ watcher: Watcher, patterns: some Sequence<Pattern>) {
-        count -= 1
-        for pattern in patterns { remove(pattern, from: watcher) }
     }
 
     /// Tells the watchers of every commit of `batch`, in order.
@@ -101,12 +86,10 @@ package final class WatchHub {
     }
 
     private func match(_ record: Record, in core: KeyspaceCore) {
-        for subscription in everything { tell(subscription.watcher, record, in: core) }
-        globs.forEach(atStartOf: record.key) { subscription in
+        for group in everything { tell(group, record, in: core) }
+        globs.forEach(atStartOf: record.key) { group in
             comparisonCount += 1
-            if subscription.pattern.matches(record.key) {
-                tell(subscription.watcher, record, in: core)
-            }
+            if group.pattern.matches(record.key) { tell(group, record, in: core) }
         }
         guard !byLiteral.isEmpty else { return }
         let key = record.key
@@ -116,10 +99,12 @@ package final class WatchHub {
             guard index == key.count - 1 || key[index] == UInt8(ascii: "/") else { continue }
             guard let found = byLiteral[hash.value] else { continue }
             comparisonCount += found.count
-            for group in found where group.pattern.matches(key) {
-                for watcher in group.watchers { tell(watcher, record, in: core) }
-            }
+            for group in found where group.pattern.matches(key) { tell(group, record, in: core) }
         }
+    }
+
+    private func tell(_ group: Group, _ record: Record, in core: KeyspaceCore) {
+        for watcher in group.watchers.all { tell(watcher, record, in: core) }
     }
 
     /// Notes a change for a watcher that may see it, once however many of its patterns match.

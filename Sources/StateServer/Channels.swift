@@ -107,7 +107,7 @@ final class Channels {
 
     private func remove(_ channel: Channel, _ core: KeyspaceCore) {
         self[keyPath: Channels.table(of: channel)]
-            .remove(under: channel.pattern.literal) { $0 === channel }
+            .remove(channel, under: channel.pattern.literal)
         notices.exclude(channel, core)
     }
 

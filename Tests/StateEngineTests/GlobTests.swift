@@ -48,3 +48,83 @@ import Testing
         Array(text.utf8).withUnsafeBytes { Pattern(redisGlob: $0) }
     }
 }
+
+/// The linear way against the definition of a glob, which a table of all pairs of ends states.
+@Suite struct GlobSearchTests {
+    @Test(arguments: 0..<40) func `random globs match as the definition says`(seed: UInt64) {
+        var random = SplitMix(seed: seed)
+        for _ in 0..<500 {
+            let glob = bytes("ab*?[]^-\\", upTo: 12, &random)
+            let text = bytes("abc]-", upTo: 10, &random)
+            let expected = GlobSearchTests.matches(glob[...], text[...])
+            let found = glob.withUnsafeBytes { glob in
+                text.withUnsafeBytes { GlobSearch.matches(glob, $0) }
+            }
+            #expect(found == expected, "\(String(decoding: glob, as: UTF8.self)), \(text)")
+        }
+    }
+
+    @Test func `a segment longer than a word of bits is found`() {
+        let segment = String(repeating: "a?[ab]", count: 60)
+        let text = String(repeating: "a", count: 179) + "b" + String(repeating: "a", count: 400)
+        #expect(matches("*\(segment)b*", text + String(repeating: "a", count: 179) + "b"))
+        #expect(!matches("*\(segment)c*", text))
+        #expect(matches("x*\(segment)*y", "x" + String(repeating: "a", count: 180) + "zy"))
+    }
+
+    private func matches(_ glob: String, _ text: String) -> Bool {
+        Array(glob.utf8).withUnsafeBytes { glob in
+            Array(text.utf8).withUnsafeBytes { GlobSearch.matches(glob, $0) }
+        }
+    }
+
+    private func bytes(
+        _ alphabet: String,
+        upTo count: Int,
+        _ random: inout SplitMix
+    ) -> [UInt8] {
+        (0..<Int.random(in: 0...count, using: &random)).map { _ in
+            Array(alphabet.utf8).randomElement(using: &random) ?? 0
+        }
+    }
+
+    /// Recursive, as slow as it is short.
+    private static func matches(_ glob: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
+        guard let first = glob.first else { return text.isEmpty }
+        if first == UInt8(ascii: "*") {
+            return matches(glob.dropFirst(), text)
+                || !text.isEmpty && matches(glob, text.dropFirst())
+        }
+        guard let byte = text.first else { return false }
+        // An element against one byte is what the table of GlobTests is about.
+        for length in stride(from: glob.count, through: 1, by: -1) {
+            let element = Array(glob.prefix(length))
+            guard isElement(element, endsGlob: length == glob.count) else { continue }
+            let isMet = element.withUnsafeBytes { element in
+                [byte].withUnsafeBytes { Pattern(redisGlob: element).matches($0) }
+            }
+            return isMet && matches(glob.dropFirst(length), text.dropFirst())
+        }
+        return false
+    }
+
+    /// Whether these bytes are one element: a class up to its first `]`, an escape, or a byte.
+    private static func isElement(_ bytes: [UInt8], endsGlob: Bool) -> Bool {
+        switch bytes[0] {
+        case UInt8(ascii: "["):
+            var index = 1
+            if index < bytes.count, bytes[index] == UInt8(ascii: "^") { index += 1 }
+            while index < bytes.count, bytes[index] != UInt8(ascii: "]") {
+                if bytes[index] == UInt8(ascii: "\\"), index + 1 < bytes.count {
+                    index += 1
+                } else if index + 2 < bytes.count, bytes[index + 1] == UInt8(ascii: "-") {
+                    index += 2
+                }
+                index += 1
+            }
+            return index == bytes.count - 1 || (index >= bytes.count && endsGlob)
+        case UInt8(ascii: "\\"): return bytes.count == 2 || (bytes.count == 1 && endsGlob)
+        default: return bytes.count == 1
+        }
+    }
+}
