@@ -121,6 +121,7 @@ extension KeyspaceCore {
     }
 
     private func put(_ record: Record) {
+        noteScanned(record.key)
         if countsUsage { count(record, superseding: table.head(record.key), by: 1) }
         deadlines.insert(record, at: LocalKeyspace.now())
         guard let chain = table.chain(record.key), let head = chain.pointee.leaf else {

@@ -134,6 +134,7 @@ extension KeyspaceCore {
         }
         if !openNotes.isEmpty { filling.append(openNotes) }
         filling.endTransaction(revision: openRevision, cause: cause, byteCount: openByteCount)
+        if hub.globCount > 32 { notePublishingCost() }
         return openRevision
     }
 
@@ -147,6 +148,7 @@ extension KeyspaceCore {
 
     /// Takes the newest version of a key back.
     func undo(_ record: Record) {
+        noteScanned(record.key)
         if countsUsage { count(record, superseding: record.older, by: -1) }
         if let older = record.older, let expires = older.expires {
             // What has expired is not tried again at once where storage refuses.
@@ -203,6 +205,7 @@ extension KeyspaceCore {
     /// One change per key and commit: a second one of this transaction takes the place of the first.
     func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
         openByteCount += record.byteCount
+        noteScanned(record.key)
         if record.expires != nil { deadlines.insert(record, at: openTime) }
         if countsUsage { count(record, superseding: chain?.pointee.leaf, by: 1) }
         guard let chain, let head = chain.pointee.leaf else {

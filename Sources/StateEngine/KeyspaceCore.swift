@@ -118,6 +118,10 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) var openOwner: UInt32?
 
     package let hub = WatchHub()
+    /// What the commits since the last look will take to be published, in nanoseconds; see ``takePublishingCost()``.
+    @exclusivity(unchecked) var publishingCost: Int64 = 0
+    /// The listings that are made in slices.
+    @exclusivity(unchecked) var scans: [ScanPosition] = []
 
     /// A caller's answer, once what it stands on is durable.
     struct Answer {

@@ -30,6 +30,9 @@ package struct PatternSet: Sendable {
         ranges = kept
     }
 
+    /// How many of them are globs.
+    package var globCount: Int { patterns.count { $0.kind == .glob } }
+
     package func matches(_ key: Bytes) -> Bool { patterns.contains { $0.matches(key) } }
 
     /// Calls `body` for the matching records of `tree` after `bound`, in key order, until it says false.

@@ -10,6 +10,8 @@ package final class WatchHub {
     private var everything: [Group] = []
     private var globs = LiteralTable<Group>()
     package private(set) var count = 0
+    /// Globs, each once however many watchers have it.
+    package var globCount: Int { globs.count }
     /// How often a key was compared with a pattern: what a commit costs beside the watchers that it touches.
     package private(set) var comparisonCount = 0
     /// The watchers that the commit which is being told touches.
@@ -103,6 +105,11 @@ package final class WatchHub {
         }
     }
 
+    /// About how many nanoseconds the globs take for a key: 40 for each, and 2 a byte.
+    fileprivate func globCost(of key: Bytes) -> Int64 {
+        Int64(globs.count(atStartOf: key) * (40 + 2 * key.count))
+    }
+
     private func tell(_ group: Group, _ record: Record, in core: KeyspaceCore) {
         for watcher in group.watchers.all { tell(watcher, record, in: core) }
     }
@@ -112,5 +119,19 @@ package final class WatchHub {
         guard watcher.isShown(record, in: core) else { return watcher.noteHidden() }
         if watcher.matched.isEmpty { touched.append(watcher) }
         if watcher.matched.last != record { watcher.match(record) }
+    }
+}
+
+extension KeyspaceCore {
+    /// Adds what the changes of the open transaction will be compared with.
+    func notePublishingCost() {
+        for case let record? in openChanges { publishingCost += hub.globCost(of: record.key) }
+    }
+
+    /// About how long the watches will take over the commits since the last call, in nanoseconds: whoever writes is charged for it.
+    package func takePublishingCost() -> Int64 {
+        guard publishingCost > 0 else { return 0 }
+        defer { publishingCost = 0 }
+        return publishingCost
     }
 }

@@ -19,7 +19,8 @@ package struct Configuration: Sendable {
     package static let limitOptions: [(name: String, standard: Int64, range: ClosedRange<Int64>)] =
         [
             ("valueBytes", 8 << 20, 1...512 << 20), ("clients", 10_000, 1...1_000_000),
-            ("watches", 1_000, 1...1_000_000), ("outputBytes", 8 << 20, 64 << 10...1 << 40),
+            ("watches", 1_000, 1...1_000_000), ("steps", 10_000, 1...1_000_000),
+            ("globs", 100, 0...1_000_000), ("outputBytes", 8 << 20, 64 << 10...1 << 40),
             ("inputBytes", 256 << 20, 64 << 10...1 << 40),
             ("queueBytes", 64 << 20, 64 << 10...1 << 40),
             ("transactionBytes", 64 << 20, 64 << 10...1 << 40),

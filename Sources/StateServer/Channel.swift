@@ -14,6 +14,8 @@ final class Channel {
     let bytes: [UInt8]
     /// What messages are compared with.
     let pattern: Pattern
+    /// Whether messages are compared with it.
+    var isGlob: Bool { kind == .pattern && pattern.kind == .glob }
     /// By the numbers of the connections.
     var subscribers: [Int: Connection] = [:]
 

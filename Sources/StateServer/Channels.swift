@@ -61,6 +61,7 @@ final class Channels {
         let channel = find(kind, bytes) ?? insert(Channel(kind, bytes), core)
         channel.subscribers[connection.number] = connection
         connection.subscriptions[kind][channel.bytes] = channel
+        if channel.isGlob { connection.account.globCount += 1 }
         connection.isSubscribed = true
     }
 
@@ -75,6 +76,7 @@ final class Channels {
             return
         }
         channel.subscribers[connection.number] = nil
+        if channel.isGlob { connection.account.globCount -= 1 }
         connection.isSubscribed = connection.subscriptions.count > 0
         if channel.subscribers.isEmpty { remove(channel, core) }
     }

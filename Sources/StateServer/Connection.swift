@@ -15,6 +15,8 @@ final class Connection {
     /// Whom the rules know the peer as.
     let subject: Subject
     let connectedAt: Int64
+    /// What all connections of its user cost together.
+    let account: UserAccount
 
     // Coming in.
     var parser: FrameParser
@@ -28,6 +30,8 @@ final class Connection {
     var awaitedFiles: AwaitedFiles?
     /// The reply of its last command is to come: from a ``HistoryJob``, or where it is ``blocked``.
     var isReadingHistory = false
+    /// The command that lists in slices.
+    var listing: ListingCommand?
     /// The STATE.CHANGES that waits for a commit.
     var blocked: BlockedChanges?
 
@@ -87,6 +91,8 @@ final class Connection {
         case readsHistory
         /// Files of the keys that the next command writes may have been edited.
         case filesAreEdited
+        /// Its slice is over: the others are served first.
+        case turnIsOver
     }
 
     /// A key of WATCH as it was then.
@@ -101,6 +107,7 @@ final class Connection {
         number: Int,
         limits: FrameParser.Limits,
         subjects: inout Subjects,
+        accounts: inout UserAccounts,
         at time: Int64
     ) {
         self.descriptor = descriptor
@@ -112,6 +119,7 @@ final class Connection {
         }
         self.peer = peer
         subject = subjects.subject(of: peer, on: descriptor)
+        account = accounts.enter(peer.uid)
         connectedAt = time
         parser = FrameParser(limits: limits)
     }

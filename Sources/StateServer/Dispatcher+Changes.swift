@@ -76,27 +76,23 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
-        var rows = ByteBuffer()
-        var count = 0
-        core.forEachDurable(request.patterns, after: nil) { record in
-            guard core.maySee(record, request.subject) else { return true }
-            count += 1
-            rows.writeRow(record, .entries, in: core)
-            return rows.count <= request.byteLimit
+        let listed = Listing.Request(
+            patterns: request.patterns,
+            byteLimit: request.byteLimit,
+            subject: request.subject,
+            isOfWatch: true,
+            form: .row(.entries),
+            advice: "the changes since revision \(request.options.since) are no longer kept, and this is the "
+                + "whole state; ask for fewer keys at once"
+        )
+        try list(listed, for: connection, core) { listing, core in
+            connection.output.writeArray(request.tellsEpoch ? 4 : 3)
+            connection.output.writeBulk("gap")
+            connection.output.writeInteger(core.durableRevision)
+            connection.output.writeArray(listing.listedCount)
+            listing.writeRows(to: &connection.output)
+            if request.tellsEpoch { connection.output.writeBulk(core.epoch.description) }
         }
-        guard rows.count <= request.byteLimit else {
-            throw StateError(
-                .tooBig,
-                "the changes since revision \(request.options.since) are not to be had, and the state is "
-                    + "more than \(request.byteLimit) bytes; ask for fewer keys at once"
-            )
-        }
-        connection.output.writeArray(request.tellsEpoch ? 4 : 3)
-        connection.output.writeBulk("gap")
-        connection.output.writeInteger(core.durableRevision)
-        connection.output.writeArray(count)
-        connection.output.append(rows.bytes)
-        if request.tellsEpoch { connection.output.writeBulk(core.epoch.description) }
     }
 
     // MARK: Waiting

@@ -42,6 +42,7 @@ extension Dispatcher {
         try checkConfirmations(names)
         if kind == .name { try requireHearing(names, connection, core) }
         try checkRoom(for: names, kind, connection)
+        if kind == .pattern { try checkGlobs(globCount(names), connection, core) }
         rememberSubscriptions(of: connection)
         for index in 0..<names.count {
             channels.subscribe(connection, to: names[index], kind, core)
@@ -133,6 +134,10 @@ extension Dispatcher {
                 )
             }
         }
+    }
+
+    private func globCount(_ names: Arguments) -> Int {
+        (0..<names.count).count { Pattern(redisGlob: names[$0]).kind == .glob }
     }
 
     // MARK: Transactions

@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -59,21 +60,22 @@ extension Dispatcher {
     }
 
     func keys(_ glob: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
-        var found: [Record] = []
-        var byteCount = 0
-        let subject = restriction(connection, core)
-        core.forEach(PatternSet([Pattern(redisGlob: glob)])) { record in
-            guard core.mayRead(record, subject) else { return true }
-            found.append(record)
-            byteCount += record.key.count + 8
-            return byteCount <= options.replyByteCount
+        try checkGlob(glob)
+        let request = Listing.Request(
+            patterns: PatternSet([Pattern(redisGlob: glob)]),
+            byteLimit: options.replyByteCount,
+            subject: restriction(connection, core),
+            form: .key
+        )
+        try list(request, for: connection, core) { listing, _ in
+            connection.output.writeArray(listing.listedCount)
+            listing.writeRows(to: &connection.output)
         }
-        try checkReply(byteCount)
-        connection.output.writeArray(found.count)
-        for record in found { connection.output.writeBulk(record.key) }
     }
 
-    /// Looks at `count` keys below the glob's literal part, in key order.
+    /// Counts `count` keys below the glob's literal part, in key order, and lists those of them that match.
+    ///
+    /// Keys that the client may not read do not count, so that no cursor says that they are there.
     func scan(
         _ cursor: UInt64,
         _ match: Bytes?,
@@ -81,41 +83,46 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
+        let uid = connection.peer.uid
         var bound: [UInt8]?
         if cursor != 0 {
-            guard let key = cursors.key(of: cursor) else {
-                throw StateError(.err, "cursor \(cursor) is not known any more; begin again with 0")
+            guard let key = cursors.key(of: cursor, uid) else {
+                throw StateError(.err, "cursor \(cursor) is no longer known; begin again with 0")
             }
             bound = key
         }
-        var found: [Record] = []
-        var last: Record?
-        var isWhole = true
-        var seen = 0
-        let subject = restriction(connection, core)
+        if let match { try checkGlob(match) }
         let pattern = match.map { Pattern(redisGlob: $0) }
-        let area =
-            pattern.map { PatternSet([Pattern(literalPartOf: $0)]) } ?? PatternSet([.everything])
-        func look(_ bound: Bytes?) {
-            core.forEach(area, after: bound) { record in
-                guard seen < count else {
-                    isWhole = false
-                    return false
-                }
-                seen += 1
-                last = record
-                if pattern?.matches(record.key) ?? true, core.mayRead(record, subject) {
-                    found.append(record)
-                }
-                return true
-            }
+        let area = pattern.map { Pattern(literalPartOf: $0) } ?? .everything
+        let request = Listing.Request(
+            patterns: PatternSet([area]),
+            after: bound,
+            // One more tells whether there are more.
+            limit: min(count, .max - 1) + 1,
+            byteLimit: options.replyByteCount,
+            subject: restriction(connection, core),
+            form: .key,
+            rowsOf: pattern,
+            isOneMoment: false
+        )
+        try list(request, for: connection, core) { [unowned self] listing, _ in
+            if listing.count > count { listing.removeLast() }
+            let last = listing.isWhole ? nil : listing.lastKey
+            let next = last.map { cursors.make(after: $0, uid) } ?? 0
+            connection.output.writeArray(2)
+            connection.output.writeBulk(String(next))
+            connection.output.writeArray(listing.rowCount)
+            listing.writeRows(to: &connection.output)
         }
-        if let bound { bound.withUnsafeBytes { look($0) } } else { look(nil) }
-        let next = isWhole ? 0 : last.map { cursors.make(after: Array($0.key)) } ?? 0
-        connection.output.writeArray(2)
-        connection.output.writeBulk(String(next))
-        connection.output.writeArray(found.count)
-        for record in found { connection.output.writeBulk(record.key) }
+    }
+
+    /// Refuses a glob that is longer than a key can be: what it costs grows with it.
+    func checkGlob(_ glob: Bytes) throws(StateError) {
+        guard glob.count > Key.maximumByteCount else { return }
+        throw StateError(
+            .tooBig,
+            "a glob of \(glob.count) bytes; the limit is that of keys, \(Key.maximumByteCount)"
+        )
     }
 
     func write(_ value: Bytes?, _ connection: Connection) {

@@ -126,45 +126,58 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) {
         let set = try patternSet(patterns)
-        let subject = restriction(connection, core)
+        var request = Listing.Request(
+            patterns: set,
+            byteLimit: .max,
+            subject: restriction(connection, core),
+            form: .nothing
+        )
         if isDryRun {
-            var count = 0
-            core.forEach(set) { record in
-                if core.mayRead(record, subject) { count += 1 }
-                return true
+            try list(request, for: connection, core) { [unowned self] listing, core in
+                let revision = max(core.provisionalRevision, core.durableRevision)
+                writeCount(listing.listedCount, revision, connection)
             }
-            writeCount(count, max(core.provisionalRevision, core.durableRevision), connection)
             return
         }
         if set.patterns.contains(where: \.meansEverything) {
             try requireAdmin(connection, "STATE.DELETE of everything", core)
         }
-        let (count, revision) = try write(connection, core) {
-            () throws(StateError) -> (Int, Int64) in
-            var keys: [[UInt8]] = []
-            core.forEach(set) { record in
-                keys.append(Array(record.key))
-                return keys.count <= options.limits.transactionChangeCount
+        let stepCount = stepLimit(connection, core)
+        request.limit = stepCount + 1
+        try list(request, for: connection, core) { [unowned self] (listing, core) throws(StateError) in
+            guard listing.count <= stepCount else { throw tooManySteps(stepCount) }
+            let (count, revision) = try write(connection, core) {
+                () throws(StateError) -> (Int, Int64) in
+                (try delete(listing, set, core), self.revision(of: core))
             }
-            if let subject { try requireDelete(keys, set, subject, core) }
-            for key in keys { _ = try key.withBorrowed(core.delete) }
-            return (keys.count, self.revision(of: core))
+            writeCount(count, revision, connection)
         }
-        writeCount(count, revision, connection)
     }
 
-    /// Refuses to delete keys among which one is forbidden; one that may not be read is not named.
-    private func requireDelete(
-        _ keys: [[UInt8]],
+    /// Deletes what a listing has found, and the keys that are named.
+    ///
+    /// Entries that may not be read are as if they were not there: only who names a key is refused because of it.
+    private func delete(
+        _ listing: Listing,
         _ set: PatternSet,
-        _ subject: Subject,
         _ core: KeyspaceCore
-    ) throws(StateError) {
-        for key in keys {
-            try key.withBorrowed { (key) throws(StateError) in
-                try core.require(.write, of: key, for: subject, of: set)
+    ) throws(StateError) -> Int {
+        var count = 0
+        var failure: StateError?
+        func delete(_ key: Bytes) {
+            guard failure == nil else { return }
+            do throws(StateError) {
+                if try core.delete(key) { count += 1 }
+            } catch {
+                failure = error
             }
         }
+        listing.forEach { key, _ in delete(key) }
+        for pattern in set.patterns where pattern.kind == .key {
+            pattern.literal.withUnsafeBytes { delete($0) }
+        }
+        if let failure { throw failure }
+        return count
     }
 
     /// The revision that the open transaction will have, or the newest where it has changed nothing.
@@ -189,29 +202,22 @@ extension Dispatcher {
     ) throws(StateError) {
         let patterns = PatternSet([try Pattern(pattern)])
         try requireSight(.read, of: patterns.patterns, connection, core)
-        let subject = restriction(connection, core)
-        var found: [Record] = []
-        var count = 0
-        var byteCount = 0
-        if limit > 0 {
-            core.forEach(patterns, after: after) { record in
-                guard core.mayRead(record, subject) else { return true }
-                count += 1
-                if form != .count {
-                    found.append(record)
-                    byteCount += form == .keys ? 40 + record.key.count : record.byteCount + 40
-                    if form == .long { byteCount += 110 + core.causeBytes(of: record).count }
-                }
-                return count < limit && byteCount <= options.replyByteCount
+        let request = Listing.Request(
+            patterns: patterns,
+            after: after.map { Array($0) },
+            limit: limit,
+            byteLimit: options.replyByteCount,
+            subject: restriction(connection, core),
+            form: form == .count ? .nothing : .row(form)
+        )
+        try list(request, for: connection, core) { listing, _ in
+            guard form != .count else {
+                connection.output.writeInteger(Int64(listing.listedCount))
+                return
             }
+            connection.output.writeArray(listing.listedCount)
+            listing.writeRows(to: &connection.output)
         }
-        try checkReply(byteCount)
-        guard form != .count else {
-            connection.output.writeInteger(Int64(count))
-            return
-        }
-        connection.output.writeArray(found.count)
-        for record in found { connection.output.writeRow(record, form, in: core) }
     }
 
     func patternSet(_ patterns: Arguments) throws(StateError) -> PatternSet {

@@ -82,7 +82,11 @@ extension Dispatcher {
             transaction.isRefused = true
             throw error
         }
-        transaction.append(raw, isWrite: verb.isWrite)
+        transaction.append(
+            raw,
+            isWrite: verb.isWrite,
+            steps: verb.steps(argumentCount: arguments.count)
+        )
         if let files, verb.isWrite { transaction.files.add(verb, arguments, in: files) }
     }
 
@@ -109,6 +113,9 @@ extension Dispatcher {
                 return
             }
         }
+        let stepLimit = stepLimit(connection, core)
+        guard transaction.steps <= stepLimit else { throw tooManySteps(stepLimit) }
+        visitsLeft = Dispatcher.visitsPerStep * stepLimit
         isExecuting = true
         defer { isExecuting = false }
         core.begin(cause(of: connection, core), at: now, by: restriction(connection, core))

@@ -24,6 +24,8 @@ extension Dispatcher {
             throw StateError(.limit, "more than \(limit) patterns of all watches of one client")
         }
         try checkWatches(set, of: connection.peer.uid, core)
+        try checkGlobs(set.globCount, connection, core)
+        connection.account.globCount += set.globCount
         connection.watchPatternCount += patterns.count
         connection.lastWatch += 1
         let watcher = ConnectionWatcher(
@@ -69,6 +71,7 @@ extension Dispatcher {
         }
         registry.watchCount -= 1
         connection.watchPatternCount -= watcher.watcher.patterns.patterns.count
+        connection.account.globCount -= watcher.watcher.patterns.globCount
         core.hub.remove(watcher.watcher)
         // What it missed it would have been told of later, and no gap is silent.
         switch watcher.watcher.phase {
@@ -81,7 +84,10 @@ extension Dispatcher {
     }
 
     func endWatches(_ connection: Connection, _ core: KeyspaceCore) {
-        for watcher in connection.watchers.values { core.hub.remove(watcher.watcher) }
+        for watcher in connection.watchers.values {
+            core.hub.remove(watcher.watcher)
+            connection.account.globCount -= watcher.watcher.patterns.globCount
+        }
         connection.watchPatternCount = 0
         registry.watchCount -= connection.watchers.count
         connection.watchers = [:]

@@ -30,6 +30,14 @@ final class Dispatcher {
     private var isSafe = false
     /// Has a job read from the history; set by the server.
     var submit: (any HistoryJob) -> Void = { _ in }
+    /// Has a command that lists go on when it is its turn; set by the server.
+    var goOnLater: (ListingCommand) -> Void = { _ in }
+    /// What the last command cost beside one that reads or writes a small value.
+    private(set) var lastWeight = 0
+    /// What the commits of the slice at hand will take to be published to watches.
+    var owedNanoseconds: Int64 = 0
+    /// Entries that the transaction under way may still look at in listings.
+    var visitsLeft = 0
     /// The STATE.CHANGES that wait.
     let waitingForChanges = BlockedList()
     /// Has the configuration read again; set by the server.
@@ -73,6 +81,7 @@ final class Dispatcher {
         core.observedRevision = 0
         earlyRevision = 0
         isSafe = false
+        lastWeight = 1
         do throws(StateError) {
             let verb = try findVerb(arguments, for: connection)
             if connection.isSubscribed { try checkMayRun(verb, arguments, connection) }
@@ -80,6 +89,8 @@ final class Dispatcher {
                 return .wait(reason)
             }
             connection.commandCount += 1
+            lastWeight = verb.weight(byteCount: raw.count, hasRules: core.rules != nil)
+            try checkSteps(verb, arguments, connection, core)
             if let transaction = connection.transaction, !Dispatcher.runsInside(verb) {
                 try queue(verb, arguments, raw, in: transaction, core.files)
                 connection.output.append("+QUEUED\r\n")
@@ -91,6 +102,8 @@ final class Dispatcher {
             connection.output.writeError(error)
             logDenial(connection, core)
         }
+        lastWeight += (connection.output.count - start) >> 12
+        owedNanoseconds += core.takePublishingCost()
         hold(from: start, connection, core)
         if subscriptionsBefore != nil {
             connection.isConfirmationHeld = !connection.held.isEmpty
@@ -197,6 +210,8 @@ final class Dispatcher {
     ) {
         let start = connection.output.count
         core.observedRevision = 0
+        earlyRevision = 0
+        isSafe = false
         do throws(StateError) {
             try body()
         } catch {
@@ -288,10 +303,7 @@ final class Dispatcher {
     /// Refuses a reply that has grown beyond its limit.
     func checkReply(_ byteCount: Int) throws(StateError) {
         guard byteCount > options.replyByteCount else { return }
-        throw StateError(
-            .tooBig,
-            "a reply of more than \(options.replyByteCount) bytes; ask for parts with LIMIT and AFTER"
-        )
+        throw replyTooBig(options.replyByteCount)
     }
 }
 

@@ -1,25 +1,50 @@
-/// Where scans stand: a cursor is the number of a slot, and any connection may continue it.
+/// Where scans stand: a cursor is the number of a slot, and any connection of the same user may continue it.
 ///
-/// The oldest slot goes when there are too many. A key that is there from the first call to the last is told exactly once.
+/// Each user has slots of its own, of which the oldest goes if there are too many: nobody's scans end another's. A key that is there
+/// from the first call to the last is listed exactly once.
 struct ScanCursors {
-    private let capacity: Int
-    private var keys: [UInt64: [UInt8]] = [:]
-    private var next: UInt64 = 1
-    private var oldest: UInt64 = 1
+    private struct Slots {
+        var keys: [UInt64: [UInt8]] = [:]
+        var next: UInt64 = 1
+        var oldest: UInt64 = 1
+        /// When they were used last, as ``ScanCursors/useCount`` counts.
+        var lastUse = 0
+    }
 
+    private let capacity: Int
+    private var slots: [UInt32: Slots] = [:]
+    private var useCount = 0
+
+    /// Users whose scans are remembered; beyond that the one goes that has not scanned for the longest time.
+    private static let userCapacity = 256
+
+    /// - Parameter capacity: Slots of one user.
     init(capacity: Int) { self.capacity = capacity }
 
     /// A cursor for what comes after `key`.
-    mutating func make(after key: [UInt8]) -> UInt64 {
-        defer { next += 1 }
-        keys[next] = key
-        while keys.count > capacity {
-            keys[oldest] = nil
-            oldest += 1
+    mutating func make(after key: [UInt8], _ uid: UInt32) -> UInt64 {
+        useCount += 1
+        if slots[uid] == nil { makeRoom() }
+        var mine = slots.removeValue(forKey: uid) ?? Slots()
+        mine.lastUse = useCount
+        defer { slots[uid] = mine }
+        let cursor = mine.next
+        mine.next += 1
+        mine.keys[cursor] = key
+        while mine.keys.count > capacity {
+            mine.keys[mine.oldest] = nil
+            mine.oldest += 1
         }
-        return next
+        return cursor
     }
 
-    /// The last key that was told under `cursor`; nil where the slot is gone.
-    func key(of cursor: UInt64) -> [UInt8]? { keys[cursor] }
+    private mutating func makeRoom() {
+        guard slots.count >= ScanCursors.userCapacity,
+            let oldest = slots.min(by: { $0.value.lastUse < $1.value.lastUse })
+        else { return }
+        slots[oldest.key] = nil
+    }
+
+    /// The last key that was counted under `cursor`; nil if the slot is gone.
+    func key(of cursor: UInt64, _ uid: UInt32) -> [UInt8]? { slots[uid]?.keys[cursor] }
 }

@@ -28,6 +28,7 @@ extension Server {
                 number: registry.takeNumber(),
                 limits: options.frameLimits,
                 subjects: &registry.subjects,
+                accounts: &accounts,
                 at: dispatcher.now
             )
             do throws(StateError) {
@@ -35,11 +36,13 @@ extension Server {
                     try dispatcher.checkConnections(of: connection.peer.uid, core)
                 }
             } catch {
+                accounts.leave(connection.account)
                 refuse(descriptor, error)
                 continue
             }
             let token = Token.make(Token.connection, connection.number)
             guard poller.add(descriptor, connection.interest, token: token) else {
+                accounts.leave(connection.account)
                 close(descriptor)
                 continue
             }
@@ -137,6 +140,7 @@ extension Server {
     /// - Returns: How many bytes were taken.
     private func process(_ bytes: Bytes, of connection: Connection) -> Int {
         var taken = 0
+        var weight = 0
         keyspace.withCore { core in
             while connection.pause == nil, !connection.isEnding {
                 let rest = bytes.slice(taken, bytes.count)
@@ -162,10 +166,19 @@ extension Server {
                     if connection.waitingByteCount > options.outputByteCount {
                         pause(connection, .outputIsFull)
                     }
+                    weight += dispatcher.lastWeight
+                    if weight >= 64 {
+                        weight = 0
+                        if isSliceOver { pause(connection, .turnIsOver) }
+                    }
                 }
             }
         }
         return taken
+    }
+
+    private var isSliceOver: Bool {
+        clinux_monotonic_nanoseconds() + dispatcher.owedNanoseconds >= sliceEnd
     }
 
     private func answer(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
@@ -239,6 +252,7 @@ extension Server {
         guard !connection.isClosed else { return }
         connection.isClosed = true
         registry.remove(connection)
+        accounts.leave(connection.account)
         inputByteCount -= connection.unfinishedByteCount
         close(connection.descriptor)
         keyspace.withCore { core in
@@ -246,6 +260,7 @@ extension Server {
             dispatcher.channels.unsubscribeAll(connection, core)
             dispatcher.unblock(connection, core)
             dispatcher.endHandlers(connection)
+            dispatcher.endListing(of: connection, core)
             if let cause = connection.cause { core.release(cause) }
         }
         if isOutOfDescriptors {

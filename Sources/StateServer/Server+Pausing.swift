@@ -6,7 +6,11 @@ extension Server {
     func pause(_ connection: Connection, _ reason: Connection.Pause) {
         guard connection.pause == nil else { return }
         connection.pause = reason
-        registry.addPaused(connection)
+        if reason == .turnIsOver {
+            unfinished.append(.input(connection))
+        } else {
+            registry.addPaused(connection)
+        }
         updateInterest(connection)
     }
 
@@ -18,6 +22,8 @@ extension Server {
         case .repliesAreHeld: connection.held.isEmpty
         case .readsHistory: !connection.isReadingHistory
         case .filesAreEdited: connection.awaitedFiles?.areKnown ?? true
+        // It stands in another list.
+        case .turnIsOver: false
         case nil: true
         }
     }
@@ -33,10 +39,21 @@ extension Server {
         guard registry.hasPaused else { return }
         let uncommitted = keyspace.withCore { $0.uncommittedByteCount }
         for connection in registry.takePaused(where: { mayGoOn($0, uncommitted: uncommitted) }) {
-            connection.pause = nil
-            updateInterest(connection)
-            if !connection.input.isEmpty { processInput(of: connection) }
+            guard !connection.input.isEmpty else {
+                resume(connection)
+                continue
+            }
+            // There may be many of them.
+            connection.pause = .turnIsOver
+            unfinished.append(.input(connection))
         }
+    }
+
+    /// Reads from a connection again, and carries out what has come in already.
+    func resume(_ connection: Connection) {
+        connection.pause = nil
+        if !connection.input.isEmpty { processInput(of: connection) }
+        if !connection.isClosed { updateInterest(connection) }
     }
 
     func updateInterest(_ connection: Connection) {

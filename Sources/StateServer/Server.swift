@@ -38,10 +38,17 @@ package final class Server {
     /// When the next bookmarks are due, in monotonic milliseconds; nil where nothing has moved since the last.
     var progressAt: Int64?
     var needsSettling = false
+    /// Events that wait to be handled.
+    var ready: [Poller.Event] = []
+    /// What connections have left over at the end of their slices.
+    var unfinished: [Unfinished] = []
+    /// When the slice of the connection that is served ends, on the monotonic clock in nanoseconds.
+    var sliceEnd: Int64 = 0
+    var accounts = UserAccounts()
     /// The last replies that were released were those of one client.
     var hasAnsweredLoneWriter = false
     private var stopSignal: Int32 = 0
-    private var signals: Int32 = -1
+    private(set) var signals: Int32 = -1
 
     /// Reserved tokens; connections have their numbers, from 1 on, shifted.
     enum Token {
@@ -78,6 +85,7 @@ package final class Server {
         _ = poller.add(wakeup.descriptor, Poller.readableOnce, token: Token.wakeup)
         keyspace.settleElsewhere { [wakeup] in wakeup.wake() }
         dispatcher.submit = { [unowned self] job in submit(job) }
+        dispatcher.goOnLater = { [unowned self] command in unfinished.append(.listing(command)) }
         dispatcher.compact = { [unowned self] (wait, core) throws(StateError) in
             try compact(wait, core)
         }
@@ -139,7 +147,7 @@ package final class Server {
     // MARK: The turn
 
     /// Whether the next turn has work without waiting for an event.
-    private var hasMoreToDo: Bool { canAdvance || canResume }
+    private var hasMoreToDo: Bool { hasUnfinished || canAdvance || canResume }
 
     /// Whether a lone writer's commit is under way, or its reply has just gone: the next event is near.
     private var expectsSoon: Bool { registry.hasLoneHolder || hasAnsweredLoneWriter }
@@ -184,12 +192,8 @@ package final class Server {
         expire()
         moveBack()
         resumePaused()
-        for event in ready {
-            handle(event)
-            // Else storage would wait for all of them: a turn reads up to 800 commands of 50 clients.
-            keyspace.publishEarly()
-        }
-        ready.removeAll(keepingCapacity: true)
+        handleEvents()
+        goOnWithUnfinished()
         if keyspace.publish() { settle() }
         logNotices()
         advanceWatchers()
@@ -197,38 +201,8 @@ package final class Server {
         flushes.drain(flush)
     }
 
-    private var ready: [Poller.Event] = []
-
-    private func collectEvents(milliseconds: Int32) {
-        poller.wait(milliseconds: milliseconds) { event in
-            switch event.token & 3 {
-            case Token.wakeup: needsSettling = true
-            case Token.signals: take(signal: clinux_read_signal(signals))
-            default: ready.append(event)
-            }
-        }
-    }
-
-    private func take(signal: Int32) {
+    func take(signal: Int32) {
         if signal == SIGHUP { isAskedToReload = true } else { stopSignal = max(0, signal) }
-    }
-
-    private func handle(_ event: Poller.Event) {
-        let number = Int(event.token >> 2)
-        if event.token & 3 == Token.listener {
-            accept(from: Int32(number))
-            return
-        }
-        guard let connection = registry.all[number] else { return }
-        if event.isReadable { history?.activity.wrappingAdd(1, ordering: .relaxed) }
-        // A client that has left may have sent commands before: they are read first, as long as they can be.
-        let mayRead = event.isReadable && connection.pause == nil && !connection.isEnding
-        if event.isHungUp, !mayRead {
-            end(connection)
-        } else {
-            if event.isWritable { flushes.add(connection) }
-            if event.isReadable { receive(connection, hasEnded: event.hasEnded) }
-        }
     }
 
     // MARK: Stopping
@@ -245,9 +219,10 @@ package final class Server {
             answerBlocked()
             for connection in Array(registry.connections) { flush(connection) }
             guard registry.count > 0 else { break }
-            collectEvents(milliseconds: 100)
+            collectEvents(milliseconds: unfinished.isEmpty ? 100 : 0)
             ready.removeAll(keepingCapacity: true)
             settle()
+            goOnWithUnfinished()
             finishHistoryJobs()
             finishReload()
             moveBack()

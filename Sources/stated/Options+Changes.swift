@@ -15,6 +15,8 @@ extension Options {
             ("limits.valueBytes", bytes(limits.valueByteCount), true),
             ("limits.clients", String(clientCount), true),
             ("limits.watches", String(watchCount), true),
+            ("limits.steps", String(stepCount), true),
+            ("limits.globs", String(globCount), true),
             ("limits.outputBytes", bytes(outputByteCount), true),
             ("limits.inputBytes", bytes(inputByteCount), true),
             ("limits.queueBytes", bytes(limits.queueByteCount), true),
@@ -53,6 +55,8 @@ extension Options {
     func apply(to server: inout ServerOptions, _ log: Log) {
         server.limits = limits
         server.watchCount = watchCount
+        server.stepCount = stepCount
+        server.globCount = globCount
         server.outputByteCount = outputByteCount
         server.inputByteCount = inputByteCount
         server.replyByteCount = replyByteCount

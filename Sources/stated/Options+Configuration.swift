@@ -27,6 +27,8 @@ extension Options {
         )
         clientCount = limit("clients", clientCount)
         watchCount = limit("watches", watchCount)
+        stepCount = limit("steps", stepCount)
+        globCount = limit("globs", globCount)
         outputByteCount = limit("outputBytes", outputByteCount)
         inputByteCount = limit("inputBytes", inputByteCount)
         replyByteCount = limit("replyBytes", replyByteCount)

@@ -146,6 +146,10 @@ struct Options {
     var clientCount = 10_000
     /// Watches of one client.
     var watchCount = 1_000
+    /// Keys that one commit or command of a client without admin rights may change.
+    var stepCount = 10_000
+    /// Globs of all watches and subscriptions of a user without admin rights.
+    var globCount = 100
     /// Output that waits for one client, in bytes.
     var outputByteCount = 8 << 20
     /// The permission bits of a socket file that is made here.

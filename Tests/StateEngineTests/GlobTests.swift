@@ -1,4 +1,5 @@
 import StateEngine
+import StateTestSupport
 import Testing
 
 @Suite struct GlobTests {

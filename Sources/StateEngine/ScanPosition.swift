@@ -1,0 +1,64 @@
+/// Where a listing stands that is made in slices, and which keys behind it have changed since they were passed.
+///
+/// Who lists takes the changed keys and looks at each of them again: then what it has listed is the state of that moment.
+/// Everything is under the keyspace's lock.
+package final class ScanPosition {
+    /// Keys up to this one were looked at; nil before the first.
+    package var passed: [UInt8]?
+    private var changed: Set<[UInt8]> = []
+
+    package init() {}
+
+    /// The keys that changed behind the position since the last call, in no order.
+    package func takeChanged() -> Set<[UInt8]> {
+        defer { changed = [] }
+        return changed
+    }
+
+    package var hasChanged: Bool { !changed.isEmpty }
+
+    /// Notes that a key has changed, if it is behind the position.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the key.
+    package func note(_ key: Bytes) {
+        guard let passed, passed.withUnsafeBytes({ !$0.precedes(key) }) else { return }
+        changed.insert(Array(key))
+    }
+}
+
+extension KeyspaceCore {
+    /// Notes changed keys for a listing, until ``end(_:)``.
+    package func begin(_ scan: ScanPosition) { scans.append(scan) }
+
+    package func end(_ scan: ScanPosition) { scans.removeAll { $0 === scan } }
+
+    /// The listings that are made in slices now.
+    package var scanCount: Int { scans.count }
+
+    /// The newest version of a key has changed.
+    @inline(__always)
+    func noteScanned(_ key: Bytes) {
+        if !scans.isEmpty { noteInScans(key) }
+    }
+
+    @inline(never)
+    private func noteInScans(_ key: Bytes) {
+        for scan in scans { scan.note(key) }
+    }
+
+    /// Calls `body` for the newest versions, comparing about `byteCount` bytes of keys with patterns at most.
+    ///
+    /// Nothing counts as observed: who lists in slices calls ``observeAll()`` at the end.
+    ///
+    /// - Returns: The last key that was compared, if there may be more; nil if all were, or `body` has said false.
+    package func forEach(
+        _ patterns: PatternSet,
+        after bound: Bytes?,
+        comparing byteCount: Int,
+        _ body: (Record) -> Bool
+    ) -> [UInt8]? {
+        patterns.forEach(in: table.live, after: bound, comparing: byteCount) { head in
+            head.isDeleted || body(head)
+        }
+    }
+}

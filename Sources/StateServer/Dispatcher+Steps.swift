@@ -1,0 +1,85 @@
+import StateEngine
+import StateWire
+
+/// What a command costs that has to be one moment, in steps: a key that it changes is one, and so are four keys that it looks at.
+extension Dispatcher {
+    /// How many steps a command or a transaction of a connection may take.
+    ///
+    /// Nobody else is served meanwhile. An administrator can stop the daemon anyway: for it the limit is that of a transaction.
+    func stepLimit(_ connection: Connection, _ core: KeyspaceCore) -> Int {
+        isAdmin(connection, core)
+            ? options.limits.transactionChangeCount
+            : min(options.stepCount, options.limits.transactionChangeCount)
+    }
+
+    /// Refuses a command of more steps than its connection may take, before it begins.
+    ///
+    /// - Throws: ``StateError/Code/limit``, naming the limit.
+    func checkSteps(
+        _ verb: Verb,
+        _ arguments: Arguments,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        let steps = verb.steps(argumentCount: arguments.count)
+        // Nearly all commands have few arguments.
+        guard steps > 64 else { return }
+        let limit = stepLimit(connection, core)
+        guard steps <= limit else { throw tooManySteps(limit) }
+    }
+
+    func tooManySteps(_ limit: Int) -> StateError {
+        StateError(
+            .limit,
+            "more than \(limit) keys in one commit or command; do it in parts (limits.steps, which "
+                + "administrators are not held to)"
+        )
+    }
+
+    /// Refuses globs of watches and subscriptions beyond what a user without admin rights may have.
+    ///
+    /// - Throws: ``StateError/Code/limit``, naming the user and the limit.
+    func checkGlobs(
+        _ count: Int,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) throws(StateError) {
+        guard count > 0, connection.account.globCount + count > options.globCount,
+            !isAdmin(connection, core)
+        else { return }
+        throw StateError(
+            .limit,
+            "uid \(connection.account.uid) would have \(connection.account.globCount + count) globs in watches "
+                + "and subscriptions; the limit is \(options.globCount) (limits.globs); prefixes that end in / "
+                + "have none"
+        )
+    }
+
+    /// Looks at entries cost a quarter of a change.
+    static let visitsPerStep = 4
+}
+
+extension Verb {
+    /// What a command with so many arguments costs: of those that list, without what they list.
+    func steps(argumentCount: Int) -> Int {
+        switch name {
+        case .mset, .msetnx: argumentCount / 2
+        case .mget, .exists, .watch: argumentCount / Dispatcher.visitsPerStep
+        case .del, .unlink: argumentCount
+        // SET key value, DELETE key.
+        case .stateApply: argumentCount / 2
+        default: 1
+        }
+    }
+
+    /// What a command costs beside one that reads or writes a small value; a slice ends at the clock that is looked at for each 64.
+    func weight(byteCount: Int, hasRules: Bool) -> Int {
+        switch name {
+        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet: 1 + byteCount >> 10
+        case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del:
+            // A schema may take long for one value.
+            (hasRules ? 64 : 1) + byteCount >> 10
+        default: 64
+        }
+    }
+}

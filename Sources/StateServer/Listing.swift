@@ -1,0 +1,296 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// A listing that is made in slices, so that nobody waits for it, and that is at its end the state of one moment: its last slice's.
+///
+/// Rows are kept in key order. A key that changes behind the position is looked at again, and what it is then takes the place
+/// of its row.
+final class Listing {
+    /// What is listed.
+    struct Request {
+        var patterns: PatternSet
+        /// Only keys behind this one.
+        var after: [UInt8]?
+        /// How many entries are counted at most.
+        var limit = Int.max
+        /// Bytes of rows at most; more is refused.
+        var byteLimit: Int
+        /// How many entries may be looked at; more is refused.
+        var visitLimit = Int.max
+        /// Who asks; entries that it may not see are passed over.
+        var subject: Subject?
+        /// Whether entries are seen as a watch sees them: what is durable, if the subject may watch it.
+        var isOfWatch = false
+        var form: Form
+        /// Which of the entries that count have a row; nil for all.
+        var rowsOf: Pattern?
+        /// Whether keys that change behind the position are looked at again.
+        var isOneMoment = true
+        /// Said of more bytes than ``byteLimit``.
+        var advice = "ask for parts with LIMIT and AFTER"
+    }
+
+    /// What a row is.
+    enum Form {
+        case nothing
+        case key
+        case row(Command.ListForm)
+    }
+
+    /// Where a row and its key end.
+    private struct Row {
+        var keyEnd: Int
+        var rowEnd: Int
+    }
+
+    /// What has become of a key since it was passed.
+    private struct Patch {
+        /// Nil: it is not listed any more.
+        var row: [UInt8]?
+        var isInRows: Bool
+    }
+
+    private let request: Request
+    private let position = ScanPosition()
+    private var rows = ByteBuffer()
+    private var keys = ByteBuffer()
+    private var index: [Row] = []
+    private var patches: [[UInt8]: Patch] = [:]
+    /// Entries that count, as they are now.
+    private(set) var count = 0
+    private(set) var visitedCount = 0
+    /// Every key was looked at.
+    private(set) var isWhole = false
+    private var isTracked = false
+    /// Tells of what has become durable, where that is listed.
+    private var subscription: CommitSubscription?
+
+    init(_ request: Request) {
+        self.request = request
+        position.passed = request.after
+    }
+
+    /// Bytes that it keeps.
+    var byteCount: Int { rows.count + keys.count }
+
+    /// The key that was looked at last, if it counted; nil if nothing has counted.
+    var lastKey: [UInt8]? { index.isEmpty ? nil : Array(key(at: index.count - 1)) }
+
+    // MARK: Looking
+
+    /// Looks at entries until `deadline`, on the monotonic clock in nanoseconds; `max` for all.
+    ///
+    /// - Returns: Whether that was all; then the listing is the state of this moment.
+    /// - Throws: ``StateError/Code/tooBig`` or ``StateError/Code/limit``, beyond what a reply or a command may be.
+    func advance(in core: KeyspaceCore, until deadline: Int64) throws(StateError) -> Bool {
+        try lookAtChanged(core)
+        while !isDone {
+            try lookAtPiece(core)
+            if !isDone, deadline != .max, clinux_monotonic_nanoseconds() >= deadline {
+                if request.isOneMoment, !isTracked { track(core) }
+                return false
+            }
+        }
+        return true
+    }
+
+    /// Notes what the reply tells of.
+    func observe(in core: KeyspaceCore) {
+        if !request.isOfWatch { core.observeAll() }
+    }
+
+    private func track(_ core: KeyspaceCore) {
+        isTracked = true
+        guard request.isOfWatch else { return core.begin(position) }
+        subscription = CommitSubscription(request.patterns, in: core) { [position] _, changes, _ in
+            for change in changes { position.note(change.key) }
+        }
+    }
+
+    /// Gives back what the keyspace holds for it.
+    func end(in core: KeyspaceCore) {
+        if isTracked, !request.isOfWatch { core.end(position) }
+        subscription?.end(in: core)
+        subscription = nil
+        isTracked = false
+    }
+
+    private var isDone: Bool { isWhole || count >= request.limit }
+
+    /// As many entries are looked at between two looks at the clock.
+    private static let pieceCount = 256
+    /// As many bytes of keys are compared with patterns meanwhile.
+    private static let comparedByteCount = 32 << 10
+    /// As many bytes of rows are written meanwhile.
+    private static let writtenByteCount = 1 << 20
+
+    private func lookAtPiece(_ core: KeyspaceCore) throws(StateError) {
+        let end = rows.count + Listing.writtenByteCount
+        var looked = 0
+        var cutAt: Record?
+        func look(_ record: Record) -> Bool {
+            looked += 1
+            if isShown(record, core) { append(record, core) }
+            guard looked < Listing.pieceCount, rows.count < end, count < request.limit else {
+                cutAt = record
+                return false
+            }
+            return true
+        }
+        func walk(_ bound: Bytes?) -> [UInt8]? {
+            let byteCount = Listing.comparedByteCount
+            return request.isOfWatch
+                ? core.forEachDurable(request.patterns, after: bound, comparing: byteCount, look)
+                : core.forEach(request.patterns, after: bound, comparing: byteCount, look)
+        }
+        let comparedTo =
+            if let bound = position.passed { bound.withUnsafeBytes { walk($0) } } else { walk(nil) }
+        visitedCount += max(looked, 1)
+        if let cutAt {
+            position.passed = Array(cutAt.key)
+        } else if let comparedTo {
+            position.passed = comparedTo
+        } else {
+            isWhole = true
+        }
+        try checkLimits()
+    }
+
+    private func checkLimits() throws(StateError) {
+        guard rows.count <= request.byteLimit else {
+            throw replyTooBig(request.byteLimit, request.advice)
+        }
+        guard visitedCount <= request.visitLimit else {
+            throw StateError(
+                .limit,
+                "more than \(request.visitLimit) entries in one step; ask for fewer at once"
+            )
+        }
+    }
+
+    private func isShown(_ record: Record, _ core: KeyspaceCore) -> Bool {
+        guard request.isOfWatch else { return core.mayRead(record, request.subject) }
+        return request.subject.map { core.maySee(record, $0) } ?? true
+    }
+
+    private func append(_ record: Record, _ core: KeyspaceCore) {
+        keys.append(record.key)
+        if request.rowsOf?.matches(record.key) ?? true { write(record, to: &rows, core) }
+        index.append(Row(keyEnd: keys.count, rowEnd: rows.count))
+        count += 1
+    }
+
+    private func write(_ record: Record, to buffer: inout ByteBuffer, _ core: KeyspaceCore) {
+        switch request.form {
+        case .nothing: break
+        case .key: buffer.writeBulk(record.key)
+        case .row(let form): buffer.writeRow(record, form, in: core)
+        }
+    }
+
+    // MARK: What changed meanwhile
+
+    private func lookAtChanged(_ core: KeyspaceCore) throws(StateError) {
+        guard position.hasChanged else { return }
+        for key in position.takeChanged() { key.withUnsafeBytes { patch($0, core) } }
+    }
+
+    private func patch(_ key: Bytes, _ core: KeyspaceCore) {
+        guard request.after.map({ $0.withUnsafeBytes { $0.precedes(key) } }) ?? true,
+            request.patterns.matches(key)
+        else { return }
+        var patch = Patch(row: nil, isInRows: isInRows(key))
+        let record = request.isOfWatch ? core.readDurable(key) : core.read(key)
+        if let record, isShown(record, core) {
+            var row = ByteBuffer()
+            write(record, to: &row, core)
+            patch.row = Array(row.bytes)
+        }
+        let former = patches.updateValue(patch, forKey: Array(key))
+        let wasListed = former.map { $0.row != nil } ?? patch.isInRows
+        count += (patch.row == nil ? 0 : 1) - (wasListed ? 1 : 0)
+    }
+
+    private func isInRows(_ key: Bytes) -> Bool {
+        var (low, high) = (0, index.count)
+        while low < high {
+            let middle = (low + high) / 2
+            let order = self.key(at: middle).order(to: key)
+            if order == 0 { return true }
+            if order < 0 { low = middle + 1 } else { high = middle }
+        }
+        return false
+    }
+
+    private func key(at place: Int) -> Bytes {
+        keys.bytes.slice(place == 0 ? 0 : index[place - 1].keyEnd, index[place].keyEnd)
+    }
+
+    private func row(at place: Int) -> Bytes {
+        rows.bytes.slice(place == 0 ? 0 : index[place - 1].rowEnd, index[place].rowEnd)
+    }
+
+    // MARK: What was found
+
+    /// Takes the last entry away, if there are no patches.
+    func removeLast() {
+        let place = index.count - 1
+        isWhole = false
+        count -= 1
+        keys.truncate(to: place == 0 ? 0 : index[place - 1].keyEnd)
+        rows.truncate(to: place == 0 ? 0 : index[place - 1].rowEnd)
+        index.removeLast()
+    }
+
+    /// How many entries there are, of which no more are counted than were asked for.
+    var listedCount: Int { min(count, request.limit) }
+
+    /// Appends the rows to `output`, in key order.
+    func writeRows(to output: inout ByteBuffer) {
+        guard !patches.isEmpty else { return output.append(rows.bytes) }
+        forEach { _, row in output.append(row) }
+    }
+
+    /// How many rows there are, if ``Request/rowsOf`` leaves some out.
+    var rowCount: Int {
+        var count = 0
+        for place in index.indices where !row(at: place).isEmpty { count += 1 }
+        return count
+    }
+
+    /// Calls `body` with each key and its row, in key order.
+    func forEach(_ body: (_ key: Bytes, _ row: Bytes) -> Void) {
+        var changed = patches.filter { $0.value.row != nil }
+            .sorted { $0.key.lexicographicallyPrecedes($1.key) }[...]
+        var left = request.limit
+        func tell(_ key: Bytes, _ row: Bytes) {
+            guard left > 0 else { return }
+            left -= 1
+            body(key, row)
+        }
+        func tellChanged() {
+            let (key, patch) = changed.removeFirst()
+            key.withUnsafeBytes { key in (patch.row ?? []).withUnsafeBytes { tell(key, $0) } }
+        }
+        for place in index.indices {
+            let key = key(at: place)
+            while let next = changed.first, next.key.withUnsafeBytes({ $0.precedes(key) }) {
+                tellChanged()
+            }
+            if patches.isEmpty || patches[Array(key)] == nil { tell(key, row(at: place)) }
+            if let next = changed.first, next.key.withUnsafeBytes({ $0.isEqual(to: key) }) {
+                tellChanged()
+            }
+        }
+        while !changed.isEmpty { tellChanged() }
+    }
+}
+
+/// A reply that has grown beyond its limit.
+func replyTooBig(
+    _ byteCount: Int,
+    _ advice: String = "ask for parts with LIMIT and AFTER"
+) -> StateError {
+    StateError(.tooBig, "a reply of more than \(byteCount) bytes; \(advice)")
+}

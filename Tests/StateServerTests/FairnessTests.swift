@@ -1,0 +1,201 @@
+import Glibc
+import StateEngine
+import StateServer
+import StateTestSupport
+import StateWire
+import Testing
+
+/// What takes long is done in slices, and others are served between them.
+struct FairnessTests {
+    private let server: ServedKeyspace
+
+    init() throws {
+        server = try ServedKeyspace()
+        try FairnessTests.fill(server, count: 30_000)
+    }
+
+    private static func fill(_ server: ServedKeyspace, count: Int) throws {
+        let peer = try server.connect()
+        for start in stride(from: 0, to: count, by: 1_000) {
+            let pairs = (start..<start + 1_000).map { "m/\($0) v" }
+            _ = try peer.ask("MSET \(pairs.joined(separator: " "))")
+        }
+    }
+
+    @Test(arguments: [
+        "KEYS *zz", "STATE.LIST *zz COUNT", "STATE.LIST m/ COUNT", "STATE.DELETE *zz",
+        "STATE.DELETE * DRYRUN", "SCAN 0 MATCH *zz COUNT 1000000",
+    ])
+    func `a pipeline of commands over all keys keeps no other client waiting`(
+        command: String
+    ) throws {
+        let (greedy, other) = try (server.connect(), server.connect())
+        try greedy.send(Array(repeating: Peer.words(command), count: 100))
+        _ = try greedy.next()
+        #expect(try other.ask("PING").shown == "+PONG")
+        // They were all sent with the first: had they been one turn, all would be answered.
+        #expect(try greedy.arrived().count < 99)
+    }
+
+    @Test func `a listing in slices is the state of one moment`() throws {
+        let (reader, writer) = try (server.connect(), server.connect())
+        _ = try writer.ask("SET a 1")
+        var isFirst = true
+        for _ in 0..<60 {
+            try reader.send("STATE.LIST / KEYS", "STATE.LIST / COUNT", "KEYS *")
+            // The token goes from one end of the keys to the other, and back.
+            for _ in 0..<5 {
+                try writer.send(
+                    "STATE.APPLY 2 DELETE \(isFirst ? "a" : "z") SET \(isFirst ? "z" : "a") 1"
+                )
+                _ = try writer.next()
+                isFirst.toggle()
+            }
+            let rows = try #require(try reader.next().elements).compactMap { $0.elements?.first?.textValue }
+            #expect(rows.count == 30_001)
+            #expect(rows == rows.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) })
+            #expect(try reader.next() == .integer(30_001))
+            let names = try #require(try reader.next().elements).compactMap(\.textValue)
+            #expect(names.filter { $0 == "a" || $0 == "z" }.count == 1)
+            isFirst = try writer.ask("EXISTS a") == .integer(1)
+        }
+    }
+
+    @Test func `a limit is kept while keys come and go behind the listing`() throws {
+        let (reader, writer) = try (server.connect(), server.connect())
+        for round in 0..<40 {
+            try reader.send("STATE.LIST / KEYS LIMIT 20000")
+            try writer.send((0..<20).map { Peer.words("\(round % 2 == 0 ? "SET" : "DEL") a/\($0)\(round % 2 == 0 ? " 1" : "")") })
+            _ = try writer.next(20)
+            #expect(try reader.next().elements?.count == 20_000)
+        }
+    }
+
+    @Test func `a delete of a glob deletes what matches at its moment, as one commit`() throws {
+        let (deleter, writer) = try (server.connect(), server.connect(3))
+        try writer.send("STATE.WATCH x/")
+        _ = try writer.next()
+        for number in 0..<20 {
+            _ = try deleter.ask("MSET x/\(number)/1 v x/\(number)/2 v")
+            try deleter.send("STATE.DELETE *x/* m/z*")
+        }
+        let counts = try deleter.next(20).map { $0["count"] }
+        #expect(counts.allSatisfy { $0 == .integer(2) })
+        #expect(try deleter.ask("KEYS x/*").elements?.isEmpty == true)
+    }
+
+    @Test func `a client that leaves in the middle of a listing leaves nothing behind`() throws {
+        for _ in 0..<20 {
+            let peer = try server.connect()
+            try peer.send(Array(repeating: Peer.words("KEYS *zz*z"), count: 50))
+            _ = try peer.next()
+            peer.socket.end()
+        }
+        #expect(try server.faultsAfterLeaving() == [])
+        #expect(server.keyspace.withCore { $0.scanCount } == 0)
+    }
+
+    @Test func `what a client sent before it left is carried out though its slice was over`() throws {
+        let peer = try server.connect()
+        let keys = (0..<100).map { "m/\($0)" }.joined(separator: " ")
+        // Less than what is read at once, and many slices long.
+        try peer.send(Array(repeating: Peer.words("EXISTS \(keys)"), count: 80) + [Peer.words("SET last 1")])
+        peer.socket.end()
+        try server.waitUntil("the last command") { server.durable()["last"] == "1" }
+    }
+
+    @Test func `a glob is as long as a key at most`() throws {
+        let long = String(repeating: "a*", count: 513)
+        let peer = try server.connect()
+        for command in ["KEYS \(long)", "SCAN 0 MATCH \(long)"] {
+            let error = "TOOBIG a glob of 1026 bytes; the limit is that of keys, 1024"
+            #expect(try peer.ask(command).errorText == error)
+        }
+    }
+}
+
+/// What a client without admin rights may do in one moment.
+struct StepLimitTests {
+    private let stage: AccessStage
+
+    init() throws {
+        stage = try AccessStage(
+            "{ keys: '/', admin: ['other'] }",
+            adjusting: {
+                $0.stepCount = 10
+                $0.globCount = 3
+            }
+        )
+        for number in 0..<50 { try stage.change([("k/\(number)", "1")]) }
+    }
+
+    private static let refusal =
+        "more than 10 keys in one commit or command; do it in parts (limits.steps, which administrators "
+        + "are not held to)"
+
+    @Test(arguments: [
+        "MSET \((0..<80).map { "a\($0) 1" }.joined(separator: " "))",
+        "DEL \((0..<80).map { "k/\($0)" }.joined(separator: " "))",
+        "MGET \((0..<300).map { "k/\($0)" }.joined(separator: " "))",
+        "STATE.DELETE k/",
+        "STATE.APPLY 80 \((0..<80).map { "SET a\($0) 1" }.joined(separator: " "))",
+    ])
+    func `a command of more keys is refused and changes nothing`(command: String) throws {
+        let before = stage.server.durable()
+        #expect(try stage.connect().ask(command).errorText == "LIMIT \(StepLimitTests.refusal)")
+        #expect(stage.server.durable() == before)
+    }
+
+    @Test func `a transaction of more keys is refused before it begins`() throws {
+        let peer = try stage.connect()
+        let before = stage.server.durable()
+        try peer.send(["MULTI"] + (0..<11).map { "SET a\($0) 1" } + ["EXEC"])
+        #expect(try peer.next(13).last?.errorText == "LIMIT \(StepLimitTests.refusal)")
+        try peer.send(["MULTI", "SET a 1", "KEYS *", "EXEC"])
+        let error = try peer.next(4).last?.errorText ?? ""
+        #expect(error.hasPrefix("EXECABORT Transaction undone: command 2, 'keys': LIMIT more than 40 entries"))
+        #expect(stage.server.durable() == before)
+        try peer.send(["MULTI", "SET a 1", "STATE.LIST k/4 KEYS", "EXEC"])
+        #expect(try peer.next(4).last?.elements?.count == 2)
+    }
+
+    @Test func `what takes fewer keys is done`() throws {
+        let peer = try stage.connect()
+        #expect(try peer.ask("STATE.DELETE k/1*")["count"] == .integer(10 + 1))
+    }
+
+    @Test func `globs of one user have a limit over all connections, and are given back`() throws {
+        let (first, second) = try (stage.connect(), stage.connect())
+        let uid = geteuid()
+        #expect(try first.ask("STATE.WATCH a* b* k/")["watch"] == .integer(1))
+        #expect(try second.ask("PSUBSCRIBE c*").elements?.count == 3)
+        let refusal =
+            "LIMIT uid \(uid) would have 4 globs in watches and subscriptions; the limit is 3 (limits.globs); "
+            + "prefixes that end in / have none"
+        #expect(try first.ask("STATE.WATCH d*").errorText == refusal)
+        #expect(try second.ask("PSUBSCRIBE d*").errorText == refusal)
+        #expect(try second.ask("PSUBSCRIBE plain").elements?.count == 3)
+        #expect(try first.ask("STATE.UNWATCH 1").shown == "+OK")
+        #expect(try first.ask("STATE.WATCH d* e*")["watch"] == .integer(2))
+        first.socket.end()
+        try stage.server.waitUntil("its globs") {
+            let reply = try second.ask("PSUBSCRIBE d*")
+            if reply.errorText == nil { _ = try second.ask("PUNSUBSCRIBE d*") }
+            return reply.errorText == nil
+        }
+    }
+
+    @Test func `a scan does not count keys that may not be read`() throws {
+        let stage = try AccessStage("{ keys: 'h/', read: ['other'] }")
+        for number in 0..<30 { try stage.change([("h/\(number)", "1"), ("v/\(number)", "1")]) }
+        let peer = try stage.connect()
+        let first = try #require(try peer.ask("SCAN 0 COUNT 10").elements)
+        #expect(first[1].elements?.count == 10)
+        #expect(first[0].textValue == "1")
+        #expect(try peer.ask("SCAN 0 MATCH h/* COUNT 10").shown == "[\"0\", []]")
+    }
+}
+
+extension Peer {
+    fileprivate func send(_ commands: [String]) throws { try send(commands.map(Peer.words)) }
+}
