@@ -119,7 +119,8 @@ package struct GlobSearch: ~Copyable {
         while index < end {
             let (word, bit) = (number / 64, UInt64(1) << UInt64(number & 63))
             func note(_ byte: UInt8) {
-                masks[Int(byte) * wordCount + word] = isSet ? masks[Int(byte) * wordCount + word] | bit : 0
+                masks[Int(byte) * wordCount + word] =
+                    isSet ? masks[Int(byte) * wordCount + word] | bit : 0
             }
             switch pattern[index] {
             case UInt8(ascii: "?"): any[word] = isSet ? any[word] | bit : 0

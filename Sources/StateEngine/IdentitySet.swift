@@ -16,7 +16,9 @@ struct IdentitySet<Element: AnyObject> {
     /// - Returns: Whether it was there.
     @discardableResult
     mutating func remove(_ element: Element) -> Bool {
-        guard let place = places.removeValue(forKey: ObjectIdentifier(element)) else { return false }
+        guard let place = places.removeValue(forKey: ObjectIdentifier(element)) else {
+            return false
+        }
         let last = all.removeLast()
         if place < all.count {
             all[place] = last

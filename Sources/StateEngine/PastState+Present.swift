@@ -79,25 +79,32 @@ extension PastState {
         return false
     }
 
-    /// Hands out what there was at the revision, in key order, as many entries as asked for, until `body` says false.
+    /// Hands out a piece of what there was at the revision, in key order: the entries behind `bound`, until `body` says false.
     ///
+    /// What there was does not change between pieces, as long as changes are noted.
+    ///
+    /// - Parameters:
+    ///   - bound: Only keys behind this one; nil for the first piece.
+    ///   - byteCount: About how many bytes of keys are compared with patterns at most.
+    /// - Returns: The key up to which everything was handed out; nil if that was all.
     /// - Throws: as ``allChanged()``.
-    /// - Complexity: O(*m*) in the entries below the patterns' literal parts and the keys that have changed.
+    /// - Complexity: O(*m*) in the entries that are compared and the keys that have changed.
     package func forEach(
         in core: KeyspaceCore,
+        after bound: [UInt8]?,
+        comparing byteCount: Int,
         _ body: (_ key: Bytes, _ version: Version) -> Bool
-    ) throws(StateError) {
+    ) throws(StateError) -> [UInt8]? {
         let changed = try allChanged()
-        var index = 0
-        var left = request.limit
-        var goesOn = left > 0
+        let bound = bound ?? request.after
+        var index = bound.map { PastState.firstIndex(in: changed, after: $0) } ?? 0
+        var stop: [UInt8]?
         func tell(_ key: Bytes, _ version: Version) {
-            left -= 1
-            goesOn = body(key, version) && left > 0
+            if !body(key, version) { stop = Array(key) }
         }
-        /// Those before `key`, and whether `key` is one of them.
+        /// Those up to `key`, and whether `key` is one of them.
         func tellChanged(upTo key: Bytes?) -> Bool {
-            while goesOn, index < changed.count {
+            while stop == nil, index < changed.count {
                 let entry = changed[index]
                 let order = key.map { key in entry.key.withUnsafeBytes { $0.order(to: key) } } ?? -1
                 guard order <= 0 else { return false }
@@ -109,20 +116,37 @@ extension PastState {
             }
             return false
         }
-        func look(_ after: Bytes?) {
-            core.forEachDurable(request.patterns, after: after) { record in
+        func look(_ after: Bytes?) -> [UInt8]? {
+            core.forEachDurable(request.patterns, after: after, comparing: byteCount) { record in
                 let isChanged = tellChanged(upTo: record.key)
                 if let lastKey, lastKey.withUnsafeBytes({ $0.precedes(record.key) }) {
                     return false
                 }
-                if goesOn, !isChanged, !record.isVolatile, core.mayRead(record, request.subject) {
+                if stop == nil, !isChanged, !record.isVolatile,
+                    core.mayRead(record, request.subject)
+                {
                     tell(record.key, .present(record))
                 }
-                return goesOn
+                return stop == nil
             }
         }
-        if let after = request.after { after.withUnsafeBytes { look($0) } } else { look(nil) }
-        _ = tellChanged(upTo: nil)
+        let end = if let bound { bound.withUnsafeBytes { look($0) } } else { look(nil) }
+        if let end {
+            _ = end.withUnsafeBytes { tellChanged(upTo: $0) }
+        } else {
+            _ = tellChanged(upTo: nil)
+        }
+        return stop ?? end
+    }
+
+    /// The first of `changed` behind a key.
+    private static func firstIndex(in changed: [Changed], after key: [UInt8]) -> Int {
+        var (low, high) = (0, changed.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if changed[middle].key.order(to: key) <= 0 { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 
     /// What a key was.

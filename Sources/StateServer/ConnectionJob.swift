@@ -7,7 +7,7 @@ protocol ConnectionJob: HistoryJob {
     /// Writes the reply to the end of the connection's output.
     func writeReply(_ core: KeyspaceCore) throws(StateError)
 
-    /// Gives back what was held in the keyspace; called once the reading has ended, whether or not anybody waits for it.
+    /// Gives back what was held in the keyspace; called if no reply is written.
     func release(_ core: KeyspaceCore)
 }
 
@@ -18,12 +18,16 @@ extension ConnectionJob {
 
     func finish(_ failure: StateError?, in server: Server) {
         server.keyspace.withCore { core in
-            release(core)
-            guard !connection.isClosed else { return }
+            guard !connection.isClosed else { return release(core) }
             connection.isReadingHistory = false
             server.dispatcher.answer(connection, core) { () throws(StateError) in
-                if let failure { throw failure }
-                try server.dispatcher.requireSameAccess(connection)
+                do throws(StateError) {
+                    if let failure { throw failure }
+                    try server.dispatcher.requireSameAccess(connection)
+                } catch {
+                    release(core)
+                    throw error
+                }
                 try writeReply(core)
             }
         }

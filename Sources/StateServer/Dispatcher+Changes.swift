@@ -82,7 +82,8 @@ extension Dispatcher {
             subject: request.subject,
             isOfWatch: true,
             form: .row(.entries),
-            advice: "the changes since revision \(request.options.since) are no longer kept, and this is the "
+            advice:
+                "the changes since revision \(request.options.since) are no longer kept, and this is the "
                 + "whole state; ask for fewer keys at once"
         )
         try list(listed, for: connection, core) { listing, core in

@@ -77,7 +77,7 @@ extension Dispatcher {
         request.view = historyRules.view(.read, of: connection)
         let isPresent = try isPresent(revision, core)
         let past = PastState(request, in: core)
-        let job = PastListJob(past, form, for: connection)
+        let job = PastListJob(past, form, for: connection, self)
         if isPresent { try job.writeReply(core) } else { read(job) }
     }
 

@@ -144,7 +144,8 @@ extension Dispatcher {
         }
         let stepCount = stepLimit(connection, core)
         request.limit = stepCount + 1
-        try list(request, for: connection, core) { [unowned self] (listing, core) throws(StateError) in
+        try list(request, for: connection, core) {
+            [unowned self] (listing, core) throws(StateError) in
             guard listing.count <= stepCount else { throw tooManySteps(stepCount) }
             let (count, revision) = try write(connection, core) {
                 () throws(StateError) -> (Int, Int64) in

@@ -29,7 +29,10 @@ extension Dispatcher {
     }
 
     func tooManySteps(_ limit: Int) -> StateError {
-        StateError(
+        guard limit < options.limits.transactionChangeCount else {
+            return StateError(.tooBig, "a transaction of more than \(limit) changes")
+        }
+        return StateError(
             .limit,
             "more than \(limit) keys in one commit or command; do it in parts (limits.steps, which "
                 + "administrators are not held to)"

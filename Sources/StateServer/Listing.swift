@@ -6,7 +6,7 @@ import StateWire
 ///
 /// Rows are kept in key order. A key that changes behind the position is looked at again, and what it is then takes the place
 /// of its row.
-final class Listing {
+final class Listing: SlicedListing {
     /// What is listed.
     struct Request {
         var patterns: PatternSet
@@ -118,35 +118,26 @@ final class Listing {
 
     private var isDone: Bool { isWhole || count >= request.limit }
 
-    /// As many entries are looked at between two looks at the clock.
-    private static let pieceCount = 256
-    /// As many bytes of keys are compared with patterns meanwhile.
-    private static let comparedByteCount = 32 << 10
-    /// As many bytes of rows are written meanwhile.
-    private static let writtenByteCount = 1 << 20
-
     private func lookAtPiece(_ core: KeyspaceCore) throws(StateError) {
-        let end = rows.count + Listing.writtenByteCount
-        var looked = 0
+        var piece = ListingPiece(rows.count)
         var cutAt: Record?
         func look(_ record: Record) -> Bool {
-            looked += 1
             if isShown(record, core) { append(record, core) }
-            guard looked < Listing.pieceCount, rows.count < end, count < request.limit else {
+            guard piece.takes(rows.count), count < request.limit else {
                 cutAt = record
                 return false
             }
             return true
         }
         func walk(_ bound: Bytes?) -> [UInt8]? {
-            let byteCount = Listing.comparedByteCount
+            let byteCount = ListingPiece.comparedByteCount
             return request.isOfWatch
                 ? core.forEachDurable(request.patterns, after: bound, comparing: byteCount, look)
                 : core.forEach(request.patterns, after: bound, comparing: byteCount, look)
         }
         let comparedTo =
             if let bound = position.passed { bound.withUnsafeBytes { walk($0) } } else { walk(nil) }
-        visitedCount += max(looked, 1)
+        visitedCount += max(piece.entryCount, 1)
         if let cutAt {
             position.passed = Array(cutAt.key)
         } else if let comparedTo {
@@ -284,6 +275,27 @@ final class Listing {
             }
         }
         while !changed.isEmpty { tellChanged() }
+    }
+}
+
+/// What a listing does between two looks at the clock.
+struct ListingPiece {
+    /// As many bytes of keys are compared with patterns.
+    static let comparedByteCount = 32 << 10
+    private static let entryLimit = 256
+    /// As many bytes of rows are written.
+    private static let writtenByteCount = 1 << 20
+
+    private(set) var entryCount = 0
+    private let end: Int
+
+    /// Begins when there are so many bytes of rows.
+    init(_ byteCount: Int) { end = byteCount + ListingPiece.writtenByteCount }
+
+    /// Counts an entry, with which there are so many bytes of rows; false at the end of the piece.
+    mutating func takes(_ byteCount: Int) -> Bool {
+        entryCount += 1
+        return entryCount < ListingPiece.entryLimit && byteCount < end
     }
 }
 

@@ -2,21 +2,37 @@ import CLinux
 import StateEngine
 import StateWire
 
+/// Something that is listed in slices, under the keyspace's lock.
+protocol SlicedListing: AnyObject {
+    /// Lists until `deadline`, on the monotonic clock in nanoseconds; `max` for all.
+    ///
+    /// - Returns: Whether that was all.
+    func advance(in core: KeyspaceCore, until deadline: Int64) throws(StateError) -> Bool
+
+    /// Notes what of the listing is not durable.
+    func observe(in core: KeyspaceCore)
+
+    /// Gives back what the keyspace holds for it.
+    func end(in core: KeyspaceCore)
+}
+
 /// A command that lists, and that takes more than a slice: its connection waits, the others do not.
 ///
 /// Everything belongs to the loop thread.
 final class ListingCommand {
     let connection: Connection
-    let listing: Listing
+    let listing: any SlicedListing
     /// Writes the reply, in the moment in which the listing ends.
-    let reply: (Listing, KeyspaceCore) throws(StateError) -> Void
+    let reply: (KeyspaceCore) throws(StateError) -> Void
 
-    init(
-        _ listing: Listing,
+    init<Listed: SlicedListing>(
+        _ listing: Listed,
         for connection: Connection,
-        reply: @escaping (Listing, KeyspaceCore) throws(StateError) -> Void
+        reply: @escaping (Listed, KeyspaceCore) throws(StateError) -> Void
     ) {
-        (self.listing, self.connection, self.reply) = (listing, connection, reply)
+        self.listing = listing
+        self.connection = connection
+        self.reply = { (core) throws(StateError) in try reply(listing, core) }
     }
 }
 
@@ -34,18 +50,33 @@ extension Dispatcher {
         var request = request
         if isExecuting { request.visitLimit = visitsLeft }
         let listing = Listing(request)
+        try list(listing, for: connection, core, reply: reply)
+        if isExecuting { visitsLeft -= listing.visitedCount }
+    }
+
+    /// The same with a listing of any kind.
+    func list<Listed: SlicedListing>(
+        _ listing: Listed,
+        for connection: Connection,
+        _ core: KeyspaceCore,
+        reply: @escaping (Listed, KeyspaceCore) throws(StateError) -> Void
+    ) throws(StateError) {
         let deadline =
             isExecuting
             ? .max : clinux_monotonic_nanoseconds() + Dispatcher.firstSliceNanoseconds
-        guard try listing.advance(in: core, until: deadline) else {
-            let command = ListingCommand(listing, for: connection, reply: reply)
-            connection.listing = command
-            connection.isReadingHistory = true
-            connection.accessCount = access.count
-            goOnLater(command)
-            return
+        do throws(StateError) {
+            guard try listing.advance(in: core, until: deadline) else {
+                let command = ListingCommand(listing, for: connection, reply: reply)
+                connection.listing = command
+                connection.isReadingHistory = true
+                connection.accessCount = access.count
+                return goOnLater(command)
+            }
+        } catch {
+            listing.end(in: core)
+            throw error
         }
-        if isExecuting { visitsLeft -= listing.visitedCount }
+        listing.end(in: core)
         listing.observe(in: core)
         try reply(listing, core)
     }
@@ -67,7 +98,7 @@ extension Dispatcher {
         answer(connection, core) { () throws(StateError) in
             if let failure { throw failure }
             command.listing.observe(in: core)
-            try command.reply(command.listing, core)
+            try command.reply(core)
         }
         return true
     }

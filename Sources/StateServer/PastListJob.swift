@@ -1,7 +1,8 @@
+import CLinux
 import StateEngine
 import StateWire
 
-/// STATE.LIST … AT.
+/// STATE.LIST … AT: the history thread reads what has changed since, then the loop lists in slices.
 ///
 /// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
 /// `@unchecked Sendable`.
@@ -9,11 +10,18 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     private let past: PastState
     private let form: Command.ListForm
+    private weak var dispatcher: Dispatcher?
 
-    init(_ past: PastState, _ form: Command.ListForm, for connection: Connection) {
+    init(
+        _ past: PastState,
+        _ form: Command.ListForm,
+        for connection: Connection,
+        _ dispatcher: Dispatcher
+    ) {
         self.connection = connection
         self.past = past
         self.form = form
+        self.dispatcher = dispatcher
     }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
@@ -23,34 +31,60 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
     func release(_ core: KeyspaceCore) { past.endTracking(in: core) }
 
     func writeReply(_ core: KeyspaceCore) throws(StateError) {
-        var rows = ByteBuffer()
-        var count = 0
-        let byteLimit = past.request.byteLimit
-        try past.forEach(in: core) { key, version in
-            count += 1
-            if form != .count { write(key, version, &rows, core) }
-            return rows.count <= byteLimit
+        let connection = connection
+        try dispatcher?.list(PastListing(past, form), for: connection, core) { listing, _ in
+            if listing.form == .count {
+                connection.output.writeInteger(Int64(listing.count))
+            } else {
+                connection.output.writeArray(listing.count)
+                connection.output.append(listing.rows.bytes)
+            }
         }
-        guard rows.count <= byteLimit else {
-            throw StateError(
-                .tooBig,
-                "a reply of more than \(byteLimit) bytes; \(past.request.advice)"
-            )
-        }
-        guard form != .count else {
-            connection.output.writeInteger(Int64(count))
-            return
-        }
-        connection.output.writeArray(count)
-        connection.output.append(rows.bytes)
+    }
+}
+
+/// Lists what there was at a revision, of which the history has told what it knows.
+final class PastListing: SlicedListing {
+    let form: Command.ListForm
+    private(set) var rows = ByteBuffer()
+    private(set) var count = 0
+    private let past: PastState
+    /// Everything up to here was listed.
+    private var passed: [UInt8]?
+
+    init(_ past: PastState, _ form: Command.ListForm) {
+        self.past = past
+        self.form = form
     }
 
-    private func write(
-        _ key: Bytes,
-        _ version: PastState.Version,
-        _ rows: inout ByteBuffer,
-        _ core: KeyspaceCore
-    ) {
+    /// It tells of nothing that is not durable.
+    func observe(in core: KeyspaceCore) {}
+
+    func end(in core: KeyspaceCore) { past.endTracking(in: core) }
+
+    func advance(in core: KeyspaceCore, until deadline: Int64) throws(StateError) -> Bool {
+        let request = past.request
+        repeat {
+            guard count < request.limit else { return true }
+            var piece = ListingPiece(rows.count)
+            passed = try past.forEach(
+                in: core,
+                after: passed,
+                comparing: ListingPiece.comparedByteCount
+            ) { key, version in
+                count += 1
+                if form != .count { write(key, version, core) }
+                return piece.takes(rows.count) && count < request.limit
+            }
+            guard rows.count <= request.byteLimit else {
+                throw replyTooBig(request.byteLimit, "\(request.advice)")
+            }
+            guard passed != nil else { return true }
+        } while deadline == .max || clinux_monotonic_nanoseconds() < deadline
+        return count >= request.limit
+    }
+
+    private func write(_ key: Bytes, _ version: PastState.Version, _ core: KeyspaceCore) {
         switch version {
         case .present(let record):
             rows.writeRow(record, form, in: core)

@@ -180,7 +180,7 @@ struct BadInputTests {
         ("SET k 2 EX 10", "ERR syntax error"), ("SET k 2 NX XX", "ERR syntax error"),
         ("SCAN x", "ERR invalid cursor"), ("SCAN 0 COUNT 0", "ERR syntax error"),
         ("SCAN 0 MATCH", "ERR syntax error"), ("SELECT 1", "ERR DB index is out of range"),
-        ("SCAN 9", "ERR cursor 9 is not known any more; begin again with 0"),
+        ("SCAN 9", "ERR cursor 9 is no longer known; begin again with 0"),
         ("STATE.SET k 2 IFREV -1", "ERR revision '-1' is not a number from 0 on"),
         ("STATE.SET k 2 IFREV", "ERR syntax error: in option 'IFREV' of STATE.SET"),
         ("STATE.LIST / LIMIT -1", "ERR LIMIT '-1' is not a number from 0 on"),

@@ -102,7 +102,7 @@ struct CompactedPastTests {
         #expect(try past.readSlice(of: history))
         var found: [String: String] = [:]
         try keyspace.withCore { (core) throws(StateError) in
-            try past.forEach(in: core) { key, version in
+            _ = try past.forEach(in: core, after: nil, comparing: .max) { key, version in
                 switch version {
                 case .present(let record): found[key.text] = record.value?.text
                 case .past(let version):

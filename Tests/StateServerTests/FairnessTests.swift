@@ -51,9 +51,13 @@ struct FairnessTests {
                 _ = try writer.next()
                 isFirst.toggle()
             }
-            let rows = try #require(try reader.next().elements).compactMap { $0.elements?.first?.textValue }
+            let rows = try #require(try reader.next().elements).compactMap {
+                $0.elements?.first?.textValue
+            }
             #expect(rows.count == 30_001)
-            #expect(rows == rows.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) })
+            #expect(
+                rows == rows.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
+            )
             #expect(try reader.next() == .integer(30_001))
             let names = try #require(try reader.next().elements).compactMap(\.textValue)
             #expect(names.filter { $0 == "a" || $0 == "z" }.count == 1)
@@ -65,23 +69,30 @@ struct FairnessTests {
         let (reader, writer) = try (server.connect(), server.connect())
         for round in 0..<40 {
             try reader.send("STATE.LIST / KEYS LIMIT 20000")
-            try writer.send((0..<20).map { Peer.words("\(round % 2 == 0 ? "SET" : "DEL") a/\($0)\(round % 2 == 0 ? " 1" : "")") })
+            try writer.send(
+                (0..<20).map {
+                    Peer.words(
+                        "\(round % 2 == 0 ? "SET" : "DEL") a/\($0)\(round % 2 == 0 ? " 1" : "")"
+                    )
+                }
+            )
             _ = try writer.next(20)
             #expect(try reader.next().elements?.count == 20_000)
         }
     }
 
     @Test func `a delete of a glob deletes what matches at its moment, as one commit`() throws {
-        let (deleter, writer) = try (server.connect(), server.connect(3))
-        try writer.send("STATE.WATCH x/")
-        _ = try writer.next()
+        let (deleter, writer) = try (server.connect(), server.connect())
         for number in 0..<20 {
-            _ = try deleter.ask("MSET x/\(number)/1 v x/\(number)/2 v")
+            _ = try writer.ask("MSET a/x/\(number) v z/x/\(number) v")
             try deleter.send("STATE.DELETE *x/* m/z*")
+            // Behind the place where the listing is, or before it: both or none.
+            _ = try writer.ask("MSET a/x/new\(number) v z/x/new\(number) v")
+            let count = try deleter.next()["count"]
+            let left = try writer.ask("KEYS *x/*").elements?.count
+            #expect(count == .integer(4) && left == 0 || count == .integer(2) && left == 2)
+            _ = try deleter.ask("STATE.DELETE *x/*")
         }
-        let counts = try deleter.next(20).map { $0["count"] }
-        #expect(counts.allSatisfy { $0 == .integer(2) })
-        #expect(try deleter.ask("KEYS x/*").elements?.isEmpty == true)
     }
 
     @Test func `a client that leaves in the middle of a listing leaves nothing behind`() throws {
@@ -95,11 +106,14 @@ struct FairnessTests {
         #expect(server.keyspace.withCore { $0.scanCount } == 0)
     }
 
-    @Test func `what a client sent before it left is carried out though its slice was over`() throws {
+    @Test func `what a client sent before it left is carried out though its slice was over`() throws
+    {
         let peer = try server.connect()
         let keys = (0..<100).map { "m/\($0)" }.joined(separator: " ")
         // Less than what is read at once, and many slices long.
-        try peer.send(Array(repeating: Peer.words("EXISTS \(keys)"), count: 80) + [Peer.words("SET last 1")])
+        try peer.send(
+            Array(repeating: Peer.words("EXISTS \(keys)"), count: 60) + [Peer.words("SET last 1")]
+        )
         peer.socket.end()
         try server.waitUntil("the last command") { server.durable()["last"] == "1" }
     }
@@ -120,7 +134,7 @@ struct StepLimitTests {
 
     init() throws {
         stage = try AccessStage(
-            "{ keys: '/', admin: ['other'] }",
+            #"{"keys": "/", "admin": ["other"]}"#,
             adjusting: {
                 $0.stepCount = 10
                 $0.globCount = 3
@@ -153,7 +167,11 @@ struct StepLimitTests {
         #expect(try peer.next(13).last?.errorText == "LIMIT \(StepLimitTests.refusal)")
         try peer.send(["MULTI", "SET a 1", "KEYS *", "EXEC"])
         let error = try peer.next(4).last?.errorText ?? ""
-        #expect(error.hasPrefix("EXECABORT Transaction undone: command 2, 'keys': LIMIT more than 40 entries"))
+        #expect(
+            error.hasPrefix(
+                "EXECABORT Transaction undone: command 2, 'keys': LIMIT more than 40 entries"
+            )
+        )
         #expect(stage.server.durable() == before)
         try peer.send(["MULTI", "SET a 1", "STATE.LIST k/4 KEYS", "EXEC"])
         #expect(try peer.next(4).last?.elements?.count == 2)
@@ -161,7 +179,7 @@ struct StepLimitTests {
 
     @Test func `what takes fewer keys is done`() throws {
         let peer = try stage.connect()
-        #expect(try peer.ask("STATE.DELETE k/1*")["count"] == .integer(10 + 1))
+        #expect(try peer.ask("STATE.DELETE k/1?")["count"] == .integer(10))
     }
 
     @Test func `globs of one user have a limit over all connections, and are given back`() throws {
@@ -186,7 +204,7 @@ struct StepLimitTests {
     }
 
     @Test func `a scan does not count keys that may not be read`() throws {
-        let stage = try AccessStage("{ keys: 'h/', read: ['other'] }")
+        let stage = try AccessStage(#"{"keys": "h/", "read": ["other"]}"#)
         for number in 0..<30 { try stage.change([("h/\(number)", "1"), ("v/\(number)", "1")]) }
         let peer = try stage.connect()
         let first = try #require(try peer.ask("SCAN 0 COUNT 10").elements)

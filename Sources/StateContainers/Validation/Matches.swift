@@ -16,7 +16,7 @@ public struct Matches<Value: TextValue>: ValidatedWrapper {
     ///
     /// `^` and `$` are the text's beginning and end; there are no back-references and no look-around. A pattern that is
     /// none ends the process and says why. Matching takes time in proportion to the text, times the pattern where many
-    /// parts of that may match: beyond 10,000,000 steps it ends, and the text is refused.
+    /// parts of that may match: beyond 2,000,000 steps it ends, and the text is refused.
     public init(wrappedValue: Value, _ pattern: String) {
         self.wrappedValue = wrappedValue
         do {
