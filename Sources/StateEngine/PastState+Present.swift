@@ -84,8 +84,10 @@ extension PastState {
     /// What there was does not change between pieces, as long as changes are noted.
     ///
     /// - Parameters:
+    ///   - core: The keyspace, whose lock is held.
     ///   - bound: Only keys behind this one; nil for the first piece.
     ///   - byteCount: About how many bytes of keys are compared with patterns at most.
+    ///   - body: Takes a key and what it was; says whether it takes more.
     /// - Returns: The key up to which everything was handed out; nil if that was all.
     /// - Throws: as ``allChanged()``.
     /// - Complexity: O(*m*) in the entries that are compared and the keys that have changed.

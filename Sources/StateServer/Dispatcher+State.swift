@@ -173,7 +173,7 @@ extension Dispatcher {
                 failure = error
             }
         }
-        listing.forEach { key, _ in delete(key) }
+        listing.withRows { key, _ in delete(key) }
         for pattern in set.patterns where pattern.kind == .key {
             pattern.literal.withUnsafeBytes { delete($0) }
         }

@@ -240,7 +240,7 @@ final class Listing: SlicedListing {
     /// Appends the rows to `output`, in key order.
     func writeRows(to output: inout ByteBuffer) {
         guard !patches.isEmpty else { return output.append(rows.bytes) }
-        forEach { _, row in output.append(row) }
+        withRows { _, row in output.append(row) }
     }
 
     /// How many rows there are, if ``Request/rowsOf`` leaves some out.
@@ -251,7 +251,7 @@ final class Listing: SlicedListing {
     }
 
     /// Calls `body` with each key and its row, in key order.
-    func forEach(_ body: (_ key: Bytes, _ row: Bytes) -> Void) {
+    func withRows(_ body: (_ key: Bytes, _ row: Bytes) -> Void) {
         var changed = patches.filter { $0.value.row != nil }
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }[...]
         var left = request.limit
