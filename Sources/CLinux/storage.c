@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/sysmacros.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -18,6 +19,14 @@ static void close_keeping_error(int descriptor) {
 }
 
 int clinux_open_place(const char *path) { return open(path, O_PATH | O_CLOEXEC); }
+
+int clinux_open_step(int directory, const char *name, int is_on_the_way) {
+    int access = is_on_the_way ? O_PATH : O_RDONLY;
+    return openat(directory, name, access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+unsigned clinux_device_major(dev_t device) { return major(device); }
+unsigned clinux_device_minor(dev_t device) { return minor(device); }
 
 int64_t clinux_file_system_type(int descriptor) {
     struct statfs status;

@@ -8,6 +8,8 @@ public struct Limits: Hashable, Sendable {
     public var transactionByteCount = 64 << 20
     /// The largest transaction, in changes.
     public var transactionChangeCount = 1_000_000
+    /// Names in the directory of files of one rule, those below it included, of whatever kind.
+    public var fileCount = 100_000
 
     /// The defaults.
     public init() {}

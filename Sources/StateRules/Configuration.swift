@@ -25,6 +25,7 @@ package struct Configuration: Sendable {
             ("queueBytes", 64 << 20, 64 << 10...1 << 40),
             ("transactionBytes", 64 << 20, 64 << 10...1 << 40),
             ("replyBytes", 256 << 20, 64 << 10...1 << 40),
+            ("files", 100_000, 1...100_000_000),
         ]
 
     package init() {}

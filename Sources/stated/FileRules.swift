@@ -7,7 +7,7 @@ extension FileContainers {
     convenience init?(_ options: Options, log: Log) {
         self.init(
             options.rules.fileRules,
-            valueByteCount: options.limits.valueByteCount,
+            limits: options.limits,
             notice: { log.write(.warning, $0) }
         )
     }

@@ -22,6 +22,7 @@ extension Options {
             ("limits.queueBytes", bytes(limits.queueByteCount), true),
             ("limits.transactionBytes", bytes(limits.transactionByteCount), true),
             ("limits.replyBytes", bytes(replyByteCount), true),
+            ("limits.files", String(limits.fileCount), true),
             ("history.age", Quantity.text(history.age), true),
             ("history.changes", String(history.changeCount), true),
             ("history.bytes", Quantity.text(byteCount: history.byteCount), true),

@@ -25,6 +25,7 @@ extension Options {
             "transactionBytes",
             self.limits.transactionByteCount
         )
+        self.limits.fileCount = limit("files", self.limits.fileCount)
         clientCount = limit("clients", clientCount)
         watchCount = limit("watches", watchCount)
         stepCount = limit("steps", stepCount)

@@ -86,10 +86,18 @@ final class Reload: @unchecked Sendable {
     private func moveFiles(_ options: Options) throws(StateError) -> Bool {
         let isSame =
             running.rules.fileRules == options.rules.fileRules
+            && running.limits.fileCount == options.limits.fileCount
+            && running.limits.valueByteCount == options.limits.valueByteCount
             && !hasFilesAstray.withLock { $0 }
-        guard !isSame else { return false }
         let files = FileContainers(options, log: log)
-        try files?.check()
+        if isSame {
+            // Another directory at a place is used from a reload on; one that cannot be used stays as it is, and is reported.
+            guard installation.keyspace.files?.isAnyAstray ?? false,
+                (try? files?.check()) != nil
+            else { return false }
+        } else {
+            try files?.check()
+        }
         do throws(StateError) {
             try installation.keyspace.exchange(
                 files: files,

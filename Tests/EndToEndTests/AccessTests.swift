@@ -8,7 +8,7 @@ import Testing
 @Suite(
     .enabled(
         if: TestUser.areThere,
-        "connects as other users: run as root, with the users that scripts/test makes"
+        "only root can connect as other users: scripts/test makes them"
     )
 )
 struct AccessTests {

@@ -119,7 +119,7 @@ struct FileContainerCheckTests {
         )
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
     func `files are used, and no link followed, where a sandbox has no openat2`() throws {
         let arguments = [
             "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat2", "-e",

@@ -8,7 +8,8 @@ import Testing
 ///
 /// `STATED_DISK_ROUNDS=10 scripts/test --filter FullDiskTests` does it as often as the promise says; twice without. Where
 /// nothing may be mounted (it takes root), it is not run.
-@Suite(.enabled(if: SmallFileSystem.isPossible)) struct FullDiskTests {
+@Suite(.enabled(if: SmallFileSystem.isPossible, "only root may mount a file system"))
+struct FullDiskTests {
     private static let rounds =
         getenv("STATED_DISK_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 2
 

@@ -3,7 +3,7 @@ import StateTestSupport
 import Testing
 
 /// Packages of others: they build this one anew, so this is run where `STATED_OUTSIDE` is set, as `.ci/run` does.
-@Suite(.enabled(if: getenv("STATED_OUTSIDE") != nil))
+@Suite(.enabled(if: getenv("STATED_OUTSIDE") != nil, "run with STATED_OUTSIDE=1"))
 struct OutsidePackageTests {
     @Test func `a package outside builds what it imports, and links nothing else`() throws {
         let result = try RunningCommand(packageRoot + "/scripts/outside", [])

@@ -8,7 +8,8 @@ import Testing
 ///
 /// `STATED_FREEZE_SECONDS=30 scripts/test --filter StalledDiskTests` holds it as long as the promise says, and also looks at how
 /// long reads take; 2 s without. Where nothing may be mounted (it takes root and a loop device), it is not run.
-@Suite(.enabled(if: FreezingDisk.isPossible)) struct StalledDiskTests {
+@Suite(.enabled(if: FreezingDisk.isPossible, "only root may mount a file system"))
+struct StalledDiskTests {
     private static let seconds = getenv("STATED_FREEZE_SECONDS").flatMap {
         Int(String(cString: $0))
     }

@@ -74,7 +74,7 @@ struct SystemdUnitTests {
         #expect(!lines.contains { $0.hasPrefix(setting) })
     }
 
-    @Test(.enabled(if: geteuid() == 0, "files of other owners are made by root only"))
+    @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
     func `the user, its group and the socket's directory are made`() throws {
         try #require(mkdir(scratch.path(of: "etc"), 0o755) == 0)
         let users = try Program([

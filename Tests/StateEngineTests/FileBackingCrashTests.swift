@@ -62,7 +62,10 @@ struct FileBackingCrashTests {
         ("fchmod", [old, new]),
     ]
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0), arguments: cuts)
+    @Test(
+        .enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"),
+        arguments: cuts
+    )
     func `atomic: a transaction over several files is whole at each system call`(
         call: String,
         expected: Set<[String: String]>
@@ -94,7 +97,7 @@ struct FileBackingCrashTests {
         #expect(outcomes == expected)
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
     func `a file is synced before its rename, and its directory after it`() throws {
         let trace = directory.path(of: ".trace")
         _ = try runCommand(
@@ -136,7 +139,7 @@ struct FileBackingCrashTests {
     }
 
     @Test(
-        .enabled(if: access("/usr/bin/strace", X_OK) == 0),
+        .enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"),
         arguments: [("ENOSPC", "NOSPACE"), ("EDQUOT", "NOSPACE"), ("EIO", "READONLY")]
     )
     func `a failure before the renames leaves every file as it was`(
@@ -151,7 +154,7 @@ struct FileBackingCrashTests {
         #expect(try FileStage(directory).values() == ["k": "later"])
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
     func `a failed sync of the directory is an unknown outcome, and then what the files hold`()
         throws
     {
@@ -165,7 +168,7 @@ struct FileBackingCrashTests {
         #expect(stored == (lines.contains("done k=second") ? "second" : "first"))
     }
 
-    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0))
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
     func `a transaction that fails in its middle is finished when the store is open again`() throws
     {
         try directory.write("old", to: "a")
@@ -175,7 +178,7 @@ struct FileBackingCrashTests {
     }
 
     @Test(
-        .enabled(if: access("/usr/bin/strace", X_OK) == 0),
+        .enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"),
         arguments: ["k=mine", "a=1,k=mine", "a=1,k-"]
     )
     func `an edit between the look at a file and its rename stands, as the next commit`(

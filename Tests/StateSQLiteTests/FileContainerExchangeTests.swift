@@ -19,7 +19,7 @@ struct FileContainerExchangeTests {
         if withOther {
             rules.append(FileRule(keys: "e/", directory: stage.directory.path(of: "e")))
         }
-        let files = FileContainers(rules, valueByteCount: 1 << 20, notice: { _ in })
+        let files = FileContainers(rules, limits: Limits(), notice: { _ in })
         try stage.keyspace.exchange(files: files, rules: FileContainerExchangeTests.noRules())
     }
 

@@ -22,7 +22,7 @@ struct FileContainerLeftTests {
         let notices = stage.notices
         let rule = FileRule(keys: keys, directory: name.map { stage.directory.path(of: $0) })
         let notice = { @Sendable (line: String) in notices.update { $0.append(line) } }
-        let files = FileContainers([rule], valueByteCount: 1 << 20, notice: notice)
+        let files = FileContainers([rule], limits: Limits(), notice: notice)
         files?.onStep = onStep
         let rules = KeyRules([], memoryPatterns: [], usages: [], texts: NoTexts()) { _ in
             preconditionFailure("there are no rules")

@@ -25,7 +25,7 @@ final class FileContainerStage {
     init(
         _ directory: TemporaryDirectory? = nil,
         rules: [FileRuleText] = FileContainerStage.rules,
-        valueByteCount: Int = 1 << 20,
+        limits: Limits = Limits(),
         onStep: (@Sendable (Int) -> Void)? = nil
     ) throws {
         let directory = try directory ?? TemporaryDirectory()
@@ -39,7 +39,7 @@ final class FileContainerStage {
                     directory: rule.directory.map { directory.path(of: $0) }
                 )
             },
-            valueByteCount: valueByteCount,
+            limits: limits,
             notice: { notice in notices.update { $0.append(notice) } }
         )
         files = try #require(made)

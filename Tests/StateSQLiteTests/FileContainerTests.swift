@@ -107,7 +107,9 @@ struct FileContainerTests {
     }
 
     @Test func `what is no value is listed and left, and a write to its key is refused`() throws {
-        let stage = try FileContainerStage(valueByteCount: 100)
+        var limits = Limits()
+        limits.valueByteCount = 100
+        let stage = try FileContainerStage(limits: limits)
         try stage.set("app/a", "1")
         try stage.shell(
             "rm a; ln -s /etc/passwd a; mkfifo pipe; head -c 101 /dev/zero > large; echo > 'a%zz'"
@@ -131,13 +133,49 @@ struct FileContainerTests {
         #expect(try stage.fileValues() == ["app/a": "2"])
     }
 
-    private func waitUntil(_ condition: () -> Bool) throws -> Bool {
+    private func waitUntil(_ condition: () throws -> Bool) throws -> Bool {
         let deadline = ContinuousClock.now + .seconds(20)
-        while !condition() {
+        while try !condition() {
             guard ContinuousClock.now < deadline else { return false }
             poll(nil, 0, 5)
         }
         return true
+    }
+
+    @Test func `names beyond the limit are not looked at, until there are fewer`() throws {
+        var limits = Limits()
+        limits.fileCount = 20
+        let directory = try TemporaryDirectory()
+        let stage = try FileContainerStage(directory, limits: limits)
+        for number in 0..<15 { try stage.set("app/k\(number)", "1") }
+        stage.close()
+        try directory.shell("cd d; rm k3; mkdir -p s/t; cd s/t; touch .1 .2 .3 .4 .5 .6")
+        let next = try FileContainerStage(directory, limits: limits)
+        #expect(next.notices("there are more than 20 names"))
+        #expect(next.files.refused.map(\.path) == [directory.path(of: "d")])
+        #expect(next.values().count == 15)
+        let error = #expect(throws: StateError.self) { try next.set("app/k1", "2") }
+        #expect(error?.message.contains("limits.files") ?? false)
+        try directory.shell("rm -r d/s")
+        #expect(try waitUntil { next.files.refused.isEmpty })
+        #expect(try waitUntil { next.values().count == 14 })
+        try next.set("app/k1", "2")
+    }
+
+    @Test func `more than a transaction may hold is taken over bit by bit, at the start and later`()
+        throws
+    {
+        var limits = Limits()
+        limits.transactionByteCount = 1_000
+        let directory = try TemporaryDirectory()
+        let fill = "for i in 1 2 3 4 5 6 7 8 9; do head -c 400 /dev/zero > "
+        try directory.shell("mkdir d; cd d; \(fill) a$i; done")
+        let stage = try FileContainerStage(directory, limits: limits)
+        #expect(try waitUntil { stage.values().count == 9 })
+        try stage.shell("\(fill) b$i; done; rm a1")
+        #expect(try waitUntil { stage.values().count == 17 })
+        #expect(stage.values()["app/a1"] == nil)
+        #expect(try stage.fileValues() == stage.values())
     }
 
     @Test func `directories that overlap are refused, also by way of a link`() throws {
@@ -161,14 +199,48 @@ struct FileContainerTests {
 
     @Test func `one process owns a directory, and who else may write it is refused`() throws {
         let stage = try FileContainerStage()
-        let other = try TemporaryDirectory()
-        #expect(symlink(stage.directory.path(of: "d"), other.path(of: "d")) == 0)
-        let error = #expect(throws: StateError.self) { try FileContainerStage(other) }
+        let other = try LocalKeyspace(
+            backing: SQLiteBacking(directory: stage.directory.path(of: "other"))
+        )
+        defer { other.close() }
+        let rule = FileRule(keys: "app/", directory: stage.directory.path(of: "d"))
+        let files = FileContainers([rule], limits: Limits(), notice: { _ in })
+        let error = #expect(throws: StateError.self) { try other.attach(files) }
         #expect(error?.code == .locked)
+        #expect(error?.message.contains("process \(getpid())") ?? false)
         let open = try TemporaryDirectory()
         try open.shell("mkdir d; chmod 777 d")
         let refusal = #expect(throws: StateError.self) { try FileContainerStage(open) }
         #expect(refusal?.message.contains("others may write") ?? false)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give a directory away"))
+    func `a key whose file cannot be written has no other key's commit fail`() throws {
+        let stage = try FileContainerStage()
+        try stage.set("app/sub/bad", "1")
+        #expect(chown(stage.path("sub"), 4_242, 4_242) == 0)
+        let answers = Observed<[Result<Int64, StateError>]>([])
+        for key in ["app/good", "app/sub/bad", "app/too", "other"] {
+            stage.keyspace.submit([.set(try Key(key), [50])]) { result in
+                answers.update { $0.append(result) }
+            }
+        }
+        #expect(answers.wait { $0.count == 4 })
+        for case .failure(let error) in answers.current {
+            // Its own, where the directory was looked at before.
+            #expect(error.message.contains("'app/sub/bad'"))
+        }
+        #expect(answers.current.count { (try? $0.get()) == nil } <= 1)
+        #expect(stage.values()["app/good"] == "2" && stage.values()["other"] == "2")
+        #expect(try readFile(stage.path("good")) + readFile(stage.path("too")) == [50, 50])
+        #expect(try readFile(stage.path("sub/bad")) == [49])
+        #expect(stage.notices("d/sub"))
+        let error = #expect(throws: StateError.self) { try stage.set("app/sub/bad", "3") }
+        #expect(error?.code == .readOnly && error?.message.contains("others may change") ?? false)
+        // What was acknowledged is in its file once that can be written.
+        #expect(chown(stage.path("sub"), geteuid(), getegid()) == 0)
+        let value = stage.values()["app/sub/bad"]
+        #expect(try waitUntil { try stage.fileValues()["app/sub/bad"] == value })
     }
 
     @Test func `an edit in the moment of a write comes after it`() throws {

@@ -115,6 +115,12 @@ int clinux_remove_attribute(int descriptor, const char *name);
 /// A descriptor that names a file without opening it (O_PATH). Closing one, unlike any other, leaves the
 /// POSIX locks alone that this process holds on the file.
 int clinux_open_place(const char *path);
+/// Opens a directory by its name in another one, close-on-exec, and follows no link. One that is on the way to another is only named
+/// (O_PATH), and needs no permission to read it.
+int clinux_open_step(int directory, const char *name, int is_on_the_way);
+/// The parts of a device's number, as /proc/locks shows them.
+unsigned clinux_device_major(dev_t device);
+unsigned clinux_device_minor(dev_t device);
 /// The magic number of the file system (statfs(2)) that a descriptor is on; -1 with errno.
 int64_t clinux_file_system_type(int descriptor);
 

@@ -9,7 +9,7 @@ import Glibc
 ///
 /// The files hold values and nothing else: each start is another epoch, with every entry at its first revision.
 ///
-/// `.stated` in the directory holds the owner's lock and the journal. ``load(_:)`` is first and once, everything after it is
+/// `.stated` in the directory holds the journal; the directory itself is locked. ``load(_:)`` is first and once, everything after it is
 /// one call at a time, as ``Backing`` says; ``validate(_:)`` and ``unreadable`` may be called from anywhere. That, and the
 /// lock around what they read, is the proof of `@unchecked Sendable`.
 public final class FileBacking: EditableBacking, @unchecked Sendable {
@@ -33,7 +33,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
 
     // From load to close; of whom the backing's turn is.
     var files: FileDirectory?
-    private var lock: OwnerLock?
+    private var lock: DirectoryLock?
     /// What a commit whose outcome is unknown has to do still.
     var unfinished: FileCommit?
     /// Edits that a commit has met.
@@ -118,16 +118,18 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
         }
         let tree = try FileTree(directory)
         do {
-            try tree.checkAccess(directory, isShared: isShared)
+            if !isShared { try TrustedPath.checkOwner(tree.root, directory) }
+            lock = try DirectoryLock(tree.root, for: directory)
             try tree.prepare()
-            lock = try tree.lock(for: directory)
             try replayJournal(in: tree)
             let onUnreadable = onUnreadable
+            var limits = Limits()
+            limits.valueByteCount = valueByteCount
             // Order matters: an edit from here on is noticed.
             let files = try FileDirectory(
                 tree,
                 obstacles: obstacles,
-                valueByteCount: valueByteCount,
+                limits: limits,
                 keyOf: FileName.key(of:),
                 report: { onUnreadable(Unreadable(path: $0.description, error: $1)) }
             )

@@ -31,33 +31,37 @@ final class FileDirectory {
     let tree: FileTree
     let watcher: FileWatcher
     let obstacles: FileObstacles
-    private let valueByteCount: Int
+    private let limits: Limits
     private let keyOf: (FilePath) -> Key?
     private let report: (FilePath, StateError) -> Void
 
     /// The file that each entry was last read from or written to.
     var known: [FilePath: KnownFile] = [:]
     private var temporaryCount = 0
+    /// Whether there were more names than there may be, and the rest was left.
+    private var isPartial = false
+    /// Whether there are no more now, and what was removed meanwhile is not known.
+    private var isWholeAgain = false
 
     /// Begins to watch the directory; nothing is looked at yet.
     ///
     /// - Parameters:
     ///   - tree: The directory.
     ///   - obstacles: Where it is noted what stands in the way of keys.
-    ///   - valueByteCount: The largest file that is a value.
+    ///   - limits: The largest file that is a value, and how many names there may be.
     ///   - keyOf: The key whose value a file is.
     ///   - report: Called for each file that is found to be no value.
     /// - Throws: ``StateError/Code/storage``, where it cannot be watched.
     init(
         _ tree: FileTree,
         obstacles: FileObstacles,
-        valueByteCount: Int,
+        limits: Limits,
         keyOf: @escaping (FilePath) -> Key?,
         report: @escaping (FilePath, StateError) -> Void
     ) throws(StateError) {
         self.tree = tree
         self.obstacles = obstacles
-        self.valueByteCount = valueByteCount
+        self.limits = limits
         self.keyOf = keyOf
         self.report = report
         watcher = try FileWatcher(tree)
@@ -73,37 +77,68 @@ final class FileDirectory {
     // MARK: Which places there are
 
     /// The places of keys below `directory`; what an earlier start left of new files is added to `leftovers`.
+    ///
+    /// Where there are more names than there may be, the rest is left, and all of the directory refused and looked at again later.
     func collect(_ directory: FilePath, _ leftovers: inout [FilePath]) -> [FilePath] {
-        var paths: [FilePath] = []
-        collect(directory, &paths, &leftovers)
-        return paths
-    }
-
-    private func collect(
-        _ directory: FilePath,
-        _ paths: inout [FilePath],
-        _ leftovers: inout [FilePath]
-    ) {
-        var subdirectories: [FilePath] = []
-        do throws(FileFailure) {
-            try tree.forEachName(in: directory) { name, isDirectory in
-                let path = directory.appending(name)
-                if isDirectory, FileName.isOfKey(name) {
-                    subdirectories.append(path)
-                } else if FileName.isOfKey(name) {
-                    paths.append(path)
-                } else if name.starts(with: FileTree.temporaryMark) {
-                    leftovers.append(path)
-                }
-            }
-            obstacles.remove(directory)
-        } catch {
-            // A directory that is gone, or no directory any more, has no keys; what it had is looked at one by one.
-            if error.code != ENOENT, error.code != ENOTDIR {
-                refuse(directory, StateError(.storage, error.sentence))
+        var found = Found()
+        var rest = [directory]
+        var listed: [FilePath] = []
+        while let next = rest.popLast() {
+            do throws(FileFailure) {
+                try list(next, &found, &rest)
+                listed.append(next)
+            } catch  where error.code == E2BIG {
+                refuse(.root, StateError(.storage, error.sentence))
+                isPartial = true
+                let place = FileWatcher.Place(path: .root, isTree: true, isWritten: false)
+                watcher.note([place], after: 5_000_000_000)
+                leftovers += found.leftovers
+                return found.paths
+            } catch  where error.code == ENOENT || error.code == ENOTDIR {
+                // It has no keys; what it had is looked at one by one.
+            } catch {
+                refuse(next, StateError(.storage, error.sentence))
             }
         }
-        for path in subdirectories { collect(path, &paths, &leftovers) }
+        for path in listed { obstacles.remove(path) }
+        if directory.isRoot, isPartial { (isPartial, isWholeAgain) = (false, true) }
+        leftovers += found.leftovers
+        return found.paths
+    }
+
+    /// Returns true once after there were more names than there may be.
+    func takeWholeAgain() -> Bool {
+        defer { isWholeAgain = false }
+        return isWholeAgain
+    }
+
+    /// What is in directories, by its names.
+    private struct Found {
+        var paths: [FilePath] = []
+        var leftovers: [FilePath] = []
+        var nameCount = 0
+    }
+
+    private func list(
+        _ directory: FilePath,
+        _ found: inout Found,
+        _ subdirectories: inout [FilePath]
+    ) throws(FileFailure) {
+        let limit = limits.fileCount
+        try tree.forEachName(in: directory) { (name, isDirectory) throws(FileFailure) in
+            found.nameCount += 1
+            guard found.nameCount <= limit else {
+                throw FileFailure(tooManyNames: limit)
+            }
+            let path = directory.appending(name)
+            if isDirectory, FileName.isOfKey(name) {
+                if path.mayHoldKeys { subdirectories.append(path) }
+            } else if FileName.isOfKey(name) {
+                found.paths.append(path)
+            } else if !isDirectory, tree.isTemporary(name) {
+                found.leftovers.append(path)
+            }
+        }
     }
 
     /// The places that may have changed and have come to rest, and whether bytes were written there.
@@ -125,8 +160,13 @@ final class FileDirectory {
     private func addTrees(_ due: [FileWatcher.Place], to places: inout [FilePath: Bool]) {
         let trees = Set(due.lazy.filter(\.isTree).map(\.path))
         guard !trees.isEmpty else { return }
-        for path in Array(known.keys) + Array(obstacles.all.keys)
-        where path.ancestors.contains(where: { trees.contains($0) }) {
+        // Whoever makes directories one by one has all known files asked each time: that allocates nothing.
+        let isIn: (FilePath) -> Bool = { path in
+            trees.count <= 16
+                ? trees.contains(where: path.isBelow)
+                : path.ancestors.contains { trees.contains($0) }
+        }
+        for path in Array(known.keys) + Array(obstacles.all.keys) where isIn(path) {
             places[path] = places[path] ?? false
         }
         var leftovers: [FilePath] = []
@@ -156,7 +196,7 @@ final class FileDirectory {
                 if holdsKeys(path) { return forget(path, key) }
             }
             if status.stamp == known[path]?.stamp, !isWritten, obstacles[path] == nil { return nil }
-            let contents = try tree.contents(of: path, limit: valueByteCount, syncs: syncs)
+            let contents = try tree.contents(of: path, limit: limits.valueByteCount, syncs: syncs)
             guard let contents else { return forget(path, key) }
             guard case .value(let value, let read) = contents else {
                 watcher.note(FileWatcher.Place(path: path, isTree: false, isWritten: true))
@@ -232,16 +272,23 @@ final class FileDirectory {
 
     /// Whether everything in a directory is among `deleted`, and there is something.
     func isEmptied(_ path: FilePath, by deleted: Set<FilePath>) throws(FileFailure) -> Bool {
-        var isEmptied = false
-        var isFirst = true
-        try tree.forEachName(in: path) { (name, isDirectory) throws(FileFailure) in
-            let below = path.appending(name)
-            guard isEmptied || isFirst else { return }
-            isFirst = false
-            isEmptied =
-                isDirectory
-                ? try self.isEmptied(below, by: deleted) : deleted.contains(below)
+        var rest = [path]
+        while let directory = rest.popLast() {
+            var (isEmpty, isKept) = (true, false)
+            try tree.forEachName(in: directory) { name, isDirectory in
+                isEmpty = false
+                let below = directory.appending(name)
+                if !isDirectory {
+                    isKept = isKept || !deleted.contains(below)
+                } else if rest.count < deleted.count {
+                    rest.append(below)
+                } else {
+                    // Each of them would hold one of the deleted at least.
+                    isKept = true
+                }
+            }
+            if isEmpty || isKept { return false }
         }
-        return isEmptied
+        return true
     }
 }

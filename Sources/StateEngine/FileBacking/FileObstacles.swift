@@ -1,5 +1,9 @@
 /// What stands in the way of keys below a directory, and why; they keep the values that they have.
 final class FileObstacles: Sendable {
+    /// More than these are not kept: whoever may make names makes as many as he likes, and each that is not kept is met when it is
+    /// written.
+    static let limit = 10_000
+
     private let state = StateLock<[FilePath: StateError]>([:])
 
     /// Everything, in no order.
@@ -21,9 +25,13 @@ final class FileObstacles: Sendable {
 
     /// From now on a write to the place is refused.
     ///
-    /// - Returns: Whether that is new.
+    /// - Returns: Whether that is new; false for one that is not kept.
     func put(_ error: StateError, at path: FilePath) -> Bool {
-        state.withLock { $0.updateValue(error, forKey: path) != error }
+        state.withLock { obstacles in
+            guard obstacles.count < FileObstacles.limit || path.isRoot || obstacles[path] != nil
+            else { return false }
+            return obstacles.updateValue(error, forKey: path) != error
+        }
     }
 
     func remove(_ path: FilePath) {

@@ -24,8 +24,29 @@ package struct FilePath: Hashable, CustomStringConvertible {
             : Array(bytes[(bytes.lastIndex(of: FilePath.slash).map { $0 + 1 } ?? 0)...])
     }
 
+    /// The names on the way, its own at the end.
+    var names: [[UInt8]] { bytes.split(separator: FilePath.slash).map { Array($0) } }
+
     func appending(_ name: [UInt8]) -> FilePath {
         isRoot ? FilePath(name) : FilePath(bytes + [FilePath.slash] + name)
+    }
+
+    /// Whether a key can be long enough to have its file in this directory; `%XX` is one byte of it.
+    ///
+    /// A tree that somebody makes deeper than that is left alone.
+    var mayHoldKeys: Bool {
+        bytes.count < Key.maximumByteCount
+            || bytes.count - 2 * bytes.count { $0 == UInt8(ascii: "%") } < Key.maximumByteCount
+    }
+
+    /// Whether it is in a directory, at any depth.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the directory's path; nothing is allocated.
+    func isBelow(_ directory: FilePath) -> Bool {
+        let count = directory.bytes.count
+        if count == 0 { return !isRoot }
+        return bytes.count > count && bytes[count] == FilePath.slash
+            && bytes.starts(with: directory.bytes)
     }
 
     /// The directories that it is in, the nearest first, and the root last.
@@ -38,6 +59,11 @@ package struct FilePath: Hashable, CustomStringConvertible {
 
     package var description: String {
         isRoot ? "'.'" : bytes.withUnsafeBytes { StateError.quoted($0, upTo: 1_024) }
+    }
+
+    /// The path as it may stand in a message behind that of the directory: control bytes and what is not UTF-8 as `\xNN`.
+    var shown: String {
+        String(bytes.withUnsafeBytes { StateError.quoted($0, upTo: 1_024) }.dropFirst().dropLast())
     }
 
     /// The path for a system call; the root is `.`.

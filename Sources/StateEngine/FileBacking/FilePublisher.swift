@@ -8,26 +8,37 @@ import Glibc
 struct FilePublisher: ~Copyable {
     private let tree: FileTree
     private let makeName: () -> [UInt8]
+    /// Whether a step that cannot be taken is left out; else it ends the others.
+    private let leavesOut: Bool
     /// Whether anything was changed under the name of a key.
     private(set) var hasBegun = false
     /// Files of others that stand where a step was to be taken.
     private(set) var edited: [FilePath] = []
-    /// Where something else than a file has come to stand since it was looked at; the new file is gone.
+    /// Where something else than a file has come to stand since it was looked at, and what else was left out; the new file is gone.
     private(set) var obstructed: [(path: FilePath, failure: FileFailure)] = []
     private var touched: Set<FilePath> = []
 
     /// Begins with nothing done; `makeName` gives names that nothing has.
-    init(_ tree: FileTree, makeName: @escaping () -> [UInt8]) {
+    init(_ tree: FileTree, leavesOut: Bool = false, makeName: @escaping () -> [UInt8]) {
         self.tree = tree
+        self.leavesOut = leavesOut
         self.makeName = makeName
     }
 
     /// - Throws: ``FileFailure``; what was done so far stays, and the steps may be taken again.
     mutating func take(_ steps: [FileStep]) throws(FileFailure) {
         // Order matters: a file may make way for a directory, and the other way round.
-        for step in steps where step.staged == nil { try remove(step) }
+        for step in steps where step.staged == nil {
+            do throws(FileFailure) { try remove(step) } catch  where leavesOut {
+                obstructed.append((step.target, error))
+            }
+        }
         for step in steps {
-            if let staged = step.staged { try place(staged, step) }
+            guard let staged = step.staged else { continue }
+            do throws(FileFailure) { try place(staged, step) } catch  where leavesOut {
+                obstructed.append((step.target, error))
+                try? tree.remove(staged.path)
+            }
         }
         try syncDirectories()
     }

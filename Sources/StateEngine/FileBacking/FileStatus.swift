@@ -15,6 +15,8 @@ struct FileStatus {
     var mode: mode_t
     var uid: UInt32
     var gid: UInt32
+    /// How many names it has.
+    var linkCount: UInt64
     /// When anything of the file was changed last, in nanoseconds since 1970; no program can set it.
     var changed: Int64
 
@@ -28,6 +30,7 @@ struct FileStatus {
         mode = status.st_mode
         uid = status.st_uid
         gid = status.st_gid
+        linkCount = UInt64(status.st_nlink)
         changed = FileStatus.nanoseconds(status.st_ctim)
     }
 
@@ -37,6 +40,15 @@ struct FileStatus {
 
     var isRegular: Bool { mode & S_IFMT == S_IFREG }
     var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
+
+    /// Whether it belongs to root or this process's user.
+    var isOwnerTrusted: Bool { uid == 0 || uid == geteuid() }
+
+    /// Whether nobody else may change what is in it.
+    var isTrusted: Bool { isOwnerTrusted && mode & 0o022 == 0 }
+
+    /// Whose it is, for a message.
+    var access: String { "uid \(uid), mode \(String(mode & 0o7777, radix: 8))" }
 
     /// What it is, in words.
     var kind: String {
@@ -56,6 +68,25 @@ struct FileFailure: Error {
     let call: StaticString
     let path: FilePath
     let code: Int32
+    /// What is wrong, if no system call says so.
+    private var finding: String?
+
+    /// A directory that others may change, where nobody else should.
+    init(untrusted path: FilePath, _ status: FileStatus) {
+        self.init("open", path, EACCES)
+        finding =
+            "others may change what is in \(path) (\(status.access)), and the directory is not shared: chown and chmod it"
+    }
+
+    /// More names than there may be.
+    init(tooManyNames limit: Int) {
+        self.init("readdir", .root, E2BIG)
+        finding =
+            "there are more than \(limit) names in it (limits.files): the rest is not looked at"
+    }
+
+    /// Whether others may change the directory.
+    var isUntrusted: Bool { finding != nil && code == EACCES }
 
     /// Reads errno.
     init(_ call: StaticString, _ path: FilePath) { self.init(call, path, errno) }
@@ -66,7 +97,15 @@ struct FileFailure: Error {
         self.code = code
     }
 
-    var sentence: String { "\(call) \(path): \(String(cString: strerror(code)))" }
+    var sentence: String { finding ?? "\(call) \(path): \(reason)" }
+
+    /// The same without the place.
+    var reason: String { String(cString: strerror(code)) }
+
+    /// Whether nothing can be written at the moment, whatever its name is.
+    var isOfStorage: Bool {
+        [ENOSPC, EDQUOT, EROFS, EIO, EMFILE, ENFILE, ENOMEM].contains(code)
+    }
 
     /// Whether something else than a file or directory of the store stands in the way.
     var isObstacle: Bool { [ENOTDIR, EISDIR, ELOOP, ENOTEMPTY, EXDEV].contains(code) }

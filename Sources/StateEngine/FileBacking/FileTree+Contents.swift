@@ -23,6 +23,13 @@ extension FileTree {
             guard before.isRegular else {
                 throw StateError(.storage, "\(path) is \(before.kind), not a file")
             }
+            // Whoever may not read a file can still give it a name here, where the kernel lets him.
+            guard before.linkCount == 1 else {
+                throw StateError(
+                    .storage,
+                    "\(path) is one of \(before.linkCount) hard links to a file: put a copy in its place"
+                )
+            }
             guard before.stamp.byteCount <= Int64(limit) else {
                 throw StateError(
                     .tooBig,
@@ -52,6 +59,8 @@ extension FileTree {
         _ before: FileStatus,
         syncs: Bool
     ) throws(FileFailure) -> Contents {
+        // Order matters: nothing is read of what has come to stand there since the look.
+        guard try FileTree.isUnchanged(file, path, before) else { return .unstable }
         var bytes = [UInt8](repeating: 0, count: Int(before.stamp.byteCount) + 1)
         var count = 0
         while count < bytes.count {
@@ -66,19 +75,28 @@ extension FileTree {
             }
         }
         if syncs, fsync(file) != 0 { throw FileFailure("fsync", path) }
-        var found = stat()
-        guard fstat(file, &found) == 0 else { throw FileFailure("fstat", path) }
-        let after = FileStatus(found)
-        guard after.stamp == before.stamp, after.changed == before.changed,
-            count == Int(before.stamp.byteCount)
+        guard try FileTree.isUnchanged(file, path, before), count == Int(before.stamp.byteCount)
         else { return .unstable }
         bytes.removeLast()
-        return .value(bytes, after)
+        return .value(bytes, before)
+    }
+
+    /// Whether an open file is the one that was looked at, as it was then; its link count is part of what `changed` says.
+    private static func isUnchanged(
+        _ file: Int32,
+        _ path: FilePath,
+        _ before: FileStatus
+    ) throws(FileFailure) -> Bool {
+        var found = stat()
+        guard fstat(file, &found) == 0 else { throw FileFailure("fstat", path) }
+        let now = FileStatus(found)
+        return now.stamp == before.stamp && now.changed == before.changed && now.isRegular
     }
 
     /// Writes a file that nothing else has the name of, and makes it durable.
     ///
-    /// It takes mode and owner of the file `old`; `mode` is for one that supersedes none.
+    /// It takes mode and owner of the file `old`, but for the bits that would have it run as somebody: who gave those meant other
+    /// contents. `mode` is for one that supersedes none.
     ///
     /// - Returns: Which file it is.
     /// - Throws: ``FileFailure``; the file is gone then.
@@ -140,7 +158,7 @@ extension FileTree {
                 guard fchown(file, old.uid, old.gid) == 0 else { throw FileFailure("fchown", path) }
             }
         }
-        guard fchmod(file, old.map { $0.mode & 0o7777 } ?? mode) == 0 else {
+        guard fchmod(file, old.map { $0.mode & 0o777 } ?? mode) == 0 else {
             throw FileFailure("fchmod", path)
         }
     }

@@ -18,44 +18,124 @@ final class FileTree: Sendable {
 
     /// Its absolute path.
     let location: String
-    private let descriptor: Int32
-    /// What the names of temporary files of this start begin with; a start never meets one of another.
+    let root: Directory
+    /// Whether each directory in it has to belong to root or this process's user, and be writable for nobody else.
+    private let isPrivate: Bool
+    /// What the names of temporary files begin with: those of any start, and those of this one, which never meets one of another.
+    private let temporaryMarks: [[UInt8]]
     private let temporaryPrefix: [UInt8]
 
-    static let temporaryMark = Array(".stated-".utf8)
-
-    init(_ location: String) throws(StateError) {
+    /// Opens a directory as its path leads there now; what it is used for is the caller's own affair.
+    convenience init(_ location: String) throws(StateError) {
         guard let resolved = realpath(location, nil) else {
             throw StateError(.storage, "\(location) cannot be opened: \(lastSystemError())")
         }
-        self.location = String(cString: resolved)
-        free(resolved)
-        descriptor = open(self.location, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else {
+        defer { free(resolved) }
+        let opened = Glibc.open(resolved, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard opened >= 0 else {
             throw StateError(.storage, "\(location) cannot be opened: \(lastSystemError())")
         }
-        temporaryPrefix =
-            FileTree.temporaryMark
-            + Array(String(UInt64.random(in: 0...UInt64.max), radix: 36).utf8)
+        self.init(
+            Directory(descriptor: opened, path: .root),
+            at: String(cString: resolved),
+            isPrivate: false,
+            marks: []
+        )
     }
 
-    deinit { close(descriptor) }
+    /// Opens a directory on a way that nobody else can change; see ``TrustedPath``.
+    ///
+    /// - Parameters:
+    ///   - location: Its absolute path.
+    ///   - isShared: Whether others may own and write it, and the directories in it.
+    ///   - marks: Of whom the temporary files in it are that no start needs: those of the first are made, those of any are removed.
+    /// - Throws: as ``TrustedPath/open(_:isShared:)``.
+    convenience init(
+        trusted location: String,
+        isShared: Bool,
+        marks: [String] = []
+    ) throws(StateError) {
+        self.init(
+            try TrustedPath.open(location, isShared: isShared),
+            at: TrustedPath.path(location),
+            isPrivate: !isShared,
+            marks: marks
+        )
+    }
+
+    /// Without marks the temporary files are those of the directory itself; a copy of it is another.
+    private init(
+        _ root: consuming Directory,
+        at location: String,
+        isPrivate: Bool,
+        marks: [String]
+    ) {
+        var status = stat()
+        fstat(root.descriptor, &status)
+        let marks = marks.isEmpty ? [String(status.st_ino, radix: 36)] : marks
+        temporaryMarks = marks.map { Array(".stated-\($0)-".utf8) }
+        temporaryPrefix =
+            temporaryMarks[0] + Array(String(UInt64.random(in: 0...UInt64.max), radix: 36).utf8)
+        self.root = root
+        self.location = location
+        self.isPrivate = isPrivate
+    }
 
     /// Makes everything durable that was written to the file system.
-    func syncAll() { clinux_sync_file_system(descriptor) }
+    func syncAll() { clinux_sync_file_system(root.descriptor) }
 
     /// A name that nothing in the directory has.
     func temporaryName(_ number: Int) -> [UInt8] { temporaryPrefix + Array("-\(number)".utf8) }
 
+    /// Whether a name is of a file that a start made and did not come to put in its place; others called `.stated-…` are anybody's.
+    func isTemporary(_ name: [UInt8]) -> Bool {
+        guard let mark = temporaryMarks.first(where: { name.starts(with: $0) }) else {
+            return false
+        }
+        let parts = name.dropFirst(mark.count)
+            .split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return false }
+        return UInt64(String(decoding: parts[0], as: UTF8.self), radix: 36) != nil
+            && Int(String(decoding: parts[1], as: UTF8.self)) != nil
+    }
+
     /// Opens a directory of the store.
+    ///
+    /// - Complexity: one system call, where others may write; else three for each name on the way.
     func directory(_ path: FilePath) throws(FileFailure) -> Directory {
+        guard isPrivate else { return try FileTree.open(path, in: root, as: path) }
+        var here = try FileTree.open(.root, in: root, as: .root)
+        try FileTree.check(here)
+        for name in path.names {
+            here = try FileTree.open(FilePath(name), in: here, as: here.path.appending(name))
+            try FileTree.check(here)
+        }
+        return here
+    }
+
+    private static func open(
+        _ path: FilePath,
+        in directory: borrowing Directory,
+        as shown: FilePath
+    ) throws(FileFailure) -> Directory {
+        let descriptor = directory.descriptor
         while true {
             let opened = path.withCString {
                 clinux_open_beneath(descriptor, $0, O_RDONLY | O_DIRECTORY)
             }
-            if opened >= 0 { return Directory(descriptor: opened, path: path) }
-            guard errno == EINTR else { throw FileFailure("openat2", path) }
+            if opened >= 0 { return Directory(descriptor: opened, path: shown) }
+            guard errno == EINTR else { throw FileFailure("openat2", shown) }
         }
+    }
+
+    /// Refuses a directory that others may change.
+    static func check(_ directory: borrowing Directory) throws(FileFailure) {
+        var found = stat()
+        guard fstat(directory.descriptor, &found) == 0 else {
+            throw FileFailure("fstat", directory.path)
+        }
+        let status = FileStatus(found)
+        guard status.isTrusted else { throw FileFailure(untrusted: directory.path, status) }
     }
 
     /// What stands at `path`, which is not followed; nil where there is nothing, or no directory for it.
@@ -108,7 +188,8 @@ final class FileTree: Sendable {
             let parent = try directory(step.parent)
             var inherited = stat()
             fstat(parent.descriptor, &inherited)
-            let mode = inherited.st_mode & 0o777
+            // What is sticky protects the files of each from the others.
+            let mode = inherited.st_mode & 0o1777
             let code = FilePath.withCString(step.name) { mkdirat(parent.descriptor, $0, mode) }
             if code == 0 {
                 touched += [step.parent, step]

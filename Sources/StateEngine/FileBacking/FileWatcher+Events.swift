@@ -6,36 +6,73 @@ extension FileWatcher {
     private static let events: UInt32 =
         UInt32(IN_MODIFY) | UInt32(IN_CLOSE_WRITE) | UInt32(IN_ATTRIB) | UInt32(IN_MOVED_FROM)
         | UInt32(IN_MOVED_TO) | UInt32(IN_CREATE) | UInt32(IN_DELETE) | UInt32(IN_ONLYDIR)
-        | UInt32(IN_EXCL_UNLINK) | UInt32(IN_DONT_FOLLOW)
+        | UInt32(IN_EXCL_UNLINK)
 
     /// Watches a directory and those in it; before anything in them is looked at, so that nothing is missed.
-    func add(_ path: FilePath) {
-        let full = tree.location + (path.isRoot ? "" : "/")
-        let bytes = Array(full.utf8) + path.bytes
-        let watch = FilePath.withCString(bytes) { inotify_add_watch(queue, $0, Self.events) }
-        guard watch >= 0 else { return fail(path, errno, lastSystemError()) }
-        state.withLock { state in
-            state.directories[watch] = path
-            if !state.unwatched.isEmpty { state.unwatched[path] = nil }
-        }
+    ///
+    /// What is in one that is watched already, events have told of, unless some were lost.
+    func add(_ path: FilePath, afterLoss: Bool = false) {
+        var rest = [path]
+        while let next = rest.popLast() { watch(next, &rest, afterLoss) }
+    }
+
+    private func watch(
+        _ path: FilePath,
+        _ subdirectories: inout [FilePath],
+        _ afterLoss: Bool
+    ) {
         do throws(FileFailure) {
-            try tree.forEachName(in: path) { name, isDirectory in
-                if isDirectory, FileName.isOfKey(name) { add(path.appending(name)) }
+            switch try watch(path) {
+            case .failed(let cause): return fail(path, cause)
+            case .known where !afterLoss: return
+            case .new, .known: break
             }
+            try tree.forEachName(in: path) { name, isDirectory in
+                let below = path.appending(name)
+                if isDirectory, FileName.isOfKey(name), below.mayHoldKeys {
+                    subdirectories.append(below)
+                }
+            }
+        } catch  where error.code == ENOENT || error.code == ENOTDIR || error.isUntrusted {
+            // One that is gone is none. One that others may change is refused when it is looked at.
+            state.withLock { $0.unwatched[path] = nil }
         } catch {
-            fail(path, error.code, error.sentence)
+            fail(path, error.sentence)
         }
     }
 
-    /// A directory that cannot be watched, or be read for those in it; one that is gone is none.
-    private func fail(_ path: FilePath, _ code: Int32, _ reason: String) {
-        guard code != ENOENT, code != ENOTDIR else {
-            return state.withLock { $0.unwatched[path] = nil }
+    private enum Watched {
+        case new
+        case known
+        case failed(String)
+    }
+
+    /// Watches one directory.
+    private func watch(_ path: FilePath) throws(FileFailure) -> Watched {
+        let directory = try tree.directory(path)
+        let count = state.withLock { $0.directories.count }
+        guard count < FileWatcher.directoryLimit else {
+            return .failed("there are more than \(FileWatcher.directoryLimit) directories")
         }
-        // inotify_add_watch(2)
-        let cause =
-            code == ENOSPC
-            ? "no inotify watch is left (see sysctl fs.inotify.max_user_watches)" : reason
+        // By its descriptor: its path may lead elsewhere by now.
+        let link = "/proc/self/fd/\(directory.descriptor)"
+        let watch = inotify_add_watch(queue, link, FileWatcher.events)
+        guard watch >= 0 else {
+            // inotify_add_watch(2)
+            return .failed(
+                errno == ENOSPC
+                    ? "no inotify watch is left (see sysctl fs.inotify.max_user_watches)"
+                    : "\(link) cannot be watched: \(lastSystemError())"
+            )
+        }
+        return state.withLock { state in
+            if !state.unwatched.isEmpty { state.unwatched[path] = nil }
+            return state.directories.updateValue(path, forKey: watch) == path ? .known : .new
+        }
+    }
+
+    /// A directory that cannot be watched, or be read for those in it.
+    private func fail(_ path: FilePath, _ cause: String) {
         let error = StateError(.storage, "\(cause); edits in it are found by looking, every 5 s")
         state.withLock { state in
             guard state.unwatched[path]?.error != error else { return }
@@ -44,14 +81,15 @@ extension FileWatcher {
     }
 
     /// A directory that has left its place: what happens in it is told no more.
+    ///
+    /// - Complexity: O(*n*) in the directories that are watched.
     private func forget(_ path: FilePath) {
         let left = state.withLock { state in
-            let left = state.directories.filter { entry in
-                entry.value == path || entry.value.ancestors.contains(path)
-            }
+            let left = state.directories.filter { $0.value == path || $0.value.isBelow(path) }
             for watch in left.keys { state.directories[watch] = nil }
-            for place in state.unwatched.keys
-            where place == path || place.ancestors.contains(path) { state.unwatched[place] = nil }
+            for place in state.unwatched.keys where place == path || place.isBelow(path) {
+                state.unwatched[place] = nil
+            }
             return left.keys
         }
         for watch in left { inotify_rm_watch(queue, watch) }
@@ -91,7 +129,7 @@ extension FileWatcher {
     private func take(_ watch: Int32, _ mask: UInt32, _ name: [UInt8]) -> Place? {
         func has(_ event: some BinaryInteger) -> Bool { mask & UInt32(event) != 0 }
         if has(IN_Q_OVERFLOW) {
-            add(.root)
+            add(.root, afterLoss: true)
             return Place(path: .root, isTree: true, isWritten: true)
         }
         if has(IN_IGNORED) {
@@ -109,8 +147,11 @@ extension FileWatcher {
             state.withLock { $0.removedAt = now }
         }
         if isTree {
-            if has(IN_MOVED_FROM) || has(IN_DELETE) { forget(path) }
-            if has(IN_MOVED_TO) || has(IN_CREATE) { add(path) }
+            // One that was removed was empty, and IN_IGNORED ends its own watch.
+            if has(IN_MOVED_FROM) { forget(path) }
+            if has(IN_DELETE) { state.withLock { $0.unwatched[path] = nil } }
+            // One that others might change was not watched until now.
+            if has(IN_MOVED_TO) || has(IN_CREATE) || has(IN_ATTRIB) { add(path) }
         }
         return Place(path: path, isTree: isTree, isWritten: isWritten)
     }

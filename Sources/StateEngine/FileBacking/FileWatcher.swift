@@ -43,6 +43,8 @@ final class FileWatcher: Sendable {
     private static let probeNanoseconds: Int64 = 5_000_000_000
     /// More places than these become the whole tree.
     private static let placeLimit = 65_536
+    /// More directories than these are not watched: the watches of a user are for all his programs.
+    static let directoryLimit = 65_536
 
     let tree: FileTree
     let queue: Int32
@@ -228,7 +230,7 @@ final class FileWatcher: Sendable {
         let paths = Array(state.withLock { $0.unwatched.keys })
         guard !paths.isEmpty else { return }
         // Order matters: what happens before a directory is watched is found by looking afterwards.
-        reading.withLock { _ in for path in paths { add(path) } }
+        reading.withLock { _ in for path in paths { add(path, afterLoss: true) } }
         note(paths.map { Place(path: $0, isTree: true, isWritten: true) })
     }
 

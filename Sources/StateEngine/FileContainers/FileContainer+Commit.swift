@@ -24,22 +24,23 @@ struct FileChange {
 extension FileContainer {
     /// Writes the new files of a batch beside their targets.
     ///
-    /// A file that others have changed, and that was not adopted yet, is left: what they made of it comes after this commit.
+    /// A file that others have changed, and that was not adopted yet, is left: what they made of it comes after this commit. So is one
+    /// that cannot be written: its row is stored, its key is refused from then on, and no other key's commit fails for it.
     ///
-    /// - Throws: ``StateError``; the new files are gone then, and every other is as it was.
+    /// - Throws: ``StateError``, if nothing can be written to the directory; the new files are gone then, and every other is as it was.
     func stage(_ changes: [FilePath: FileChange]) throws(StateError) -> FilePart {
         var part = FilePart(self)
         let deleted = Set(changes.lazy.filter { $0.value.value == nil }.map(\.key))
-        do {
-            for (path, change) in changes { try stage(change, at: path, deleted, &part) }
-        } catch {
-            drop(part)
-            if let failure = error as? FileFailure {
-                let sentence = "\(failure.sentence); nothing was committed"
-                throw failure.isOwnership
-                    ? StateError(.noPermission, sentence) : failure.refusal
+        for (path, change) in changes {
+            do throws(FileFailure) {
+                try stage(change, at: path, deleted, &part)
+            } catch  where error.isOfStorage {
+                drop(part)
+                throw leaveFailing(error)
+            } catch {
+                part.old[path] = files?.known[path]?.mark
+                part.obstructed.append((path, error.sentence))
             }
-            throw error as? StateError ?? StateError(.storage, "\(error)")
         }
         return part
     }
@@ -49,7 +50,7 @@ extension FileContainer {
         at path: FilePath,
         _ deleted: Set<FilePath>,
         _ part: inout FilePart
-    ) throws {
+    ) throws(FileFailure) {
         if let edit = adopting[path], change.revision <= edit.revision {
             if change.revision == edit.revision { part.adopted.append(path) }
             return
@@ -87,7 +88,7 @@ extension FileContainer {
         _ deleted: Set<FilePath>,
         _ files: FileDirectory,
         _ part: inout FilePart
-    ) throws -> Place? {
+    ) throws(FileFailure) -> Place? {
         let status = try files.tree.status(path)
         let known = files.known[path]
         if status?.stamp == known?.stamp { return Place(status: status) }
@@ -111,32 +112,23 @@ extension FileContainer {
         _ deleted: Set<FilePath>,
         _ files: FileDirectory,
         _ part: inout FilePart
-    ) throws {
+    ) throws(FileFailure) {
         let (parent, obstacle) = try files.tree.nearestDirectory(to: path.parent)
         if let obstacle, !deleted.contains(obstacle) {
             part.obstructed.append((path, "\(shown(obstacle)) is no directory"))
             return
         }
         let place = parent.appending(files.temporaryName())
-        do throws(FileFailure) {
-            let stamp = try files.tree.write(
-                value,
-                to: place,
-                like: old,
-                mode: newFileMode(in: files)
+        let mode = newFileMode(in: files)
+        let stamp = try files.tree.write(value, to: place, like: old, mode: mode)
+        part.new[path] = ValueMark(value)
+        part.steps.append(
+            FileStep(
+                target: path,
+                before: old?.stamp,
+                staged: FileStep.Staged(path: place, stamp: stamp)
             )
-            part.new[path] = ValueMark(value)
-            part.steps.append(
-                FileStep(
-                    target: path,
-                    before: old?.stamp,
-                    staged: FileStep.Staged(path: place, stamp: stamp)
-                )
-            )
-        } catch {
-            leaveFailing(path, error)
-            throw error
-        }
+        )
     }
 
     /// A file that supersedes none may be read and written by those who may read and write the directory.
@@ -165,12 +157,13 @@ extension FileContainer {
             leaveUnpublished(part, "the directory \(location) is gone")
             return
         }
-        var publisher = FilePublisher(files.tree) { files.temporaryName() }
+        var publisher = FilePublisher(files.tree, leavesOut: true) { files.temporaryName() }
         do throws(FileFailure) {
             try publisher.take(part.steps)
         } catch {
             drop(part)
-            leaveUnpublished(part, error.sentence)
+            // The reason is one for all of them, and names none.
+            leaveUnpublished(part, "the directory \(location) cannot be written: \(error.reason)")
             return
         }
         for step in part.steps {

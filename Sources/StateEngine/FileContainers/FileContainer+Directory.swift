@@ -1,42 +1,36 @@
 import Glibc
 
-/// Which directory stands at a place.
-struct DirectoryIdentity: Hashable {
-    let device: UInt64
-    let inode: UInt64
-
-    /// Nil with errno, where there is none.
-    init?(path: String) {
-        var status = stat()
-        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
-        (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
-    }
-}
-
 /// The directory: opened, given up, and back again.
 extension FileContainer {
-    /// Whether the directory that was used last is the one at its place; asked from any thread.
-    var isInPlace: Bool { DirectoryIdentity(path: location) == shown.withLock { $0.identity } }
+    /// Whether the directory that is used is the one at its place; asked from any thread.
+    var isInPlace: Bool { shown.withLock { $0.identity }?.stands(at: location) ?? false }
 
     /// Opens the directory, and begins to watch it; nothing is looked at yet.
     ///
     /// - Parameters:
-    ///   - expectsFiles: Whether it held the files of keys when it was last used. One that nobody has used, and that is empty, is
-    ///     refused then: what is below a mount that is not there looks so.
+    ///   - expectsFiles: Whether it held the files of keys when it was last used. Another one that is empty is refused then: what is
+    ///     below a mount that is not there looks so.
+    ///   - noted: The one that it was then, if that is known.
     ///   - wake: Called on any thread when there is something to look at.
-    /// - Throws: ``StateError``, where it cannot be used.
-    func open(expectsFiles: Bool = false, _ wake: @escaping @Sendable () -> Void) throws {
-        guard let found = DirectoryIdentity(path: location) else { throw missing() }
+    /// - Throws: ``StateError``, where it cannot be used, or is another than the one that this container has used before.
+    func open(
+        expectsFiles: Bool = false,
+        noted: DirectoryIdentity? = nil,
+        _ wake: @escaping @Sendable () -> Void
+    ) throws {
+        let tree = try FileTree(trusted: location, isShared: isShared, marks: temporaryMarks)
         do {
-            let tree = try FileTree(location)
-            try tree.checkAccess(location, isShared: isShared)
-            try checkOwn(tree, found, expectsFiles)
-            try tree.prepare()
-            lock = try tree.lock(for: location)
+            let found = try DirectoryIdentity(tree.root)
+            if let last = shown.withLock({ $0.identity }) {
+                guard found.isSame(as: last) else { throw exchanged() }
+            } else if expectsFiles {
+                try checkOwn(tree, found, noted)
+            }
+            lock = try DirectoryLock(tree.root, for: location)
             let files = try FileDirectory(
                 tree,
                 obstacles: obstacles,
-                valueByteCount: valueByteCount,
+                limits: limits,
                 keyOf: { [unowned self] in key(of: $0) },
                 report: { [unowned self] path, error in
                     notice("\(shown(path)) is not followed: \(error.message)")
@@ -51,24 +45,26 @@ extension FileContainer {
         }
     }
 
-    /// Refuses an empty directory that nobody has used, where another is expected.
+    /// Another directory has come to stand at the place: whoever put it there may be reading and writing what he should not.
+    private func exchanged() -> StateError {
+        StateError(
+            .storage,
+            "the directory \(location) is another than the one that was opened; if that is meant, have the configuration "
+                + "reloaded (statectl reload)"
+        )
+    }
+
+    /// Refuses an empty directory that is not the one which held the files.
     private func checkOwn(
         _ tree: FileTree,
         _ found: DirectoryIdentity,
-        _ expectsFiles: Bool
+        _ noted: DirectoryIdentity?
     ) throws {
-        let last = shown.withLock { $0.identity }
-        let isElsewhere = last.map { $0.device != found.device } ?? false
-        guard expectsFiles || isElsewhere, try tree.status(FileJournal.directory) == nil else {
-            return
-        }
-        var isEmpty = true
-        try tree.forEachName(in: .root) { name, _ in if FileName.isOfKey(name) { isEmpty = false } }
-        guard isEmpty else { return }
+        guard try !tree.isOwn(found, noted) else { return }
         throw StateError(
             .storage,
-            "the directory \(location) is empty, and not the one that held files of keys (that one had a .stated in it): "
-                + "is it not mounted? If all of them are to go, make \(location)/.stated"
+            "the directory \(location) is empty, and not the one that held files of keys: is it not mounted? "
+                + "If all of them are to go, make \(location)/.stated"
         )
     }
 
@@ -101,6 +97,12 @@ extension FileContainer {
         if wasLost { notice("the directory \(location) is in use again") }
     }
 
+    /// Has the directory that another container of this process has used be the only one that this one does.
+    func keepDirectory(of old: FileContainer) {
+        let identity = old.shown.withLock { $0.identity }
+        shown.withLock { $0.identity = identity }
+    }
+
     /// Why a directory cannot be used, and what to do where a service may not write it.
     static func unusable(_ location: String, _ failure: FileFailure) -> StateError {
         var advice = ""
@@ -113,5 +115,20 @@ extension FileContainer {
             .storage,
             "the directory \(location) cannot be used: \(failure.sentence)\(advice)"
         )
+    }
+}
+
+extension FileTree {
+    /// Whether a directory is the one that held files of keys: it was noted as that, or holds some still, or somebody says so by an
+    /// entry `.stated`, which is never opened. (Whoever may make one there may remove the files as well.)
+    func isOwn(
+        _ found: DirectoryIdentity,
+        _ noted: DirectoryIdentity?
+    ) throws(FileFailure) -> Bool {
+        if let noted, found.isSame(as: noted) { return true }
+        if try status(FileJournal.directory) != nil { return true }
+        var isEmpty = true
+        try forEachName(in: .root) { name, _ in if FileName.isOfKey(name) { isEmpty = false } }
+        return !isEmpty
     }
 }

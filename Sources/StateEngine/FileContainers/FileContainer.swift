@@ -13,17 +13,20 @@ final class FileContainer: @unchecked Sendable {
     /// The directory as the configuration names it.
     let location: String
     let isShared: Bool
-    let valueByteCount: Int
+    let limits: Limits
+    var valueByteCount: Int { limits.valueByteCount }
     /// Whether a key of this prefix lives here, as the most specific rule says.
     let holds: @Sendable (Bytes) -> Bool
     /// Told of each thing that is found to be wrong, once.
-    let notice: @Sendable (String) -> Void
+    let notice: NoticeLimit
 
     /// What may be asked for from anywhere.
     struct Shown {
         var watcher: FileWatcher?
         /// Why the directory cannot be used.
         var loss: StateError?
+        /// Why nothing can be written to it for a while; deletes can be tried.
+        var failure: StateError?
         /// Files whose values are refused, and keep the file and the container apart.
         var refusals: [FilePath: StateError] = [:]
         /// The directory that is used, or was used last.
@@ -48,13 +51,13 @@ final class FileContainer: @unchecked Sendable {
     }
 
     // Of whom the backing's turn is.
+    /// Of which stores temporary files are, the present one first.
+    var temporaryMarks: [String] = []
     /// Nil while the directory cannot be used.
     var files: FileDirectory?
-    var lock: OwnerLock?
+    var lock: DirectoryLock?
     var adopting: [FilePath: Adopted] = [:]
     var unpublished: [FilePath: Unpublished] = [:]
-    /// Keys of which a commit failed because their files could not be written.
-    private var failing: Set<FilePath> = []
     /// What was known of the files when the directory was given up, until it is read again: what was accepted before and is committed
     /// meanwhile has to say what they hold.
     var lastKnown: [FilePath: KnownFile] = [:]
@@ -67,7 +70,7 @@ final class FileContainer: @unchecked Sendable {
     init(
         _ rule: FileRule,
         directory: String,
-        valueByteCount: Int,
+        limits: Limits,
         holds: @escaping @Sendable (Bytes) -> Bool,
         notice: @escaping @Sendable (String) -> Void
     ) {
@@ -83,9 +86,9 @@ final class FileContainer: @unchecked Sendable {
         }
         location = directory
         isShared = rule.isShared
-        self.valueByteCount = valueByteCount
+        self.limits = limits
         self.holds = holds
-        self.notice = notice
+        self.notice = NoticeLimit(directory, notice)
     }
 
     // MARK: Names
@@ -108,15 +111,17 @@ final class FileContainer: @unchecked Sendable {
 
     /// A place as people name it.
     func shown(_ path: FilePath) -> String {
-        path.isRoot ? location : "\(location)/\(String(decoding: path.bytes, as: UTF8.self))"
+        path.isRoot ? location : "\(location)/\(path.shown)"
     }
 
     // MARK: From any thread
 
     /// Refuses a key that no file can have, or whose file cannot be written at the moment.
-    func validate(_ key: Bytes) throws(StateError) {
+    func validate(_ key: Bytes, isDelete: Bool) throws(StateError) {
         let path = try path(of: key)
-        if let loss = shown.withLock({ $0.loss }) { throw .obstructed(key, by: loss) }
+        let (loss, failure) = shown.withLock { ($0.loss, $0.failure) }
+        if let loss { throw .obstructed(key, by: loss) }
+        if let failure, !isDelete { throw .obstructed(key, by: failure) }
         guard let obstacle = obstacles.onTheWay(to: path) else { return }
         // What is wrong with a file is no word on the wire: the key cannot be written.
         let codes: [StateError.Code] = [.noPermission, .noSpace]
@@ -137,18 +142,23 @@ final class FileContainer: @unchecked Sendable {
 
     /// Everything that keeps files and entries apart.
     var refused: [(path: String, error: StateError)] {
-        let (loss, refusals, watcher) = shown.withLock { ($0.loss, $0.refusals, $0.watcher) }
-        var found = (watcher?.unwatched ?? [:]).merging(refusals) { $1 }
+        let shown = shown.withLock { $0 }
+        var found = (shown.watcher?.unwatched ?? [:]).merging(shown.refusals) { $1 }
         found.merge(obstacles.all) { $1 }
-        if let loss { found[.root] = loss }
-        return found.map { (shown($0.key), $0.value) }.sorted { $0.path < $1.path }
+        if let reason = shown.loss ?? shown.failure { found[.root] = reason }
+        return found.map { (self.shown($0.key), $0.value) }.sorted { $0.path < $1.path }
     }
 
     // MARK: What is wrong
 
     /// A file whose value is refused is left, and its key keeps its value.
     func refuse(_ path: FilePath, _ error: StateError) {
-        let isNew = shown.withLock { $0.refusals.updateValue(error, forKey: path) != error }
+        let isNew = shown.withLock { state in
+            guard state.refusals.count < FileObstacles.limit || state.refusals[path] != nil else {
+                return false
+            }
+            return state.refusals.updateValue(error, forKey: path) != error
+        }
         if isNew { notice("\(shown(path)) is not taken over: \(error.message)") }
     }
 
@@ -191,25 +201,27 @@ final class FileContainer: @unchecked Sendable {
         }
     }
 
-    /// A file could not be written, and nothing was stored: its key is refused for a while, so that no other commit fails for it.
-    func leaveFailing(_ path: FilePath, _ failure: FileFailure) {
-        guard !failure.isOwnership else {
-            files?.refuse(path, StateError(.noPermission, failure.sentence))
-            return
-        }
-        failing.insert(path)
+    /// Nothing can be written here at the moment, and nothing was stored: writes are refused for a while, so that no other commit fails for
+    /// it.
+    ///
+    /// - Returns: The refusal of the commit, which names no key: it is the answer to others, too.
+    func leaveFailing(_ failure: FileFailure) -> StateError {
         let refusal = failure.refusal
-        if obstacles.put(refusal, at: path) {
-            notice("\(shown(path)) cannot be written: \(failure.sentence)")
+        let error = StateError(
+            refusal.code,
+            "the directory \(location) cannot be written: \(failure.reason)"
+        )
+        let isNew = shown.withLock { state in
+            defer { state.failure = error }
+            return state.failure != error
         }
+        if isNew { notice(error.message) }
         retry.begin()
+        return StateError(error.code, "\(error.message); nothing was committed")
     }
 
     /// What failed may be tried again.
-    func allowFailing() {
-        for path in failing { obstacles.remove(path) }
-        failing = []
-    }
+    func allowFailing() { shown.withLock { $0.failure = nil } }
 }
 
 extension FileContainer {

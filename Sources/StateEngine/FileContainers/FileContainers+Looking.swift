@@ -55,7 +55,8 @@ extension FileContainers {
     /// Reads every file of a container.
     ///
     /// Of the keys without a file those that `hadFile` were removed. Files that a key has `left` are nobody's edits; what is on its way to
-    /// storage has nothing to do with the files yet, but for edits that were adopted; what could not be written is no edit.
+    /// storage has nothing to do with the files yet, but for edits that were adopted; what could not be written is no edit. What is more
+    /// than a transaction may hold is found later, like an edit.
     ///
     /// - Returns: What differs from the entries.
     func compare(
@@ -70,6 +71,7 @@ extension FileContainers {
         let paths = files.collect(.root, &leftovers)
         for path in leftovers { try? files.tree.remove(path) }
         var found: [FoundFile] = []
+        var byteCount = 0
         for path in paths {
             guard container.isNamed(path) else { continue }
             files.known[path] = nil
@@ -79,6 +81,12 @@ extension FileContainers {
                 !(left?.has(file.value, at: path, in: container.location) ?? false),
                 !keyspace.holds(file)
             else { continue }
+            // Whoever fills a directory does not fill the memory, where rules refuse what is in it.
+            guard byteCount <= limits.transactionByteCount else {
+                container.lookAgain([file], after: 0)
+                continue
+            }
+            byteCount += file.value?.count ?? 0
             found.append(file)
         }
         found += removals(of: container, files, keyspace, stored).filter { hadFile($0.key) }
@@ -151,10 +159,9 @@ extension FileContainer {
     func checkPlace(_ wake: @escaping @Sendable () -> Void) {
         if files != nil, isInPlace { return }
         release()
-        // One that was never open counts as at a start: it may be empty because it is not mounted.
-        let isFirst = shown.withLock { $0.identity == nil }
         do {
-            try open(expectsFiles: isFirst, wake)
+            // One that was never open counts as at a start: it may be empty because it is not mounted.
+            try open(expectsFiles: true, wake)
             lose("the directory \(location) has come back, and is being read")
             // Whoever puts the directory there may be writing into it.
             rescanDeadline = clinux_monotonic_nanoseconds() + 2_000_000_000
@@ -167,13 +174,28 @@ extension FileContainer {
     /// What others have changed, as far as it has come to rest.
     func takeFound() -> [FoundFile] {
         guard let files else { return [] }
-        let places = files.takeDue().filter { isNamed($0.key) }
+        let due = files.takeDue()
+        if files.takeWholeAgain() {
+            // What was removed while not all of it was looked at, is found by comparing all.
+            rescanDeadline = clinux_monotonic_nanoseconds()
+            files.watcher.note(due.map { FileWatcher.Place($0) })
+            files.watcher.note(FileWatcher.Place(path: .root, isTree: true, isWritten: true))
+            return []
+        }
+        let places = due.filter { isNamed($0.key) }
         guard !places.isEmpty else { return [] }
         let isMany = places.count > 8
         let removed = Set(places.keys.filter { files.known[$0] != nil && files.isAbsent($0) })
         let pause = pauseOfRemovals(removed.count, files)
         var found: [FoundFile] = []
+        var byteCount = 0
         for (path, isWritten) in places {
+            // As much as a transaction may hold, then what others commit, then the rest.
+            guard byteCount <= limits.transactionByteCount else {
+                let place = FileWatcher.Place(path: path, isTree: false, isWritten: isWritten)
+                files.watcher.note([place], after: 0)
+                continue
+            }
             // What stands there is compared with the row when that is tried again.
             if unpublished[path] != nil {
                 retry.hasten()
@@ -194,6 +216,7 @@ extension FileContainer {
             {
                 continue
             }
+            byteCount += file.value?.count ?? 0
             found.append(file)
         }
         guard !found.isEmpty else { return [] }

@@ -16,18 +16,24 @@ extension FileContainers {
         let held = { (container: FileContainer, key: Key) in container.heldFile(of: key, former) }
         for container in containers {
             let hasFiles = keys(of: container, in: keyspace).contains { held(container, $0) }
-            try container.open(expectsFiles: hasFiles, wake)
+            let place = former.places[container.location]
+            // What a copy of a store finds of the one it was copied from is nobody's either: the lock is ours.
+            container.temporaryMarks = [FormerFiles.text(keyspace.epoch)]
+            if let epoch = former.epoch { container.temporaryMarks.append(epoch) }
+            try container.open(expectsFiles: hasFiles, noted: place, wake)
         }
         let text = marks.takeFileMark() ?? mark
         try settle(text, where: held) { keyspace.entry(for: $0)?.value }
         let left = LeftFiles(former, now: self, in: keyspace, text.flatMap { FileMark($0) })
-        let now = FormerFiles(rules, keyspace.epoch)
+        let now = FormerFiles(rules, keyspace.epoch, at: former.places.merging(places) { $1 })
         let isAnew = now.text != note
         var exports: [FileExport] = []
         var found: [[FoundFile]] = []
         do {
             // Order matters: after a crash, a start under other rules has to know whose the files are that are written from here on.
-            if isAnew { try marks.setFileContainers(former.filling(rules, keyspace.epoch).text) }
+            if isAnew {
+                try marks.setFileContainers(former.filling(now, rules, keyspace.epoch).text)
+            }
             for container in containers {
                 found.append(compare(container, with: keyspace, left) { held(container, $0) })
                 container.lastKnown = [:]
@@ -50,6 +56,15 @@ extension FileContainers {
         if isAnew { try? marks.setFileContainers(now.keeping(kept).text) }
     }
 
+    /// Which directories are used, by their paths.
+    private var places: [String: DirectoryIdentity] {
+        var places: [String: DirectoryIdentity] = [:]
+        for container in containers {
+            places[container.location] = container.shown.withLock { $0.identity }
+        }
+        return places
+    }
+
     /// Begins where no directory may be usable: each is opened once it can be, and until then its keys are not written.
     ///
     /// - Parameters:
@@ -58,7 +73,10 @@ extension FileContainers {
     func openLater(_ keyspace: LocalKeyspace, _ mark: String?) {
         // It is text that containers of this process have written.
         try? settle(mark) { keyspace.entry(for: $0)?.value }
-        for container in containers { container.checkPlace(wake) }
+        for container in containers {
+            container.temporaryMarks = [FormerFiles.text(keyspace.epoch)]
+            container.checkPlace(wake)
+        }
     }
 
     /// Goes on where others have ended, before it is opened.
@@ -71,6 +89,15 @@ extension FileContainers {
             guard let before = old.containers.first(where: { $0.location == container.location })
             else { continue }
             container.takeOver(before)
+        }
+    }
+
+    /// Uses the very directories that others have used: those that stand at their places now may be others.
+    func keepDirectories(of old: FileContainers) {
+        for container in containers {
+            guard let before = old.containers.first(where: { $0.location == container.location })
+            else { continue }
+            container.keepDirectory(of: before)
         }
     }
 
@@ -220,16 +247,9 @@ extension FileContainer {
 
     /// Whether the directory could be used; nothing is made in it.
     func check() throws {
-        guard DirectoryIdentity(path: location) != nil else { throw missing() }
-        let tree = try FileTree(location)
-        try tree.checkAccess(location, isShared: isShared)
-        guard faccessat(AT_FDCWD, location, W_OK | X_OK, AT_EACCESS) == 0 else {
+        let tree = try FileTree(trusted: location, isShared: isShared)
+        guard faccessat(tree.root.descriptor, ".", W_OK | X_OK, AT_EACCESS) == 0 else {
             throw FileContainer.unusable(location, FileFailure("access", .root))
         }
-    }
-
-    func missing() -> StateError {
-        let reason = access(location, F_OK) == 0 ? "it is no directory" : lastSystemError()
-        return StateError(.storage, "the directory \(location) cannot be used: \(reason)")
     }
 }

@@ -14,7 +14,7 @@ package final class FileContainers: @unchecked Sendable {
     let containers: [FileContainer]
     let rules: [FileRule]
     private let table: FileRuleTable
-    let valueByteCount: Int
+    let limits: Limits
     let notice: @Sendable (String) -> Void
 
     /// The keyspace, from ``LocalKeyspace/attach(_:)`` until it is closed.
@@ -41,11 +41,11 @@ package final class FileContainers: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - rules: What each rule says that says where its keys live.
-    ///   - valueByteCount: The largest file that is a value.
+    ///   - limits: The largest file that is a value, and how many files there may be.
     ///   - notice: Told of what is found to be wrong, a sentence each; called from any thread.
     package init?(
         _ rules: [FileRule],
-        valueByteCount: Int,
+        limits: Limits,
         notice: @escaping @Sendable (String) -> Void
     ) {
         guard rules.contains(where: { $0.directory != nil }) else { return nil }
@@ -58,7 +58,7 @@ package final class FileContainers: @unchecked Sendable {
         let table = FileRuleTable(numbered)
         self.table = table
         self.rules = rules
-        self.valueByteCount = valueByteCount
+        self.limits = limits
         self.notice = notice
         var containers: [FileContainer] = []
         for rule in rules {
@@ -68,7 +68,7 @@ package final class FileContainers: @unchecked Sendable {
                 FileContainer(
                     rule,
                     directory: directory,
-                    valueByteCount: valueByteCount,
+                    limits: limits,
                     holds: { table.container(of: $0) == number },
                     notice: notice
                 )
@@ -79,7 +79,7 @@ package final class FileContainers: @unchecked Sendable {
 
     /// The same directories, to be opened again.
     func makeAnew() -> FileContainers {
-        guard let same = FileContainers(rules, valueByteCount: valueByteCount, notice: notice)
+        guard let same = FileContainers(rules, limits: limits, notice: notice)
         else { preconditionFailure("containers without a directory") }
         return same
     }
@@ -124,6 +124,9 @@ package final class FileContainers: @unchecked Sendable {
     /// Whether a directory is not in use, and its keys are not written.
     package var isAnyLost: Bool { containers.contains { $0.isLost } }
 
+    /// Whether one is not in its place, also where that was not noticed yet.
+    package var isAnyAstray: Bool { containers.contains { $0.isLost || !$0.isInPlace } }
+
     // MARK: The thread that looks after the directories
 
     func start() { thread.start { [unowned self] in run() } }
@@ -139,8 +142,7 @@ package final class FileContainers: @unchecked Sendable {
                 alarm = nil
                 return true
             }
-            let isAstray = containers.contains { !$0.isInPlace || $0.isLost }
-            if isDue || isAstray { wake() }
+            if isDue || isAnyAstray { wake() }
             let rest = alarm.withLock { $0 }.map { max(1, $0 - now) } ?? .max
             parking.wait(nanoseconds: min(rest, 1_000_000_000))
         }

@@ -3,7 +3,8 @@
 /// The epoch of the store, so that a copy of it, which is another, does not take these files for its own; then a line for each rule that
 /// said where keys live: its pattern, a tab, and the directory, or nothing where it was no file. Below each word `left` are those of
 /// before, while not all files that they left are removed, or those whose directories are about to be filled: a start under other rules
-/// takes what it finds there for files that keys have left. Below the word `files` are files that could not be removed: the bytes of a
+/// takes what it finds there for files that keys have left. Below the word `places` are the directories themselves, as
+/// ``DirectoryIdentity`` says it, a tab, and the path: another one that is empty has lost no files. Below the word `files` are files that could not be removed: the bytes of a
 /// key before the part that is its file's path, a tab, and the directory; then for each file what it may hold, as ``FileMark`` says it,
 /// for the key goes on without it.
 ///
@@ -13,6 +14,8 @@
 /// app/cache/
 /// left
 /// app/    /etc/former
+/// places
+/// 2050:131074:1732270000000000000    /etc/app
 /// files
 /// 4    /mnt/away
 /// 6170702f78 3:9c1f0a…
@@ -24,6 +27,8 @@ struct FormerFiles {
     /// Those of before, where their files may still be there, the last first.
     private var left: [Rules] = []
     private(set) var kept: [KeptFiles] = []
+    /// Which directories they were, by their paths.
+    private(set) var places: [String: DirectoryIdentity] = [:]
 
     private struct Rules {
         let rules: [FileRule]
@@ -57,15 +62,17 @@ struct FormerFiles {
 
     private static let leftMark: Substring = "left"
     private static let filesMark: Substring = "files"
+    private static let placesMark: Substring = "places"
 
     private static func parts(_ line: Substring) -> [Substring] {
         line.split(separator: "\t", maxSplits: 1, omittingEmptySubsequences: false)
     }
 
-    /// What the store of an epoch notes of rules.
-    init(_ rules: [FileRule], _ epoch: Epoch) {
+    /// What the store of an epoch notes of rules, and of directories, of which it takes those that it needs.
+    init(_ rules: [FileRule], _ epoch: Epoch, at places: [String: DirectoryIdentity]) {
         self.epoch = FormerFiles.text(epoch)
         current = Rules(rules)
+        self.places = places
     }
 
     /// Reads the note, which is nothing where there is none.
@@ -76,6 +83,12 @@ struct FormerFiles {
         if epoch != nil { lines = lines.dropFirst() }
         if let start = lines.firstIndex(of: FormerFiles.filesMark) {
             kept = KeptFiles.read(lines[(start + 1)...].lazy.map(FormerFiles.parts))
+            lines = lines[..<start]
+        }
+        if let start = lines.firstIndex(of: FormerFiles.placesMark) {
+            for parts in lines[(start + 1)...].lazy.map(FormerFiles.parts) where parts.count == 2 {
+                places[String(parts[1])] = DirectoryIdentity(parts[0])
+            }
             lines = lines[..<start]
         }
         let parts = lines.split(
@@ -91,13 +104,23 @@ struct FormerFiles {
         var lines = epoch.map { ["epoch \($0)"] } ?? []
         lines += current.lines
         for left in left { lines += [String(FormerFiles.leftMark)] + left.lines }
+        let places = usedPlaces
+        if !places.isEmpty { lines += [String(FormerFiles.placesMark)] + places }
         if !kept.isEmpty { lines += [String(FormerFiles.filesMark)] + kept.flatMap(\.lines) }
         return lines.joined(separator: "\n")
     }
 
+    /// The directories of its rules and files, a line each.
+    private var usedPlaces: [String] {
+        let rules = ([current] + left).flatMap(\.rules)
+        let used = Set(rules.compactMap(\.directory) + kept.map(\.directory))
+        return used.sorted().compactMap { path in places[path].map { "\($0)\t\(path)" } }
+    }
+
     /// The same, while the directories of other rules are being filled; of the store of `epoch` where it was of none.
-    func filling(_ rules: [FileRule], _ epoch: Epoch) -> FormerFiles {
+    func filling(_ next: FormerFiles, _ rules: [FileRule], _ epoch: Epoch) -> FormerFiles {
         var note = self
+        note.places.merge(next.places) { $1 }
         note.epoch = self.epoch ?? FormerFiles.text(epoch)
         note.leave([Rules(rules)] + left)
         return note

@@ -11,7 +11,7 @@ extension KeyspaceCore {
         isDelete: Bool = false
     ) throws(StateError) {
         guard !isAdoptingFiles, let container = files.container(of: key) else { return }
-        try container.validate(key)
+        try container.validate(key, isDelete: isDelete)
         guard !isDelete else { return }
         var index = container.prefix.count
         while index < key.count {

@@ -14,6 +14,8 @@ struct LeftFiles {
     /// What the files of an unfinished commit may hold in place of what their keys do.
     private let marks: [[UInt8]: ValueMark?]
     private let keyspace: LocalKeyspace
+    /// Which directories they are in, by their paths.
+    private let places: [String: DirectoryIdentity]
     /// Whether it was this store that wrote them, and not one that this is a copy of.
     private let isOwner: Bool
 
@@ -27,6 +29,7 @@ struct LeftFiles {
         _ mark: FileMark?
     ) {
         self.keyspace = keyspace
+        places = former.places
         isOwner = former.epoch == FormerFiles.text(keyspace.epoch)
         let entries = (mark?.entries ?? []).map { ($0.key, $0.old) }
         marks = Dictionary(entries) { first, _ in first }
@@ -127,11 +130,13 @@ struct LeftFiles {
     ) -> (rest: [File], failure: String?) {
         let tree: FileTree
         do {
-            tree = try FileTree(directory)
-            guard try tree.status(FileJournal.directory) != nil else {
+            // What others may write there is nothing but such files.
+            let marks = [FormerFiles.text(keyspace.epoch)]
+            tree = try FileTree(trusted: directory, isShared: true, marks: marks)
+            guard try tree.isOwn(DirectoryIdentity(tree.root), places[directory]) else {
                 return (
                     Array(files.values),
-                    "it is not the one that held them (that one had a .stated in it); is it not mounted?"
+                    "it is empty, and not the one that held them; is it not mounted?"
                         + " If they are gone for good, make \(directory)/.stated"
                 )
             }

@@ -78,7 +78,7 @@ extension LocalKeyspace {
         let former = FormerFiles(note)
         let text = marks.takeFileMark() ?? mark
         let left = LeftFiles(former, now: nil, in: self, text.flatMap { FileMark($0) })
-        let now = FormerFiles([], epoch)
+        let now = FormerFiles([], epoch, at: former.places)
         try marks.setFileContainers(now.leaving(former).text)
         let kept = left.remove(now: nil, notice)
         try marks.setFileContainers(kept.isEmpty ? "" : now.keeping(kept).text)
@@ -150,11 +150,13 @@ extension LocalKeyspace {
     private func goBack(to old: FileContainers, _ mark: String?) {
         let again = old.makeAnew()
         again.takeOver(old)
+        again.keepDirectories(of: old)
         do throws(StateError) { try begin(again, mark, old.notice) } catch {
             old.notice("former directories are used again once they can be: \(error.message)")
             // What has failed to open is closed for good.
             let later = old.makeAnew()
             later.takeOver(old)
+            later.keepDirectories(of: old)
             beginLater(later, mark)
         }
     }

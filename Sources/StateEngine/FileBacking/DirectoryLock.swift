@@ -1,0 +1,102 @@
+import CLinux
+import Glibc
+
+/// The lock that makes one process the owner of a directory of files, held as long as this object lives.
+///
+/// It is a flock(2) of the directory itself: it needs no file, which others could replace where they may write, and it goes when the
+/// process ends. But whoever may read the directory may take it. So one that only users hold who are neither root nor this process's
+/// counts for nothing: else any of them could keep a daemon from starting. `/proc/locks` says which processes hold one.
+final class DirectoryLock {
+    private let descriptor: Int32
+
+    /// Takes the lock.
+    ///
+    /// File systems that know none for directories (NFS) are used without.
+    ///
+    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage``, if the directory cannot be opened.
+    init(_ directory: borrowing FileTree.Directory, for shown: String) throws(StateError) {
+        // Order matters: a lock belongs to the opened file, and the tree's goes on being used after this one is closed.
+        let opened = openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard opened >= 0 else {
+            throw StateError(.storage, "\(shown) cannot be owned: \(lastSystemError())")
+        }
+        guard let owner = DirectoryLock.owner(afterLocking: opened) else {
+            descriptor = opened
+            return
+        }
+        Glibc.close(opened)
+        throw StateError(.locked, "\(shown) is owned by \(owner)")
+    }
+
+    deinit {
+        // Closing is not enough: where another thread starts a process, the child has the open file until its exec.
+        flock(descriptor, LOCK_UN)
+        Glibc.close(descriptor)
+    }
+
+    /// Takes the lock.
+    ///
+    /// - Returns: Who else has it, in words; nil if nobody has, or nobody who counts.
+    private static func owner(afterLocking descriptor: Int32) -> String? {
+        // Who held it may have let it go before it was asked for.
+        for _ in 0..<3 {
+            guard flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK else {
+                return nil
+            }
+            let holders = holders(of: descriptor)
+            if let pid = holders.first(where: isTrusted) { return "process \(pid)" }
+            if !holders.isEmpty { return nil }
+        }
+        return "another process"
+    }
+
+    /// The processes that hold such a lock of an opened directory.
+    ///
+    /// Lines of proc_locks(5): `1: FLOCK  ADVISORY  WRITE 1234 fd:01:131074 0 EOF`, with the device in hexadecimal. Some file systems
+    /// (Btrfs) have another device there than stat(2) says: then the inode alone counts.
+    private static func holders(of descriptor: Int32) -> [pid_t] {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return [] }
+        var exact: [pid_t] = []
+        var similar: [pid_t] = []
+        for line in text(of: "/proc/locks").split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard let start = words.firstIndex(of: "FLOCK"), words.count > start + 4,
+                let pid = pid_t(words[start + 3])
+            else { continue }
+            let place = words[start + 4].split(separator: ":")
+            guard place.count == 3, UInt64(place[2]) == UInt64(status.st_ino) else { continue }
+            similar.append(pid)
+            if UInt32(place[0], radix: 16) == clinux_device_major(status.st_dev),
+                UInt32(place[1], radix: 16) == clinux_device_minor(status.st_dev)
+            {
+                exact.append(pid)
+            }
+        }
+        return exact.isEmpty ? similar : exact
+    }
+
+    /// Whether root or this process's user has started a process; the real uid counts, which running a setuid program does not change.
+    private static func isTrusted(_ pid: pid_t) -> Bool {
+        for line in text(of: "/proc/\(pid)/status").split(separator: "\n")
+        where line.hasPrefix("Uid:") {
+            let uid = line.dropFirst(4).split(whereSeparator: { $0 == "\t" || $0 == " " }).first
+            return uid.flatMap { UInt32($0) }.map { $0 == 0 || $0 == geteuid() } ?? false
+        }
+        return false
+    }
+
+    private static func text(of path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { Glibc.close(file) }
+        var bytes: [UInt8] = []
+        var room = [UInt8](repeating: 0, count: 16 << 10)
+        while true {
+            let count = read(file, &room, room.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+            bytes += room[..<count]
+        }
+    }
+}
