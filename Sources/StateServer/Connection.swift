@@ -38,6 +38,12 @@ final class Connection {
     // Going out.
     var output = ByteBuffer()
     var held = HeldReplies()
+    /// The last flush ended though the socket may take more.
+    private(set) var hasMoreToSend = false
+    /// Stands in the server's list of what is unfinished, to be flushed on.
+    var isListedForSending = false
+    /// As many bytes are sent at once.
+    private static let flushByteCount = 1 << 20
     /// Stands in the server's list of those to be flushed.
     var isListedForFlush = false
     /// Stands in the server's list of those with watches that are not synced.
@@ -157,16 +163,23 @@ final class Connection {
         }
     }
 
-    /// Sends what may go.
+    /// Sends what may go, ``flushByteCount`` at most: a client that reads as fast as it is sent to would keep the others waiting.
     ///
     /// - Returns: Whether the connection still stands.
     func flush() -> Bool {
+        var left = Connection.flushByteCount
+        hasMoreToSend = false
         while !output.isEmpty {
+            guard left > 0 else {
+                hasMoreToSend = true
+                return true
+            }
             let bytes = output.bytes
             let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
-            let count = send(descriptor, bytes.baseAddress, bytes.count, flags)
+            let count = send(descriptor, bytes.baseAddress, min(bytes.count, left), flags)
             if count >= 0 {
                 output.removeFirst(count)
+                left -= count
                 continue
             }
             switch errno {

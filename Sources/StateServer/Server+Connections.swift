@@ -227,6 +227,10 @@ extension Server {
             end(connection)
             return
         }
+        if connection.hasMoreToSend, !connection.isListedForSending {
+            connection.isListedForSending = true
+            unfinished.append(.output(connection))
+        }
         if connection.isEnding, connection.output.isEmpty, connection.held.isEmpty,
             !connection.isReadingHistory
         {

@@ -8,10 +8,12 @@ enum Unfinished {
     /// Input that came in and is not carried out.
     case input(Connection)
     case listing(ListingCommand)
+    /// Output that the socket may take.
+    case output(Connection)
 
     var connection: Connection {
         switch self {
-        case .input(let connection): connection
+        case .input(let connection), .output(let connection): connection
         case .listing(let command): command.connection
         }
     }
@@ -64,6 +66,9 @@ extension Server {
             sliceEnd = now + Server.sliceNanoseconds
             switch work {
             case .input(let connection): resume(connection)
+            case .output(let connection):
+                connection.isListedForSending = false
+                flush(connection)
             case .listing(let command):
                 let isDone = keyspace.withCore { dispatcher.goOn(command, until: sliceEnd, $0) }
                 if !isDone { unfinished.append(work) }
