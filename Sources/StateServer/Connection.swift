@@ -28,6 +28,8 @@ final class Connection {
     var awaitedFiles: AwaitedFiles?
     /// The reply of its last command is to come: from a ``HistoryJob``, or where it is ``blocked``.
     var isReadingHistory = false
+    /// What is read from the history for it: for a command, and for a watch.
+    var jobs: [any HistoryJob] = []
     /// The STATE.CHANGES that waits for a commit.
     var blocked: BlockedChanges?
 
@@ -47,12 +49,30 @@ final class Connection {
     /// What epoll watches for.
     var interest = Poller.readableOnce
 
+    // What it takes of the memory for clients; ``ClientMemory`` counts.
+    var account: ClientMemory.Account?
+    var countedByteCount = 0
+    var countedInputByteCount = 0
+    /// Bytes that were sent to it, and how many there were when it was last looked at whether it reads.
+    var sentByteCount = 0
+    var seenSentByteCount = 0
+    /// Its place among those that have begun a command and not ended it.
+    var framePlace: FrameTimer.Place?
+    /// The patterns of its watches.
+    var watchByteCount = 0
+    /// The keys of WATCH.
+    var watchedKeyByteCount = 0
+    /// What its watches owe of latest values; nil if it has had none.
+    var owed: OwedBytes?
+
     // The session.
     var version = ProtocolVersion.resp2
     var name: [UInt8] = []
     var cause: InternedCause?
     var transaction: QueuedTransaction?
-    var watchedKeys: [WatchedKey] = []
+    var watchedKeys: [WatchedKey] = [] {
+        didSet { if watchedKeys.isEmpty { watchedKeyByteCount = 0 } }
+    }
     var watchers: [Int: ConnectionWatcher] = [:]
     var lastWatch = 0
     /// Patterns of all watches.
@@ -73,8 +93,6 @@ final class Connection {
     var commandCount = 0
     /// How often the rules of access had changed when its last read of the history was begun.
     var accessCount = 0
-    /// What of the rules was refused to it and is logged.
-    var loggedDenials: Set<AccessDenial> = []
 
     enum Pause {
         /// What is not committed yet has reached its limit.
@@ -87,6 +105,8 @@ final class Connection {
         case readsHistory
         /// Files of the keys that the next command writes may have been edited.
         case filesAreEdited
+        /// Its user's clients have their share of memory, and there is little left.
+        case memoryIsFull
     }
 
     /// A key of WATCH as it was then.
@@ -121,6 +141,17 @@ final class Connection {
 
     /// Bytes that wait for the client.
     var waitingByteCount: Int { output.count + held.byteCount }
+
+    /// Gives back at once what it holds: it has ended, and lists may keep it for a while.
+    func releaseMemory() {
+        input.removeAll()
+        input.shrink(to: 0)
+        output.removeAll()
+        output.shrink(to: 0)
+        held = HeldReplies()
+        transaction = nil
+        watchedKeys = []
+    }
 
     // MARK: The socket
 
@@ -159,6 +190,7 @@ final class Connection {
             let count = send(descriptor, bytes.baseAddress, bytes.count, flags)
             if count >= 0 {
                 output.removeFirst(count)
+                sentByteCount &+= count
                 continue
             }
             switch errno {

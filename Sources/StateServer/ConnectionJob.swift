@@ -22,6 +22,7 @@ extension ConnectionJob {
             guard !connection.isClosed else { return }
             connection.isReadingHistory = false
             server.dispatcher.answer(connection, core) { () throws(StateError) in
+                try server.requireMemory(control)
                 if let failure { throw failure }
                 try server.dispatcher.requireSameAccess(connection)
                 try writeReply(core)

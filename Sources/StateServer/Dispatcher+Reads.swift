@@ -92,13 +92,15 @@ extension Dispatcher {
         var last: Record?
         var isWhole = true
         var seen = 0
+        var byteCount = 0
         let subject = restriction(connection, core)
         let pattern = match.map { Pattern(redisGlob: $0) }
         let area =
             pattern.map { PatternSet([Pattern(literalPartOf: $0)]) } ?? PatternSet([.everything])
         func look(_ bound: Bytes?) {
             core.forEach(area, after: bound) { record in
-                guard seen < count else {
+                // COUNT is a hint: a page ends where a reply may not be longer.
+                guard seen < count, byteCount <= options.replyByteCount else {
                     isWhole = false
                     return false
                 }
@@ -106,6 +108,7 @@ extension Dispatcher {
                 last = record
                 if pattern?.matches(record.key) ?? true, core.mayRead(record, subject) {
                     found.append(record)
+                    byteCount += record.key.count + 8
                 }
                 return true
             }

@@ -7,14 +7,20 @@ import StateWire
 /// `@unchecked Sendable`.
 final class PastListJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
+    let control: JobControl
     private let past: PastState
     private let form: Command.ListForm
 
     init(_ past: PastState, _ form: Command.ListForm, for connection: Connection) {
         self.connection = connection
+        control = JobControl(for: connection)
         self.past = past
         self.form = form
     }
+
+    var byteCount: Int { past.readByteCount }
+
+    var meanwhileByteCount: Int { past.meanwhileByteCount }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         try past.readSlice(of: history)

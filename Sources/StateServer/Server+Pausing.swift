@@ -6,6 +6,7 @@ extension Server {
     func pause(_ connection: Connection, _ reason: Connection.Pause) {
         guard connection.pause == nil else { return }
         connection.pause = reason
+        if reason == .memoryIsFull { expectStalls() }
         registry.addPaused(connection)
         updateInterest(connection)
     }
@@ -18,6 +19,7 @@ extension Server {
         case .repliesAreHeld: connection.held.isEmpty
         case .readsHistory: !connection.isReadingHistory
         case .filesAreEdited: connection.awaitedFiles?.areKnown ?? true
+        case .memoryIsFull: !registry.memory.mustWait(connection)
         case nil: true
         }
     }
@@ -40,6 +42,8 @@ extension Server {
     }
 
     func updateInterest(_ connection: Connection) {
+        // One may have ended to make room for another; its descriptor may be another's.
+        guard !connection.isClosed else { return }
         var interest: UInt32 = 0
         if connection.pause == nil, !connection.isEnding { interest |= Poller.readableOnce }
         if !connection.output.isEmpty { interest |= Poller.writableOnce }
