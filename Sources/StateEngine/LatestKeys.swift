@@ -49,9 +49,18 @@ package struct LatestKeys {
     private var marks: [[UInt8]: Mark] = [:]
     private var round: Round?
     private let tellsCause: Bool
-    private(set) var byteCount = 0
+    private let owed: OwedBytes
+    private(set) var byteCount = 0 {
+        didSet { owed.note(byteCount - oldValue) }
+    }
 
-    init(tellsCause: Bool) { self.tellsCause = tellsCause }
+    init(tellsCause: Bool, _ owed: OwedBytes) {
+        self.tellsCause = tellsCause
+        self.owed = owed
+    }
+
+    /// Whether its client is owed more than may be, by this watch and others.
+    var isBeyondLimit: Bool { byteCount > 0 && owed.byteCount > owed.limit }
 
     var isIdle: Bool { marks.isEmpty && round == nil }
     var hasRound: Bool { round != nil }
@@ -157,5 +166,9 @@ package struct LatestKeys {
         return round.revision
     }
 
-    mutating func removeAll() { self = LatestKeys(tellsCause: tellsCause) }
+    mutating func removeAll() {
+        byteCount = 0
+        marks = [:]
+        round = nil
+    }
 }

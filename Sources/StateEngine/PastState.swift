@@ -75,7 +75,7 @@ package final class PastState: @unchecked Sendable {
     // Under the lock.
     var subscription: CommitSubscription?
     var changedMeanwhile: [[UInt8]: PastVersion?] = [:]
-    var meanwhileByteCount = 0
+    package internal(set) var meanwhileByteCount = 0
 
     /// Begins with what is durable now.
     package init(_ request: Request, in core: KeyspaceCore) {
@@ -103,6 +103,9 @@ package final class PastState: @unchecked Sendable {
     }
 
     // MARK: On the history thread
+
+    /// Bytes that are kept of what was read.
+    package var readByteCount: Int { keyByteCount + valueByteCount }
 
     /// Reads for at most about 50 ms.
     ///

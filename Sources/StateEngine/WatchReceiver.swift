@@ -89,6 +89,6 @@ extension Watcher {
         /// Of each one.
         case everyCommit
         /// Of the latest value of each key, in rounds.
-        case latest(tellsCause: Bool)
+        case latest(tellsCause: Bool, OwedBytes)
     }
 }

@@ -36,8 +36,6 @@ package final class Watcher {
     var reading: Reading?
     /// What is owed to a watcher of latest values; nil for one that is told of each commit.
     var latest: LatestKeys?
-    /// How many bytes of them; more is a gap.
-    package var latestByteLimit: Int
     /// The revision of the last thing that was told.
     package internal(set) var toldRevision: Int64
     /// Changes of the commit that is being told.
@@ -60,21 +58,20 @@ package final class Watcher {
     ///   - patterns: What it is told of.
     ///   - start: Where it begins.
     ///   - manner: How it is told.
-    ///   - latestByteLimit: How much may be owed of latest values.
     ///   - subject: Who is told, of what the rules let it see; nil where that is everything.
     ///   - core: The keyspace, whose lock is held.
     package init(
         _ patterns: PatternSet,
         _ start: Start,
         _ manner: Manner = .everyCommit,
-        latestByteLimit: Int = .max,
         for subject: Subject? = nil,
         in core: KeyspaceCore
     ) {
         self.patterns = patterns
-        self.latestByteLimit = latestByteLimit
         self.subject = subject.flatMap { $0.isPrivileged ? nil : $0 }
-        if case .latest(let tellsCause) = manner { latest = LatestKeys(tellsCause: tellsCause) }
+        if case .latest(let tellsCause, let owed) = manner {
+            latest = LatestKeys(tellsCause: tellsCause, owed)
+        }
         let present = core.durableRevision
         toldRevision = present
         position = present
@@ -154,8 +151,11 @@ package final class Watcher {
     var owesLatest: Bool { latest.map { !$0.isIdle } ?? false }
 
     func checkOwed() {
-        if let latest, latest.byteCount > latestByteLimit { block(at: nil) }
+        if let latest, latest.isBeyondLimit { block(at: nil) }
     }
+
+    /// Nobody is told any more: nothing is owed.
+    package func forget() { latest?.removeAll() }
 
     /// The rules that say what it may see have changed: what was told is void, and the state follows.
     ///

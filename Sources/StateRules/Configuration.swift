@@ -15,7 +15,7 @@ package struct Configuration: Sendable {
     package private(set) var historyByteCount: Int64?
     package private(set) var rules = RuleTable([])
 
-    /// The options below `limits`, with their defaults and what they may be.
+    /// The options below `limits`, with their defaults and what they may be: numbers, bytes, and milliseconds.
     package static let limitOptions: [(name: String, standard: Int64, range: ClosedRange<Int64>)] =
         [
             ("valueBytes", 8 << 20, 1...512 << 20), ("clients", 10_000, 1...1_000_000),
@@ -26,6 +26,8 @@ package struct Configuration: Sendable {
             ("transactionBytes", 64 << 20, 64 << 10...1 << 40),
             ("replyBytes", 256 << 20, 64 << 10...1 << 40),
             ("files", 100_000, 1...100_000_000),
+            ("memoryBytes", 512 << 20, 16 << 20...1 << 40),
+            ("frameTimeout", 60_000, 0...86_400_000),
         ]
 
     package init() {}
@@ -101,11 +103,7 @@ package struct Configuration: Sendable {
         var reader = try OptionReader(value, at: path)
         for (name, _, range) in Configuration.limitOptions {
             limits[name] = try reader.read(name) { value, path throws(OptionFault) in
-                name.hasSuffix("Bytes")
-                    ? try value.byteCount(path, in: range)
-                    : Int64(
-                        try value.count(path, in: Int(range.lowerBound)...Int(range.upperBound))
-                    )
+                try Configuration.limit(name, value, path, range)
             }
         }
         try reader.finish()
@@ -117,6 +115,29 @@ package struct Configuration: Sendable {
                 "at most \(most) is wanted: a transaction has to hold a value and its key"
             )
         }
+    }
+
+    private static func limit(
+        _ name: String,
+        _ value: JSONValue,
+        _ path: OptionPath,
+        _ range: ClosedRange<Int64>
+    ) throws(OptionFault) -> Int64 {
+        if name.hasSuffix("Bytes") { return try value.byteCount(path, in: range) }
+        guard name.hasSuffix("Timeout") else {
+            return Int64(
+                try value.count(path, in: Int(range.lowerBound)...Int(range.upperBound))
+            )
+        }
+        let time = try value.duration(path)
+        let most = Duration.milliseconds(range.upperBound)
+        guard time <= most else {
+            throw OptionFault(
+                path,
+                "at most \(Quantity.text(most)) is wanted, not \(Quantity.text(time))"
+            )
+        }
+        return Int64(time / .milliseconds(1))
     }
 
     private mutating func readHistory(

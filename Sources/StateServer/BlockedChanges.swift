@@ -67,6 +67,9 @@ final class BlockedChanges {
         }
     }
 
+    /// About how much memory it takes.
+    var byteCount: Int { reply.footprint }
+
     /// Whether there is something to tell.
     var hasSomething: Bool { !reply.isEmpty || failure != nil }
 

@@ -10,6 +10,7 @@ import StateWire
 /// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
 /// `@unchecked Sendable`.
 final class CatchUpJob: HistoryJob, @unchecked Sendable {
+    let control: JobControl
     // What is wanted; watcher and connection are the loop thread's.
     private let missed: MissedCommits
     private let format: WatchFormat
@@ -70,6 +71,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     ///   - view: What of it may be seen; nil for everything.
     init(_ missed: MissedCommits, _ view: AccessView?) {
         self.missed = missed
+        control = JobControl(for: missed.connection)
         self.view = view
         format = missed.watcher.format
         patterns = missed.watcher.watcher.patterns
@@ -78,6 +80,8 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     }
 
     // MARK: On the history thread
+
+    var byteCount: Int { output.footprint + rows.footprint }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         let time = HistoryBudget(byteCount: .max)

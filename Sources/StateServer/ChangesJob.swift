@@ -8,6 +8,7 @@ import StateWire
 final class ChangesJob: HistoryJob, @unchecked Sendable {
     // Immutable, and the loop's.
     private let connection: Connection
+    let control: JobControl
     private let request: ChangesRequest
     /// What was durable when it began.
     private let through: Int64
@@ -17,6 +18,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
     private var place: HistoryPlace
     /// What is read and not in the reply yet.
     private var rows: [Row] = []
+    private var rowByteCount = 0
     /// The commit that the last row in the reply belongs to.
     private var openRevision: Int64 = 0
     /// The commit that was looked at last.
@@ -33,12 +35,15 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
     init(_ request: ChangesRequest, through revision: Int64, for connection: Connection) {
         self.request = request
         self.connection = connection
+        control = JobControl(for: connection)
         through = revision
         reply = request.makeReply()
         place = .end(of: request.options.since)
     }
 
     // MARK: On the history thread
+
+    var byteCount: Int { reply.footprint + rowByteCount }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         try history.snapshot { compacted in
@@ -67,6 +72,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
         _ budget: inout HistoryBudget
     ) throws -> Bool {
         rows.removeAll(keepingCapacity: true)
+        rowByteCount = 0
         var last = openRevision
         var left = request.options.count - reply.commitCount - (reply.isOpen ? 1 : 0)
         return try history.forEachChange(after: place, through: through) { change in
@@ -81,6 +87,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
                 }
                 rows.append(row(change))
                 byteCount = change.key.count + (change.value?.count ?? 0)
+                rowByteCount += byteCount
             }
             place = change.place
             return budget.take(byteCount: byteCount)
@@ -150,6 +157,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             dispatcher.unblock(connection, core)
             connection.isReadingHistory = false
             dispatcher.answer(connection, core) { () throws(StateError) in
+                try server.requireMemory(control)
                 if let failure { throw failure }
                 if isCompacted && reply.isEmpty || isStale {
                     try dispatcher.writeGap(request, connection, core)

@@ -40,6 +40,9 @@ struct ChangesReply: ~Copyable {
 
     var isEmpty: Bool { commitCount == 0 }
 
+    /// About how much memory it takes.
+    var footprint: Int { bytes.footprint + changes.footprint }
+
     /// Whether a commit is begun and not ended.
     var isOpen: Bool { changeCount > 0 }
 

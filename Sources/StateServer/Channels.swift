@@ -27,8 +27,11 @@ final class Channels {
         var receivers: [(channel: Channel, subscribers: [Int: Connection])] = []
     }
 
-    init(flushes: FlushList, outputByteLimit: Int) {
+    private let memory: ClientMemory
+
+    init(flushes: FlushList, memory: ClientMemory, outputByteLimit: Int) {
         self.flushes = flushes
+        self.memory = memory
         self.outputByteLimit = outputByteLimit
         notices.channels = self
     }
@@ -61,7 +64,8 @@ final class Channels {
         let channel = find(kind, bytes) ?? insert(Channel(kind, bytes), core)
         channel.subscribers[connection.number] = connection
         connection.subscriptions[kind][channel.bytes] = channel
-        if channel.isGlob { connection.account.globCount += 1 }
+        if channel.isGlob { connection.account?.globCount += 1 }
+        connection.subscriptions.byteCount += Subscriptions.byteCount(of: channel)
         connection.isSubscribed = true
     }
 
@@ -76,7 +80,8 @@ final class Channels {
             return
         }
         channel.subscribers[connection.number] = nil
-        if channel.isGlob { connection.account.globCount -= 1 }
+        if channel.isGlob { connection.account?.globCount -= 1 }
+        connection.subscriptions.byteCount -= Subscriptions.byteCount(of: channel)
         connection.isSubscribed = connection.subscriptions.count > 0
         if channel.subscribers.isEmpty { remove(channel, core) }
     }
@@ -226,7 +231,7 @@ final class Channels {
 
     private func deliver(to connection: Connection) {
         guard !connection.isEnding, !connection.isClosed else { return }
-        guard hasRoom(connection) else {
+        guard hasRoom(connection), memory.hasRoom(for: message.count, of: connection) else {
             letGo(connection)
             return
         }
@@ -240,6 +245,8 @@ final class Channels {
         } else {
             connection.output.append(message.bytes)
         }
+        // A message goes to as many as subscribe.
+        memory.count(connection)
         flushes.add(connection)
     }
 
@@ -264,6 +271,7 @@ final class Channels {
         connection.isLetGo = true
         connection.output.removeAll()
         connection.output.shrink(to: 0)
+        memory.count(connection)
         flushes.add(connection)
     }
 }
@@ -274,6 +282,11 @@ struct Subscriptions {
     private var patterns: [[UInt8]: Channel] = [:]
 
     var count: Int { names.count + patterns.count }
+    /// About how much memory they take.
+    var byteCount = 0
+
+    /// About how much memory a subscription takes: its name is kept as it came, and as a pattern.
+    static func byteCount(of channel: Channel) -> Int { 3 * channel.bytes.count + 400 }
 
     subscript(kind: Channel.Kind) -> [[UInt8]: Channel] {
         get { kind == .name ? names : patterns }

@@ -7,6 +7,7 @@ import StateWire
 /// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
 /// `@unchecked Sendable`.
 final class CollectMarksJob: HistoryJob, @unchecked Sendable {
+    let control: JobControl
     /// What is wanted; watcher and connection are the loop thread's.
     private let missed: MissedCommits
     private let patterns: PatternSet
@@ -15,7 +16,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     private let byteLimit: Int
 
     private var place: HistoryPlace
-    private var byteCount = 0
+    private(set) var byteCount = 0
     private(set) var marks: [[UInt8]: LatestKeys.Mark] = [:]
     /// Commits were compacted, or more keys were changed than may be marked.
     private(set) var isLost = false
@@ -25,6 +26,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     ///   - view: What of it may be seen; nil for everything.
     init(_ missed: MissedCommits, _ view: AccessView?) {
         self.missed = missed
+        control = JobControl(for: missed.connection)
         self.view = view
         patterns = missed.watcher.watcher.patterns
         tellsCause = missed.watcher.format.options.contains(.by)

@@ -15,9 +15,6 @@ final class Connection {
     /// Whom the rules know the peer as.
     let subject: Subject
     let connectedAt: Int64
-    /// What all connections of its user cost together.
-    let account: UserAccount
-
     // Coming in.
     var parser: FrameParser
     var input = ByteBuffer()
@@ -32,6 +29,8 @@ final class Connection {
     var isReadingHistory = false
     /// The command that lists in slices.
     var listing: ListingCommand?
+    /// What is read from the history for it: for a command, and for a watch.
+    var jobs: [any HistoryJob] = []
     /// The STATE.CHANGES that waits for a commit.
     var blocked: BlockedChanges?
 
@@ -57,12 +56,30 @@ final class Connection {
     /// What epoll watches for.
     var interest = Poller.readableOnce
 
+    // What it takes of the memory for clients; ``ClientMemory`` counts.
+    var account: ClientMemory.Account?
+    var countedByteCount = 0
+    var countedInputByteCount = 0
+    /// Bytes that were sent to it, and how many there were when it was last looked at whether it reads.
+    var sentByteCount = 0
+    var seenSentByteCount = 0
+    /// Its place among those that have begun a command and not ended it.
+    var framePlace: FrameTimer.Place?
+    /// The patterns of its watches.
+    var watchByteCount = 0
+    /// The keys of WATCH.
+    var watchedKeyByteCount = 0
+    /// What its watches owe of latest values; nil if it has had none.
+    var owed: OwedBytes?
+
     // The session.
     var version = ProtocolVersion.resp2
     var name: [UInt8] = []
     var cause: InternedCause?
     var transaction: QueuedTransaction?
-    var watchedKeys: [WatchedKey] = []
+    var watchedKeys: [WatchedKey] = [] {
+        didSet { if watchedKeys.isEmpty { watchedKeyByteCount = 0 } }
+    }
     var watchers: [Int: ConnectionWatcher] = [:]
     var lastWatch = 0
     /// Patterns of all watches.
@@ -83,8 +100,6 @@ final class Connection {
     var commandCount = 0
     /// How often the rules of access had changed when its last read of the history was begun.
     var accessCount = 0
-    /// What of the rules was refused to it and is logged.
-    var loggedDenials: Set<AccessDenial> = []
 
     enum Pause {
         /// What is not committed yet has reached its limit.
@@ -99,6 +114,8 @@ final class Connection {
         case filesAreEdited
         /// Its slice is over: the others are served first.
         case turnIsOver
+        /// Its user's clients have their share of memory, and there is little left.
+        case memoryIsFull
     }
 
     /// A key of WATCH as it was then.
@@ -113,7 +130,6 @@ final class Connection {
         number: Int,
         limits: FrameParser.Limits,
         subjects: inout Subjects,
-        accounts: inout UserAccounts,
         at time: Int64
     ) {
         self.descriptor = descriptor
@@ -125,7 +141,6 @@ final class Connection {
         }
         self.peer = peer
         subject = subjects.subject(of: peer, on: descriptor)
-        account = accounts.enter(peer.uid)
         connectedAt = time
         parser = FrameParser(limits: limits)
     }
@@ -135,6 +150,17 @@ final class Connection {
 
     /// Bytes that wait for the client.
     var waitingByteCount: Int { output.count + held.byteCount }
+
+    /// Gives back at once what it holds: it has ended, and lists may keep it for a while.
+    func releaseMemory() {
+        input.removeAll()
+        input.shrink(to: 0)
+        output.removeAll()
+        output.shrink(to: 0)
+        held = HeldReplies()
+        transaction = nil
+        watchedKeys = []
+    }
 
     // MARK: The socket
 
@@ -180,6 +206,7 @@ final class Connection {
             if count >= 0 {
                 output.removeFirst(count)
                 left -= count
+                sentByteCount &+= count
                 continue
             }
             switch errno {

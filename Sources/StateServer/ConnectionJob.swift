@@ -22,6 +22,7 @@ extension ConnectionJob {
             connection.isReadingHistory = false
             server.dispatcher.answer(connection, core) { () throws(StateError) in
                 do throws(StateError) {
+                    try server.requireMemory(control)
                     if let failure { throw failure }
                     try server.dispatcher.requireSameAccess(connection)
                 } catch {

@@ -10,6 +10,9 @@ final class ConnectionWatcher: WatchReceiver {
     /// Commits that came while the ones before them are read, as they will be sent.
     private var kept = ByteBuffer()
 
+    /// How much memory that takes.
+    var keptByteCount: Int { kept.footprint }
+
     /// How much of what comes during a read is kept.
     private static let keptByteCount = 256 << 10
 
@@ -24,25 +27,43 @@ final class ConnectionWatcher: WatchReceiver {
         self.format = format
         self.connection = connection
         self.dispatcher = dispatcher
-        let isLatest = format.options.contains(.latest)
         watcher = Watcher(
             patterns,
             start,
-            isLatest ? .latest(tellsCause: format.options.contains(.by)) : .everyCommit,
-            latestByteLimit: dispatcher.options.outputByteCount,
+            ConnectionWatcher.manner(format, connection, dispatcher),
             for: connection.subject,
             in: core
         )
         watcher.receiver = self
     }
 
+    private static func manner(
+        _ format: WatchFormat,
+        _ connection: Connection,
+        _ dispatcher: Dispatcher
+    ) -> Watcher.Manner {
+        guard format.options.contains(.latest) else { return .everyCommit }
+        let limit = dispatcher.options.outputByteCount
+        let owed =
+            connection.owed
+            ?? OwedBytes(limit: limit) { [unowned connection, flushes = dispatcher.flushes] in
+                flushes.add(connection)
+            }
+        connection.owed = owed
+        return .latest(tellsCause: format.options.contains(.by), owed)
+    }
+
     var number: Int { format.number }
 
-    /// How much may be owed of latest values.
+    /// How much may be owed of latest values, to all watches of the client together.
     var latestByteLimit: Int { dispatcher.options.outputByteCount }
 
     var hasRoom: Bool {
-        if connection.output.count < dispatcher.options.outputByteCount { return true }
+        if connection.output.count < dispatcher.options.outputByteCount,
+            dispatcher.registry.memory.hasRoom(of: connection)
+        {
+            return true
+        }
         // It is blocked by that, and waits for room.
         dispatcher.registry.addAdvancing(connection)
         return false
@@ -63,6 +84,8 @@ final class ConnectionWatcher: WatchReceiver {
             format.writeLatest(values, to: &connection.output)
         }
         dispatcher.flushes.add(connection)
+        // A commit goes to as many as watch.
+        dispatcher.registry.memory.count(connection)
     }
 
     /// Writes a commit, which is formatted once for all who are told the same of it.
@@ -105,6 +128,7 @@ final class ConnectionWatcher: WatchReceiver {
 
     func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool {
         tell(revision, changes, core, to: &kept)
+        dispatcher.flushes.add(connection)
         if kept.count <= ConnectionWatcher.keptByteCount { return true }
         forgetKept()
         return false

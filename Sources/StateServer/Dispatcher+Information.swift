@@ -67,6 +67,9 @@ extension Dispatcher {
             ("watches", Int64(core.hub.count - channels.watcherCount)),
             ("uncommitted", Int64(core.uncommittedByteCount)),
             ("undone_after_reply", Int64(registry.undoneAfterReplyCount)),
+            ("client_memory", Int64(registry.memory.byteCount)),
+            ("client_memory_limit", Int64(registry.memory.byteLimit)),
+            ("client_memory_refused", Int64(registry.memory.refusedCount)),
         ]
         fields += watchCounts()
         let storage = registry.storageReport()

@@ -9,8 +9,8 @@ extension Dispatcher {
     func checkConnections(of uid: UInt32, _ core: KeyspaceCore) throws(StateError) {
         // What is said of everything is said of the empty key.
         guard let rule = core.rules?.rule(for: Bytes(start: nil, count: 0)) else { return }
-        try check(.connections, of: rule) { _ in
-            registry.connections.count { $0.peer.uid == uid }
+        try check(.connections, of: rule, uid) { _ in
+            registry.memory.connectionCount(of: uid)
         } _: {
             "uid \(uid) has \(counted($0, "connection")) already"
         }
@@ -30,7 +30,7 @@ extension Dispatcher {
         for pattern in patterns.patterns {
             let rule = pattern.literal.withUnsafeBytes { rules.rule(for: $0) }
             guard let rule else { continue }
-            try check(.watches, of: rule) { isLimited in
+            try check(.watches, of: rule, uid) { isLimited in
                 countWatches(of: uid) { watched in
                     watched.literal.withUnsafeBytes { rules.rule(for: $0) }.map(isLimited) ?? false
                 }
@@ -55,12 +55,14 @@ extension Dispatcher {
     /// - Parameters:
     ///   - limit: What is limited.
     ///   - rule: What holds for the new one.
+    ///   - uid: Whose it is.
     ///   - count: How many there are among those whose rules are what it is handed.
     ///   - sentence: What is said of so many.
     /// - Throws: ``StateError/Code/limit``, naming the number and the rule.
     private func check(
         _ limit: KeyLimit,
         of rule: KeyRule,
+        _ uid: UInt32,
         _ count: (_ isLimited: (KeyRule) -> Bool) -> Int,
         _ sentence: (Int) -> String
     ) throws(StateError) {
@@ -76,10 +78,15 @@ extension Dispatcher {
         if let soft = rule.settings.softLimits[limit] {
             let used = count { $0.settings.softLimits[limit]?.rule == soft.rule }
             guard used == soft.value else { return }
-            options.log(
+            let subject = RepeatedLines.Kind.Subject.softLimit(limit, rule: soft.rule)
+            repeated.write(
+                .init(subject: subject, uid: uid),
                 .warning,
+                at: Clock.monotonicMilliseconds(),
+                to: options.log
+            ) {
                 "\(sentence(used)), and begins one more (rule \(soft.rule + 1), softLimits.\(limit.rawValue))"
-            )
+            }
         }
     }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -47,12 +48,11 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
-        guard count > 0, connection.account.globCount + count > options.globCount,
-            !isAdmin(connection, core)
-        else { return }
+        let wanted = (connection.account?.globCount ?? 0) + count
+        guard count > 0, wanted > options.globCount, !isAdmin(connection, core) else { return }
         throw StateError(
             .limit,
-            "uid \(connection.account.uid) would have \(connection.account.globCount + count) globs in watches "
+            "uid \(connection.peer.uid) would have \(wanted) globs in watches "
                 + "and subscriptions; the limit is \(options.globCount) (limits.globs); prefixes that end in / "
                 + "have none"
         )

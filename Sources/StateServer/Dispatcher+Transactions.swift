@@ -47,6 +47,7 @@ extension Dispatcher {
             connection.watchedKeys.append(
                 Connection.WatchedKey(key: Array(keys[index]), revision: revision)
             )
+            connection.watchedKeyByteCount += keys[index].count + 64
         }
         // It tells nothing of what it saw: nothing to wait for.
         core.observedRevision = 0

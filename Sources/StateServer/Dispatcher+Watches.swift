@@ -25,8 +25,9 @@ extension Dispatcher {
         }
         try checkWatches(set, of: connection.peer.uid, core)
         try checkGlobs(set.globCount, connection, core)
-        connection.account.globCount += set.globCount
+        connection.account?.globCount += set.globCount
         connection.watchPatternCount += patterns.count
+        connection.watchByteCount += set.byteCount
         connection.lastWatch += 1
         let watcher = ConnectionWatcher(
             set,
@@ -71,7 +72,8 @@ extension Dispatcher {
         }
         registry.watchCount -= 1
         connection.watchPatternCount -= watcher.watcher.patterns.patterns.count
-        connection.account.globCount -= watcher.watcher.patterns.globCount
+        connection.account?.globCount -= watcher.watcher.patterns.globCount
+        connection.watchByteCount -= watcher.watcher.patterns.byteCount
         core.hub.remove(watcher.watcher)
         // What it missed it would have been told of later, and no gap is silent.
         switch watcher.watcher.phase {
@@ -80,16 +82,26 @@ extension Dispatcher {
         // That the state is not whole its `synced` would have said.
         case .snapshot: break
         }
+        watcher.watcher.forget()
         connection.output.writeOK()
     }
 
     func endWatches(_ connection: Connection, _ core: KeyspaceCore) {
         for watcher in connection.watchers.values {
             core.hub.remove(watcher.watcher)
-            connection.account.globCount -= watcher.watcher.patterns.globCount
+            watcher.watcher.forget()
+            connection.account?.globCount -= watcher.watcher.patterns.globCount
         }
         connection.watchPatternCount = 0
+        connection.watchByteCount = 0
         registry.watchCount -= connection.watchers.count
         connection.watchers = [:]
+    }
+}
+
+extension PatternSet {
+    /// About how much memory a watch of them takes: each is kept as it came, and taken apart.
+    fileprivate var byteCount: Int {
+        patterns.reduce(1_024) { $0 + 3 * $1.bytes.count + 200 }
     }
 }

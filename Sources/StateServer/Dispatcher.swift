@@ -20,6 +20,8 @@ final class Dispatcher {
     /// What the history thread knows of the rules.
     let historyRules: HistoryRules
     var access = AccessState()
+    /// What clients can have logged again and again.
+    let repeated = RepeatedLines()
     /// A transaction is open and commands are part of it.
     var isExecuting = false
     /// What its connection subscribed to before it changed that; nil where it has not.
@@ -52,7 +54,11 @@ final class Dispatcher {
         self.options = options
         self.registry = registry
         self.flushes = flushes
-        channels = Channels(flushes: flushes, outputByteLimit: options.outputByteCount)
+        channels = Channels(
+            flushes: flushes,
+            memory: registry.memory,
+            outputByteLimit: options.outputByteCount
+        )
         cursors = ScanCursors(capacity: options.scanCount)
     }
 
@@ -174,6 +180,9 @@ final class Dispatcher {
         }
         if let files = core.files, isWrite, awaitsFiles(verb, arguments, connection, files) {
             return .filesAreEdited
+        }
+        if registry.memory.isTight, verb.asksForMuch, registry.memory.mustWait(connection) {
+            return .memoryIsFull
         }
         guard !connection.held.isEmpty else { return nil }
         let isLast = isAboutWatches(verb) || looksBack(verb, arguments)

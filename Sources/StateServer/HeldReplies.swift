@@ -19,6 +19,8 @@ struct HeldReplies: ~Copyable {
 
     var isEmpty: Bool { first == holds.count }
     var byteCount: Int { bytes.count }
+    /// About how much memory they take.
+    var footprint: Int { bytes.footprint + holds.capacity * MemoryLayout<Hold>.stride }
 
     /// - Parameters:
     ///   - reply: Its bytes.

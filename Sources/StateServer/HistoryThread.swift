@@ -14,7 +14,16 @@ protocol HistoryJob: AnyObject, Sendable {
     /// - Throws: Why it cannot be read; `finish` is told.
     func readSlice(of history: any HistoryReading) throws -> Bool
 
-    /// Takes over what was read, on the loop thread.
+    /// Who waits for it, and whether anybody still does.
+    var control: JobControl { get }
+
+    /// Bytes that it holds after a slice, on the history thread.
+    var byteCount: Int { get }
+
+    /// Bytes that it has noted meanwhile, on the loop thread.
+    var meanwhileByteCount: Int { get }
+
+    /// Takes over what was read, on the loop thread; where the job was cancelled, it gives back what it holds.
     func finish(_ failure: StateError?, in server: Server)
 
     /// Whether nobody waits for a reply: the other clients go first.
@@ -23,6 +32,12 @@ protocol HistoryJob: AnyObject, Sendable {
 
 extension HistoryJob {
     var isBackground: Bool { true }
+    var meanwhileByteCount: Int { 0 }
+}
+
+extension StateError {
+    /// What was being read ended with its connection.
+    static let cancelled = StateError(.err, "nobody waits for it any more")
 }
 
 /// The thread that reads the history, so that the loop never waits for the disk.
@@ -34,6 +49,8 @@ final class HistoryThread: Sendable {
     private struct State {
         var waiting: [any HistoryJob] = []
         var done: [(job: any HistoryJob, failure: StateError?)] = []
+        /// Jobs that hold more than the loop was told of.
+        var grown: [JobControl] = []
         var isStopping = false
     }
 
@@ -73,6 +90,25 @@ final class HistoryThread: Sendable {
         }
     }
 
+    /// Hands the jobs back that nobody waits for any more; the one that is reading comes back after its slice.
+    func dropCancelled() {
+        let count = state.withLock { state in
+            let dropped = state.waiting.filter { $0.control.isCancelled }
+            state.waiting.removeAll { $0.control.isCancelled }
+            state.done += dropped.map { ($0, .cancelled) }
+            return dropped.count
+        }
+        if count > 0 { wake() }
+    }
+
+    /// The jobs that hold more than before, or less, since the last call.
+    func takeGrown() -> [JobControl] {
+        state.withLock { state in
+            defer { state.grown = [] }
+            return state.grown
+        }
+    }
+
     /// Ends the thread after the slice at hand; jobs that are not done are dropped.
     func stop() {
         state.withLock { $0.isStopping = true }
@@ -101,7 +137,11 @@ final class HistoryThread: Sendable {
             do {
                 let opened = try history ?? thread.backing.openHistory()
                 history = opened
-                if try job.readSlice(of: opened) {
+                let isWhole = try job.readSlice(of: opened)
+                thread.noteGrowth(of: job)
+                if job.control.isCancelled {
+                    thread.hand(job, .cancelled)
+                } else if isWhole {
                     thread.hand(job, nil)
                 } else {
                     thread.submit(job)
@@ -128,9 +168,19 @@ final class HistoryThread: Sendable {
                 return (job, !state.waiting.isEmpty, state.isStopping)
             }
             if isStopping { return nil }
+            if let job, job.control.isCancelled {
+                hand(job, .cancelled)
+                continue
+            }
             if let job { return job }
             parking.wait(nanoseconds: waits ? rest : nil)
         }
+    }
+
+    private func noteGrowth(of job: any HistoryJob) {
+        guard job.control.note(byteCount: job.byteCount) else { return }
+        state.withLock { $0.grown.append(job.control) }
+        wake()
     }
 
     private func hand(_ job: any HistoryJob, _ failure: StateError?) {

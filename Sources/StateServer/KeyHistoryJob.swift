@@ -7,6 +7,7 @@ import StateWire
 /// `@unchecked Sendable`.
 final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
+    let control: JobControl
     private let version: ProtocolVersion
     private let view: AccessView?
     private let byteLimit: Int
@@ -40,6 +41,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     ) {
         self.key = key
         self.connection = connection
+        control = JobControl(for: connection)
         self.limit = limit
         self.view = view
         self.byteLimit = byteLimit
@@ -47,6 +49,8 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         next = place
         before = revision
     }
+
+    var byteCount: Int { entries.footprint }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         var budget = HistoryBudget(byteCount: 1 << 20)

@@ -71,8 +71,9 @@ final class Listing: SlicedListing {
         position.passed = request.after
     }
 
-    /// Bytes that it keeps.
-    var byteCount: Int { rows.count + keys.count }
+    var byteCount: Int {
+        rows.footprint + keys.footprint + index.count * MemoryLayout<Row>.stride
+    }
 
     /// The key that was looked at last, if it counted; nil if nothing has counted.
     var lastKey: [UInt8]? { index.isEmpty ? nil : Array(key(at: index.count - 1)) }

@@ -9,6 +9,9 @@ protocol SlicedListing: AnyObject {
     /// - Returns: Whether that was all.
     func advance(in core: KeyspaceCore, until deadline: Int64) throws(StateError) -> Bool
 
+    /// About how much memory it takes.
+    var byteCount: Int { get }
+
     /// Notes what of the listing is not durable.
     func observe(in core: KeyspaceCore)
 

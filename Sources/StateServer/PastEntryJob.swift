@@ -7,6 +7,7 @@ import StateWire
 /// `@unchecked Sendable`.
 final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
+    let control: JobControl
     private let revision: Int64
     private let view: AccessView?
     private var next: HistoryPlace?
@@ -25,10 +26,13 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
         seeing view: AccessView?
     ) {
         self.connection = connection
+        control = JobControl(for: connection)
         self.view = view
         self.revision = revision
         next = place
     }
+
+    var byteCount: Int { version?.value.count ?? 0 }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         let budget = HistoryBudget(byteCount: .max)

@@ -8,6 +8,7 @@ import StateWire
 /// `@unchecked Sendable`.
 final class PastListJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
+    let control: JobControl
     private let past: PastState
     private let form: Command.ListForm
     private weak var dispatcher: Dispatcher?
@@ -19,10 +20,15 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
         _ dispatcher: Dispatcher
     ) {
         self.connection = connection
+        control = JobControl(for: connection)
         self.past = past
         self.form = form
         self.dispatcher = dispatcher
     }
+
+    var byteCount: Int { past.readByteCount }
+
+    var meanwhileByteCount: Int { past.meanwhileByteCount }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         try past.readSlice(of: history)
@@ -56,6 +62,8 @@ final class PastListing: SlicedListing {
         self.past = past
         self.form = form
     }
+
+    var byteCount: Int { rows.footprint + past.readByteCount + past.meanwhileByteCount }
 
     /// It tells of nothing that is not durable.
     func observe(in core: KeyspaceCore) {}

@@ -5,6 +5,8 @@ import StateWire
 final class QueuedTransaction {
     private(set) var bytes = ByteBuffer()
     var byteCount: Int { bytes.count }
+    /// About how much memory it takes.
+    var footprint: Int { bytes.footprint }
     private(set) var count = 0
     private(set) var hasWrites = false
     /// What its commands cost, but for what they list.

@@ -23,6 +23,10 @@ final class Registry {
     var letGoCount = 0
     /// Who has each named handler that somebody has, by its note.
     var handlers: [String: Connection] = [:]
+    /// Those for which the history is read.
+    var reading: [Int: Connection] = [:]
+    /// What clients take.
+    let memory: ClientMemory
     private var holding: [Connection] = []
     private var paused: [Connection] = []
     private var advancing: [Connection] = []
@@ -34,8 +38,10 @@ final class Registry {
         isPersistent: Bool,
         hasHistory: Bool,
         subjects: Subjects,
+        memory: ClientMemory,
         storageReport: @escaping () -> [(String, String)]
     ) {
+        self.memory = memory
         self.startedAt = startedAt
         self.isPersistent = isPersistent
         self.hasHistory = hasHistory
@@ -60,10 +66,14 @@ final class Registry {
         return acceptedCount
     }
 
-    func add(_ connection: Connection) { all[connection.number] = connection }
+    func add(_ connection: Connection) {
+        all[connection.number] = connection
+        memory.add(connection)
+    }
 
     func remove(_ connection: Connection) {
         all[connection.number] = nil
+        memory.remove(connection)
         endedCommandCount += connection.commandCount
     }
 

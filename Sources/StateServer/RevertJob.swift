@@ -6,12 +6,18 @@ import StateEngine
 /// `@unchecked Sendable`.
 final class RevertJob: HistoryJob, @unchecked Sendable {
     private let connection: Connection
+    let control: JobControl
     private let past: PastState
 
     init(_ past: PastState, for connection: Connection) {
         self.past = past
         self.connection = connection
+        control = JobControl(for: connection)
     }
+
+    var byteCount: Int { past.readByteCount }
+
+    var meanwhileByteCount: Int { past.meanwhileByteCount }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         try past.readSlice(of: history)
@@ -23,10 +29,13 @@ final class RevertJob: HistoryJob, @unchecked Sendable {
             guard !connection.isClosed else { return past.endTracking(in: core) }
             // As any write it waits until there is room, and meanwhile notes what changes.
             let isFull = core.uncommittedByteCount >= server.options.limits.queueByteCount
-            guard failure != nil || !isFull else { return server.finishLater(self) }
+            guard failure != nil || control.isCancelled || !isFull else {
+                return server.finishLater(self)
+            }
             past.endTracking(in: core)
             connection.isReadingHistory = false
             server.dispatcher.answer(connection, core) { () throws(StateError) in
+                try server.requireMemory(control)
                 if let failure { throw failure }
                 try server.dispatcher.revert(past, connection, core)
             }

@@ -3,72 +3,10 @@ import Glibc
 import StateEngine
 import StateWire
 
-/// Clients coming, sending, and going.
+/// Clients sending, being sent to, and going.
 extension Server {
     /// Bytes that one connection may bring in a turn.
     private static let receiveByteCount = 64 << 10
-
-    // MARK: Coming
-
-    func accept(from listener: Int32) {
-        for _ in 0..<64 {
-            let descriptor = clinux_accept(listener)
-            guard descriptor >= 0 else {
-                if errno == EMFILE || errno == ENFILE { pauseListeners() }
-                if errno == EINTR || errno == ECONNABORTED { continue }
-                return
-            }
-            guard registry.count < options.clientCount else {
-                let limit = "max number of clients reached: \(options.clientCount)"
-                refuse(descriptor, StateError(.limit, limit))
-                continue
-            }
-            let connection = Connection(
-                descriptor: descriptor,
-                number: registry.takeNumber(),
-                limits: options.frameLimits,
-                subjects: &registry.subjects,
-                accounts: &accounts,
-                at: dispatcher.now
-            )
-            do throws(StateError) {
-                try keyspace.withCore { (core) throws(StateError) in
-                    try dispatcher.checkConnections(of: connection.peer.uid, core)
-                }
-            } catch {
-                accounts.leave(connection.account)
-                refuse(descriptor, error)
-                continue
-            }
-            let token = Token.make(Token.connection, connection.number)
-            guard poller.add(descriptor, connection.interest, token: token) else {
-                accounts.leave(connection.account)
-                close(descriptor)
-                continue
-            }
-            registry.add(connection)
-        }
-    }
-
-    private func refuse(_ descriptor: Int32, _ error: StateError) {
-        var reply = ByteBuffer()
-        reply.writeError(error)
-        let bytes = reply.bytes
-        _ = send(
-            descriptor,
-            bytes.baseAddress,
-            bytes.count,
-            Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
-        )
-        close(descriptor)
-    }
-
-    /// A listener that cannot be accepted from would be told as ready for ever.
-    private func pauseListeners() {
-        options.log(.warning, "no more file descriptors: new clients wait until others leave")
-        isOutOfDescriptors = true
-        for listener in listeners { poller.remove(listener) }
-    }
 
     // MARK: Sending commands
 
@@ -93,11 +31,10 @@ extension Server {
         scratch.removeAll()
         let received = connection.receive(into: &scratch, Server.receiveByteCount)
         guard checkReceived(received, connection) else { return true }
-        let before = connection.unfinishedByteCount
         let taken = process(scratch.bytes, of: connection)
         let isDrained = scratch.count < Server.receiveByteCount
         connection.input.append(scratch.bytes.slice(taken, scratch.count))
-        countInput(connection.unfinishedByteCount - before)
+        noteInput(of: connection, taken: taken)
         return isDrained
     }
 
@@ -109,7 +46,6 @@ extension Server {
         guard checkReceived(received, connection), case .bytes(let count) = received else {
             return true
         }
-        countInput(count)
         processInput(of: connection)
         return count < wanted
     }
@@ -128,11 +64,17 @@ extension Server {
 
     func processInput(of connection: Connection) {
         guard !connection.isClosed else { return }
-        let before = connection.unfinishedByteCount
         let taken = process(connection.input.bytes, of: connection)
         connection.input.removeFirst(taken)
         connection.input.shrink(to: 0)
-        countInput(connection.unfinishedByteCount - before)
+        noteInput(of: connection, taken: taken)
+    }
+
+    /// Counts what a connection has now that so many bytes of it were carried out.
+    private func noteInput(of connection: Connection, taken: Int) {
+        guard !connection.isClosed else { return }
+        timeFrame(of: connection, isNew: taken > 0)
+        count(connection)
     }
 
     /// Carries out the commands at the start of `bytes`.
@@ -195,31 +137,19 @@ extension Server {
         connection.isEnding = true
     }
 
-    /// Counts unfinished input; beyond the limit the connection with the most of it goes.
-    private func countInput(_ byteCount: Int) {
-        inputByteCount += byteCount
-        while inputByteCount > options.inputByteCount {
-            let largest = registry.connections.max {
-                $0.unfinishedByteCount < $1.unfinishedByteCount
-            }
-            guard let largest, largest.unfinishedByteCount > 0 else { return }
-            let sentence = "unfinished input of all clients is over \(options.inputByteCount) bytes"
-            options.log(
-                .warning,
-                "client \(largest.number) (pid \(largest.peer.pid)) is let go: \(sentence)"
-            )
-            largest.output.writeError(StateError(.limit, sentence))
-            _ = largest.flush()
-            end(largest)
-        }
-    }
-
     // MARK: Being sent to
 
     func flush(_ connection: Connection) {
         guard !connection.isClosed else { return }
         guard !connection.isLetGo else {
-            noteLetGo(connection)
+            registry.letGoCount += 1
+            noteLetGo(
+                connection,
+                .messages,
+                "is let go",
+                "it does not read its messages, of which \(connection.messageByteCount) bytes wait; the limit is "
+                    + "\(options.outputByteCount), and all clients may take \(registry.memory.byteLimit) bytes"
+            )
             end(connection)
             return
         }
@@ -238,16 +168,7 @@ extension Server {
             return
         }
         updateInterest(connection)
-    }
-
-    private func noteLetGo(_ connection: Connection) {
-        registry.letGoCount += 1
-        options.log(
-            .warning,
-            "client \(connection.number) (pid \(connection.peer.pid)) is let go: it does not read its "
-                + "messages, of which \(connection.messageByteCount) bytes wait; the limit is "
-                + "\(options.outputByteCount)"
-        )
+        count(connection)
     }
 
     // MARK: Going
@@ -256,8 +177,8 @@ extension Server {
         guard !connection.isClosed else { return }
         connection.isClosed = true
         registry.remove(connection)
-        accounts.leave(connection.account)
-        inputByteCount -= connection.unfinishedByteCount
+        frames.end(connection)
+        endJobs(of: connection)
         close(connection.descriptor)
         keyspace.withCore { core in
             dispatcher.endWatches(connection, core)
@@ -267,9 +188,7 @@ extension Server {
             dispatcher.endListing(of: connection, core)
             if let cause = connection.cause { core.release(cause) }
         }
-        if isOutOfDescriptors {
-            isOutOfDescriptors = false
-            for listener in listeners { watchListener(listener) }
-        }
+        connection.releaseMemory()
+        acceptAgain(isFree: true)
     }
 }

@@ -9,18 +9,62 @@ extension Server {
         }
         let thread = history ?? HistoryThread(backing) { [wakeup] in wakeup.wake() }
         history = thread
+        add(job)
         thread.submit(job)
     }
 
+    private func add(_ job: any HistoryJob) {
+        guard let connection = registry.all[job.control.connection] else { return }
+        connection.jobs.append(job)
+        registry.reading[connection.number] = connection
+    }
+
     /// Has a job finish once what waits for storage is less.
-    func finishLater(_ job: any HistoryJob) { waitingForRoom.append(job) }
+    func finishLater(_ job: any HistoryJob) {
+        waitingForRoom.append(job)
+        add(job)
+    }
+
+    /// Nobody waits for what is read for a connection: it ends, and gives back what it holds.
+    func endJobs(of connection: Connection) {
+        registry.reading[connection.number] = nil
+        guard !connection.jobs.isEmpty else { return }
+        for job in connection.jobs { job.control.cancel() }
+        connection.jobs = []
+        history?.dropCancelled()
+        // Those that only wait for room end in the next turn.
+        if !waitingForRoom.isEmpty { wakeup.wake() }
+    }
 
     /// Comes after what storage has answered, which is what makes room.
     func finishHistoryJobs() {
         guard let history else { return }
         let waiting = waitingForRoom
         waitingForRoom = []
-        for job in waiting { job.finish(nil, in: self) }
-        for (job, failure) in history.takeDone() { job.finish(failure, in: self) }
+        for job in waiting { finish(job, nil) }
+        for (job, failure) in history.takeDone() { finish(job, failure) }
+        countJobs()
+    }
+
+    private func finish(_ job: any HistoryJob, _ failure: StateError?) {
+        let connection = registry.all[job.control.connection]
+        connection?.jobs.removeAll { $0 === job }
+        job.finish(failure, in: self)
+        guard let connection, !connection.isClosed else { return }
+        if connection.jobs.isEmpty { registry.reading[connection.number] = nil }
+        count(connection)
+    }
+
+    /// Counts what jobs hold by now, those that were told so and those that note what is committed.
+    private func countJobs() {
+        for control in history?.takeGrown() ?? [] {
+            if let connection = registry.all[control.connection] { count(connection) }
+        }
+        for connection in Array(registry.reading.values)
+        where connection.blocked != nil
+            || connection.jobs.contains(where: { $0.meanwhileByteCount > 0 })
+        {
+            count(connection)
+        }
     }
 }

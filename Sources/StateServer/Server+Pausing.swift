@@ -6,6 +6,7 @@ extension Server {
     func pause(_ connection: Connection, _ reason: Connection.Pause) {
         guard connection.pause == nil else { return }
         connection.pause = reason
+        if reason == .memoryIsFull { expectStalls() }
         if reason == .turnIsOver {
             unfinished.append(.input(connection))
         } else {
@@ -24,6 +25,7 @@ extension Server {
         case .filesAreEdited: connection.awaitedFiles?.areKnown ?? true
         // It stands in another list.
         case .turnIsOver: false
+        case .memoryIsFull: !registry.memory.mustWait(connection)
         case nil: true
         }
     }
@@ -57,6 +59,8 @@ extension Server {
     }
 
     func updateInterest(_ connection: Connection) {
+        // One may have ended to make room for another; its descriptor may be another's.
+        guard !connection.isClosed else { return }
         var interest: UInt32 = 0
         if connection.pause == nil, !connection.isEnding { interest |= Poller.readableOnce }
         if !connection.output.isEmpty { interest |= Poller.writableOnce }

@@ -17,6 +17,9 @@ enum Unfinished {
         case .listing(let command): command.connection
         }
     }
+
+    /// What its user has used lately.
+    fileprivate var usedNanoseconds: Int64 { connection.account?.nanoseconds ?? 0 }
 }
 
 /// Who is served when: every connection by slices, so that none keeps the others waiting.
@@ -52,7 +55,7 @@ extension Server {
         } else {
             ready.removeFirst(count)
         }
-        accounts.age(at: now)
+        registry.memory.age(at: now)
     }
 
     /// Goes on with what was left over.
@@ -72,6 +75,7 @@ extension Server {
             case .listing(let command):
                 let isDone = keyspace.withCore { dispatcher.goOn(command, until: sliceEnd, $0) }
                 if !isDone { unfinished.append(work) }
+                count(command.connection)
             }
             now = charge(work.connection.account, since: now)
         } while !unfinished.isEmpty && now - start < Server.unfinishedNanoseconds
@@ -81,8 +85,7 @@ extension Server {
     private func takeUnfinished() -> Unfinished {
         var least = 0
         for index in unfinished.indices.dropFirst()
-        where unfinished[index].connection.account.nanoseconds
-            < unfinished[least].connection.account.nanoseconds
+        where unfinished[index].usedNanoseconds < unfinished[least].usedNanoseconds
         {
             least = index
         }
@@ -90,7 +93,7 @@ extension Server {
     }
 
     /// Charges a user for the time since `start`, and for what its commits will take to be published.
-    private func charge(_ account: UserAccount?, since start: Int64) -> Int64 {
+    private func charge(_ account: ClientMemory.Account?, since start: Int64) -> Int64 {
         let now = clinux_monotonic_nanoseconds() + dispatcher.owedNanoseconds
         dispatcher.owedNanoseconds = 0
         account?.nanoseconds += now - start
@@ -127,13 +130,13 @@ extension Server {
         ready = ordered.sorted { ($0.used, $0.2) < ($1.used, $1.2) }.map(\.0)
     }
 
-    private func account(of event: Poller.Event) -> UserAccount? {
+    private func account(of event: Poller.Event) -> ClientMemory.Account? {
         guard event.token & 3 == Token.connection else { return nil }
         return registry.all[Int(event.token >> 2)]?.account
     }
 
     /// - Returns: Whom it was done for.
-    private func handle(_ event: Poller.Event) -> UserAccount? {
+    private func handle(_ event: Poller.Event) -> ClientMemory.Account? {
         let number = Int(event.token >> 2)
         if event.token & 3 == Token.listener {
             accept(from: Int32(number))

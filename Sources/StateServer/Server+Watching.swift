@@ -18,7 +18,7 @@ extension Server {
             guard connection.watchers.values.contains(where: connection.canAdvance) else {
                 return false
             }
-            if connection.output.count < Server.pieceByteCount { isFound = true }
+            if hasRoomForPiece(connection) { isFound = true }
             return true
         }
         return isFound
@@ -41,20 +41,27 @@ extension Server {
         if time.isUsedUp { registry.rotateAdvancing() }
     }
 
+    private func hasRoomForPiece(_ connection: Connection) -> Bool {
+        guard connection.output.count < Server.pieceByteCount else { return false }
+        if registry.memory.hasRoom(of: connection) { return true }
+        expectStalls()
+        return false
+    }
+
     /// Each watch in its turn, so that one of which there is always more to tell keeps no other waiting.
     private func advance(
         _ connection: Connection,
         _ core: KeyspaceCore,
         _ time: inout SnapshotTime
     ) {
-        guard connection.output.count < Server.pieceByteCount else { return }
+        guard hasRoomForPiece(connection) else { return }
         let waiting = connection.watchers.values.filter(connection.canAdvance)
         let reader = waiting.lazy.filter(\.readsHistory)
             .min { connection.turn(of: $0) < connection.turn(of: $1) }
         // What is read comes later: it takes no room from the others now.
         if let reader { reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount) }
         for watcher in connection.inTurn(waiting.filter { !$0.readsHistory }) {
-            guard connection.output.count < Server.pieceByteCount else { return }
+            guard hasRoomForPiece(connection) else { return }
             if watcher.isInSnapshot {
                 if time.isUsedUp { continue }
                 time.begin()

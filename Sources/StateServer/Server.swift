@@ -29,12 +29,13 @@ package final class Server {
     /// SIGHUP has come.
     private var isAskedToReload = false
     var listeners: [Int32] = []
-    /// Descriptors have run out: nothing is accepted until a connection ends.
-    var isOutOfDescriptors = false
+    /// Descriptors have run out: when it is looked again whether there are any, on the monotonic clock, in milliseconds.
+    var acceptAt: Int64?
+    var reserve = DescriptorReserve()
     /// Where bytes of connections without an unfinished command are read to.
     var scratch = ByteBuffer()
-    /// Bytes that are no whole command yet, or queued for EXEC, of all connections.
-    var inputByteCount = 0
+    /// Who has begun a command and not ended it.
+    let frames = FrameTimer()
     /// When the next bookmarks are due, in monotonic milliseconds; nil where nothing has moved since the last.
     var progressAt: Int64?
     var needsSettling = false
@@ -44,7 +45,6 @@ package final class Server {
     var unfinished: [Unfinished] = []
     /// When the slice of the connection that is served ends, on the monotonic clock in nanoseconds.
     var sliceEnd: Int64 = 0
-    var accounts = UserAccounts()
     /// The last replies that were released were those of one client.
     var hasAnsweredLoneWriter = false
     private var stopSignal: Int32 = 0
@@ -72,6 +72,7 @@ package final class Server {
         storageReport: @escaping () -> [(String, String)] = { [] }
     ) {
         self.keyspace = keyspace
+        let options = options.fitted
         self.options = options
         core = keyspace.withCore { $0 }
         registry = Registry(
@@ -79,6 +80,7 @@ package final class Server {
             isPersistent: keyspace.isPersistent,
             hasHistory: keyspace.history != nil,
             subjects: Subjects(privileged: options.privilegedUsers),
+            memory: ClientMemory(byteLimit: options.memoryByteCount),
             storageReport: storageReport
         )
         dispatcher = Dispatcher(options: options, registry: registry, flushes: flushes, core: core)
@@ -139,7 +141,8 @@ package final class Server {
         let isEdited = registry.hasPaused(where: { $0.pause == .filesAreEdited })
         let times = [
             millisecondsToProgress, dispatcher.waitingForChanges.millisecondsLeft,
-            millisecondsToExpiry, millisecondsToMovingBack, isEdited ? 20 : -1,
+            millisecondsToExpiry, millisecondsToMovingBack, millisecondsToBounds,
+            isEdited ? 20 : -1,
         ]
         return times.lazy.filter { $0 >= 0 }.min() ?? -1
     }
@@ -191,6 +194,7 @@ package final class Server {
         if dispatcher.waitingForChanges.hasReady { answerBlocked() }
         expire()
         moveBack()
+        keepBounds()
         resumePaused()
         handleEvents()
         goOnWithUnfinished()

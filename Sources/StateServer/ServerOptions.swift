@@ -22,6 +22,10 @@ public struct ServerOptions: Sendable {
     public var clientCount = 10_000
     /// Input that is not parsed yet, of all clients, in bytes.
     public var inputByteCount = 256 << 20
+    /// How long a command may take to come, from its first byte to its last, in milliseconds; 0: for ever.
+    public var frameMilliseconds: Int64 = 60_000
+    /// Memory of all clients together, in bytes: what they send, are sent, and have read for them.
+    public var memoryByteCount = 512 << 20
     /// Output that waits for one client, in bytes; a single reply or push may exceed it.
     public var outputByteCount = 8 << 20
     /// One reply, in bytes.
@@ -82,6 +86,18 @@ extension FrameParser.Limits {
 }
 
 extension ServerOptions {
+    /// Clients of root and of the daemon's own user beyond all others.
+    static let reservedClientCount = 8
+
+    /// The same, with limits of a single client that fit into those of all.
+    var fitted: ServerOptions {
+        var options = self
+        // Two of them have room.
+        options.replyByteCount = min(replyByteCount, memoryByteCount / 2)
+        options.inputByteCount = min(inputByteCount, memoryByteCount / 2)
+        return options
+    }
+
     /// What the parser of a connection refuses.
     var frameLimits: FrameParser.Limits {
         var frames = FrameParser.Limits()

@@ -18,6 +18,9 @@ package struct ByteBuffer: ~Copyable {
 
     package var isEmpty: Bool { start == end }
 
+    /// About how much memory it takes: of a large block only what was written to.
+    package var footprint: Int { max(end, min(capacity, 64 << 10)) }
+
     /// The bytes; good until the next change.
     package var bytes: Bytes {
         guard let base else { return Bytes(start: nil, count: 0) }

@@ -39,6 +39,9 @@ package struct FrameParser: ~Copyable {
     private var position = 0
     private(set) var spans = UnsafeMutablePointer<Arguments.Span>.allocate(capacity: 8)
     private var spanCapacity = 8
+
+    /// About how much memory it takes for the arguments of one command.
+    package var footprint: Int { spanCapacity * MemoryLayout<Arguments.Span>.stride }
     var spanCount = 0
 
     // A frame that is being passed over.

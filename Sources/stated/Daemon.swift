@@ -53,7 +53,7 @@ struct Daemon {
         }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
-            [("socket", places)] + chosen.report()
+            [("socket", places), ("log_lines_dropped", String(log.droppedCount))] + chosen.report()
                 + (keyspace.files.map { [("files", $0.report)] } ?? [])
         }
         server.refusesFiles {

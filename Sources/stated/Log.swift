@@ -1,12 +1,26 @@
 import Glibc
 import StateServer
 
-/// Lines on standard error, one for each event, each written at once.
+/// Lines on standard error, one for each event; whoever logs one does not wait until it is written.
 ///
 /// Under systemd a line begins with its level as `<6>`, which the journal takes off and keeps
 /// (https://www.freedesktop.org/software/systemd/man/latest/sd-daemon.html); elsewhere with the level's word.
 struct Log: Sendable {
     private let isJournal: Bool
+    private let writer: LineWriter
+
+    private init(isJournal: Bool) {
+        self.isJournal = isJournal
+        let mark = Log.mark(.warning, isJournal)
+        writer = LineWriter(STDERR_FILENO) { count in
+            "\(mark)\(count) log lines were dropped: nobody read those before them in time\n"
+        }
+    }
+
+    /// What a line begins with.
+    private static func mark(_ level: LogLevel, _ isJournal: Bool) -> String {
+        isJournal ? "<\(level.rawValue)>" : "stated: \(level.word): "
+    }
 
     /// Writes in the form that whoever reads standard error understands.
     static func standardError() -> Log {
@@ -19,7 +33,11 @@ struct Log: Sendable {
     }
 
     func write(_ level: LogLevel, _ message: String) {
-        var line = isJournal ? "<\(level.rawValue)>" : "stated: \(level.word): "
+        writer.add(formatted(level, message))
+    }
+
+    private func formatted(_ level: LogLevel, _ message: String) -> String {
+        var line = Log.mark(level, isJournal)
         for scalar in message.unicodeScalars {
             if scalar.properties.generalCategory == .control {
                 line += "\\x" + (scalar.value < 16 ? "0" : "") + String(scalar.value, radix: 16)
@@ -27,10 +45,14 @@ struct Log: Sendable {
                 line.unicodeScalars.append(scalar)
             }
         }
-        line += "\n"
-        // Nothing can be said about a log that cannot be written.
-        _ = Glibc.write(STDERR_FILENO, line, line.utf8.count)
+        return line + "\n"
     }
+
+    /// How many lines were dropped because nobody read those before them.
+    var droppedCount: Int { writer.droppedCount }
+
+    /// Waits until all lines are written, for two seconds at most.
+    func flush() { writer.flush(nanoseconds: 2_000_000_000) }
 }
 
 /// The environment, as it is now.

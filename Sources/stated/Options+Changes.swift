@@ -23,6 +23,8 @@ extension Options {
             ("limits.transactionBytes", bytes(limits.transactionByteCount), true),
             ("limits.replyBytes", bytes(replyByteCount), true),
             ("limits.files", String(limits.fileCount), true),
+            ("limits.memoryBytes", bytes(memoryByteCount), true),
+            ("limits.frameTimeout", Quantity.text(.milliseconds(frameMilliseconds)), true),
             ("history.age", Quantity.text(history.age), true),
             ("history.changes", String(history.changeCount), true),
             ("history.bytes", Quantity.text(byteCount: history.byteCount), true),
@@ -61,6 +63,8 @@ extension Options {
         server.outputByteCount = outputByteCount
         server.inputByteCount = inputByteCount
         server.replyByteCount = replyByteCount
+        server.memoryByteCount = MachineMemory.bound(memoryByteCount, log: log)
+        server.frameMilliseconds = Int64(frameMilliseconds)
         server.clientCount = DescriptorLimit.raise(forClients: clientCount, log: log)
     }
 }

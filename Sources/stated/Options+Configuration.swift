@@ -33,5 +33,7 @@ extension Options {
         outputByteCount = limit("outputBytes", outputByteCount)
         inputByteCount = limit("inputBytes", inputByteCount)
         replyByteCount = limit("replyBytes", replyByteCount)
+        memoryByteCount = limit("memoryBytes", memoryByteCount)
+        frameMilliseconds = limit("frameTimeout", frameMilliseconds)
     }
 }

@@ -160,6 +160,10 @@ struct Options {
     var inputByteCount = 256 << 20
     /// One reply, in bytes.
     var replyByteCount = 256 << 20
+    /// Memory of all clients together, in bytes.
+    var memoryByteCount = 512 << 20
+    /// How long a command may take to come, in milliseconds; 0: for ever.
+    var frameMilliseconds = 60_000
     /// What is asked of each change.
     var rules = RuleTable([])
     /// The file that says so; nil where there is none.

@@ -38,8 +38,10 @@ enum Stated {
             }
         } catch {
             log.write(.error, error.message)
+            log.flush()
             exit(exitStatus(of: error.code))
         }
+        log.flush()
     }
 
     /// Ends with 5 where something is not whole.

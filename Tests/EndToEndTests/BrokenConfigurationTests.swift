@@ -85,6 +85,14 @@ struct BrokenConfigurationTests {
             #"limits.inputBytes: a number of bytes, such as "8MiB" is wanted, not true"#
         ),
         (
+            #"{ limits: { frameTimeout: "2d" } }"#, "1:13",
+            "limits.frameTimeout: at most 1d is wanted, not 2d"
+        ),
+        (
+            #"{ limits: { memoryBytes: "1MiB" } }"#, "1:13",
+            "limits.memoryBytes: wanted are at least 16777216, not '1MiB'"
+        ),
+        (
             #"{ history: { age: '7 days' } }"#, "1:14",
             #"history.age: wanted are a time such as 500ms, 30s, 5m, 12h, 7d, 2w or 1h30m, not '7 days'"#
         ),

@@ -41,7 +41,11 @@ struct ConfigurationTests {
                 "\(name) is missing"
             )
             let written = line.drop { $0 != ":" }.dropFirst(2).filter { $0 != "," && $0 != "\"" }
-            #expect(try Quantity.byteCount(String(written)) == standard, "\(name)")
+            let number =
+                name.hasSuffix("Timeout")
+                ? Int64(try Quantity.duration(String(written)) / .milliseconds(1))
+                : try Quantity.byteCount(String(written))
+            #expect(number == standard, "\(name)")
         }
         let standard = (limits: Limits(), history: HistoryLimits())
         let known = Dictionary(

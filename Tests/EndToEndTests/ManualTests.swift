@@ -85,7 +85,10 @@ struct ManualTests {
     /// What a daemon says of itself, but for what is another in each run.
     private func described(_ arguments: [String]) throws -> [String] {
         let daemon = try Daemon(arguments)
-        let own = ["pid", "uptime", "epoch", "socket", "data", "database_bytes", "log_bytes"]
+        let own = [
+            "pid", "uptime", "epoch", "socket", "data", "database_bytes", "log_bytes",
+            "client_memory",
+        ]
         let status = try Statectl.run(daemon, "status").lines.filter { line in
             !own.contains { line.hasPrefix("\($0):") }
         }

@@ -211,11 +211,15 @@ struct AccessTests {
         }
     }
 
-    @Test func `what is refused is logged once of each client and rule`() throws {
-        let peer = try stage.connect()
-        for _ in 0..<3 { _ = try peer.ask("GET secret/k") }
-        _ = try peer.ask("SET secret/k v")
-        _ = try peer.ask("SET fixed/k v")
+    @Test func `what is refused is logged once of each user and rule, however many connections`()
+        throws
+    {
+        for _ in 0..<5 {
+            let peer = try stage.connect()
+            for _ in 0..<3 { _ = try peer.ask("GET secret/k") }
+            _ = try peer.ask("SET secret/k v")
+            _ = try peer.ask("SET fixed/k v")
+        }
         let lines = stage.server.log.current.filter { $0.contains("is refused") }
         #expect(lines.count == 2)
         #expect(lines[0].contains("uid \(me), pid \(getpid()), '"))

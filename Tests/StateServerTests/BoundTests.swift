@@ -203,6 +203,9 @@ struct BoundTests {
             try #require(try peer.next() == .bulk(Array(String(number).utf8)))
         }
         #expect(counts == Set(1...1_000))
+        // Who runs the daemon has places of his own beyond that.
+        let own = try (0..<8).map { _ in try server.connect() }
+        for peer in own { #expect(try peer.ask("PING") == .simple("PONG")) }
         let refused = try server.connect()
         #expect(
             try refused.rest().map(\.shown) == ["-LIMIT max number of clients reached: 1000"]

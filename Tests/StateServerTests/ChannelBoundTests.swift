@@ -86,7 +86,7 @@ struct ChannelBoundTests {
         // What the sockets take, and the limit, one message more at most.
         #expect((100...400).contains(sent))
         let line = try #require(server.log.current.first { $0.contains("is let go") })
-        #expect(line.hasPrefix("<4> client 1 (pid "))
+        #expect(line.hasPrefix("<4> client 1 (uid "))
         #expect(
             line.contains("does not read its messages") && line.hasSuffix("the limit is 1048576")
         )

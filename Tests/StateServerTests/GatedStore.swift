@@ -12,6 +12,8 @@ final class GatedStore: HistoryBacking {
         /// Commits and readings that wait.
         var waitingCommits = 0
         var waitingReaders = 0
+        /// Readings that were begun.
+        var readingCount = 0
         var compacted: Int64 = 0
     }
 
@@ -37,6 +39,9 @@ final class GatedStore: HistoryBacking {
 
     /// Waits until somebody is about to read the history.
     func waitForReader() -> Bool { gates.wait { $0.waitingReaders > 0 } }
+
+    /// How often the history was looked at.
+    var readingCount: Int { gates.current.readingCount }
 
     /// Waits until a commit waits.
     func waitForCommit() -> Bool { gates.wait { $0.waitingCommits > 0 } }
@@ -80,7 +85,10 @@ final class GatedStore: HistoryBacking {
         }
 
         func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R {
-            gates.update { $0.waitingReaders += 1 }
+            gates.update {
+                $0.waitingReaders += 1
+                $0.readingCount += 1
+            }
             _ = gates.wait { !$0.holdsReading }
             gates.update { $0.waitingReaders -= 1 }
             return try history.snapshot { try body(max($0, gates.current.compacted)) }

@@ -87,4 +87,20 @@ struct ScanTests {
         #expect(try step(peer, cursors[2], "").keys == ["b", "c"])
         #expect(try step(peer, cursors[1], "").keys == ["b", "c"])
     }
+
+    @Test func `a page ends where a reply may not be longer, whatever COUNT says`() throws {
+        let server = try ServedKeyspace { $0.replyByteCount = 1_000 }
+        let peer = try server.connect()
+        let keys = (0..<100).map { "key/with/a/name/of/some/length/\(100 + $0)" }
+        for key in keys { _ = try peer.ask("SET \(key) 1") }
+        var found: [String] = []
+        var cursor = "0"
+        repeat {
+            let page = try step(peer, cursor, "COUNT 1000000")
+            #expect((1...30).contains(page.keys.count))
+            found += page.keys
+            cursor = page.cursor
+        } while cursor != "0"
+        #expect(found == keys)
+    }
 }

@@ -92,24 +92,18 @@ extension Dispatcher {
 
     // MARK: The log
 
-    /// Logs what the command at hand was refused by the rules, once of each connection and rule.
+    /// Logs what the command at hand was refused by the rules: of each user and rule once a minute, then how often.
     func logDenial(_ connection: Connection, _ core: KeyspaceCore) {
         guard let denial = core.lastDenial else { return }
         core.lastDenial = nil
-        let logged = AccessDenial(action: .admin, rule: denial.rule)
-        guard connection.loggedDenials.count < Dispatcher.loggedDenialCount,
-            connection.loggedDenials.insert(logged).inserted
-        else { return }
-        let rule = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
-        options.log(
-            .notice,
-            "client \(connection.number) (uid \(connection.peer.uid), pid \(connection.peer.pid), "
+        let uid = connection.peer.uid
+        let kind = RepeatedLines.Kind(subject: .denial(rule: denial.rule), uid: uid)
+        repeated.write(kind, .notice, at: Clock.monotonicMilliseconds(), to: options.log) {
+            let rule = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
+            return "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
                 + "\(shownCommand(of: connection))) is refused: \(denial.action.rawValue), \(rule)"
-        )
+        }
     }
-
-    /// Rules of which the refusals to one connection are logged.
-    private static let loggedDenialCount = 64
 
     /// A process chooses its name: nothing in it may look like another line.
     private func shownCommand(of connection: Connection) -> String {

@@ -76,14 +76,14 @@ extension Server {
 
     /// Exchanges the options, for clients that are there too.
     func take(_ changed: ServerOptions) {
+        let changed = changed.fitted
         options = changed
         dispatcher.options = changed
+        registry.memory.byteLimit = changed.memoryByteCount
         let limits = changed.frameLimits
         for connection in registry.connections {
             connection.parser.limits = limits
-            for watcher in connection.watchers.values {
-                watcher.watcher.latestByteLimit = changed.outputByteCount
-            }
+            connection.owed?.limit = changed.outputByteCount
         }
     }
 }

@@ -1,0 +1,178 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// The memory that clients take, by user: what came in and is not carried out, what is to go out, what is read for them, and
+/// what they are watching.
+///
+/// A connection is counted again where its buffers may have changed, never by a walk over all of them. Everything belongs to the
+/// loop thread.
+final class ClientMemory {
+    /// The connections of one user, and what they take together.
+    final class Account {
+        let uid: UInt32
+        fileprivate(set) var byteCount = 0
+        fileprivate(set) var inputByteCount = 0
+        fileprivate(set) var connections: [Int: Connection] = [:]
+        /// Time of the loop, halved again and again: who has used less goes first.
+        var nanoseconds: Int64 = 0
+        /// Globs of its watches and subscriptions.
+        var globCount = 0
+
+        init(uid: UInt32) { self.uid = uid }
+
+        /// The connection that has most of something; nil if none has any of it.
+        ///
+        /// - Complexity: O(*n*) in the user's connections.
+        func greediest(by byteCount: (Connection) -> Int) -> Connection? {
+            let found = connections.values.max { byteCount($0) < byteCount($1) }
+            return found.flatMap { byteCount($0) > 0 ? $0 : nil }
+        }
+    }
+
+    private var accounts: [UInt32: Account] = [:]
+    private var agedAt: Int64 = 0
+    /// Of all clients.
+    private(set) var byteCount = 0
+    /// Of it, input that is not carried out.
+    private(set) var inputByteCount = 0
+    /// What there may be of it.
+    var byteLimit: Int
+    /// How many connections were ended, and replies refused, because there was too much of it.
+    var refusedCount = 0
+    /// Somebody waits for memory.
+    var isAwaited = false
+    /// When it is looked for clients that do not read, while others wait for memory; on the monotonic clock, in milliseconds.
+    var stallCheckAt: Int64?
+
+    init(byteLimit: Int) { self.byteLimit = byteLimit }
+
+    // MARK: Connections
+
+    func add(_ connection: Connection) {
+        let uid = connection.peer.uid
+        let account = accounts[uid] ?? Account(uid: uid)
+        accounts[uid] = account
+        account.connections[connection.number] = connection
+        connection.account = account
+        count(connection)
+    }
+
+    func remove(_ connection: Connection) {
+        guard let account = connection.account else { return }
+        note(0, input: 0, connection, account)
+        account.connections[connection.number] = nil
+        if account.connections.isEmpty { accounts[account.uid] = nil }
+    }
+
+    func connectionCount(of uid: UInt32) -> Int { accounts[uid]?.connections.count ?? 0 }
+
+    /// Takes over what a connection has now.
+    func count(_ connection: Connection) {
+        guard let account = connection.account, !connection.isClosed else { return }
+        note(
+            connection.byteCount,
+            input: connection.unfinishedByteCount,
+            connection,
+            account
+        )
+    }
+
+    private func note(
+        _ bytes: Int,
+        input: Int,
+        _ connection: Connection,
+        _ account: Account
+    ) {
+        let (more, moreInput) = (
+            bytes - connection.countedByteCount, input - connection.countedInputByteCount
+        )
+        guard more != 0 || moreInput != 0 else { return }
+        connection.countedByteCount = bytes
+        connection.countedInputByteCount = input
+        account.byteCount += more
+        account.inputByteCount += moreInput
+        byteCount += more
+        inputByteCount += moreInput
+    }
+
+    // MARK: Time
+
+    /// In nanoseconds.
+    private static let halfLife: Int64 = 100_000_000
+
+    /// Forgets time that was used long ago.
+    func age(at now: Int64) {
+        guard now - agedAt >= ClientMemory.halfLife else { return }
+        agedAt = now
+        for account in accounts.values { account.nanoseconds /= 2 }
+    }
+
+    // MARK: Who waits, and who pays
+
+    /// Large replies of those who have more than their share wait: the largest has half the room, so it is never too much.
+    var isTight: Bool { byteCount > tightByteCount }
+
+    private var tightByteCount: Int { byteLimit / 2 }
+
+    /// Whether a connection waits before it asks for more: its user has his share already.
+    func mustWait(_ connection: Connection) -> Bool { !hasRoom(of: connection) }
+
+    /// Whether there is room for so many bytes more for a connection; up to his share each user has it.
+    func hasRoom(for byteCount: Int = 0, of connection: Connection) -> Bool {
+        if self.byteCount + byteCount <= tightByteCount { return true }
+        guard let account = connection.account else { return true }
+        return account.byteCount + byteCount <= tightByteCount / max(1, accounts.count)
+    }
+
+    /// The user who has most of something: never one who has less than his share of it.
+    ///
+    /// - Complexity: O(*n*) in the users.
+    func greediest(by byteCount: (Account) -> Int) -> Account? {
+        accounts.values.max { byteCount($0) < byteCount($1) }
+    }
+}
+
+/// Why a connection was ended.
+package enum LetGoReason: Hashable {
+    /// There is too much unfinished input.
+    case input
+    /// Clients take too much memory.
+    case memory
+    /// It does not read its messages.
+    case messages
+    /// It does not end what it has begun to send.
+    case frame
+}
+
+extension Connection {
+    /// The memory that it takes, beside a constant.
+    var byteCount: Int {
+        var sum = input.footprint + output.footprint + held.footprint + sessionByteCount
+        sum += parser.footprint
+        if let transaction { sum += transaction.footprint }
+        if let owed { sum += owed.byteCount }
+        if let blocked { sum += blocked.byteCount }
+        if let listing { sum += listing.listing.byteCount }
+        if let reader { sum += reader.keptByteCount }
+        for job in jobs { sum += job.control.byteCount + job.meanwhileByteCount }
+        return sum
+    }
+
+    /// What watches, subscriptions and WATCH keep.
+    private var sessionByteCount: Int {
+        watchByteCount + subscriptions.byteCount + watchedKeyByteCount
+    }
+}
+
+extension Verb {
+    /// Whether its reply may be as long as a reply may be.
+    var asksForMuch: Bool {
+        switch name {
+        case .mget, .keys, .scan, .exec, .pubsub, .stateList, .stateHistory, .stateChanges,
+            .stateWatches, .stateHandlers, .stateCheck:
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,51 @@
+/// The connections that have begun a command and not ended it, the earliest first.
+///
+/// A list through the connections themselves: to enter and to leave it costs the same however many there are. Everything belongs
+/// to the loop thread.
+final class FrameTimer {
+    /// A place in the list.
+    final class Place {
+        unowned let connection: Connection
+        /// On the monotonic clock, in milliseconds.
+        fileprivate(set) var since: Int64 = 0
+        fileprivate var isListed = false
+        fileprivate var next: Place?
+        fileprivate unowned(unsafe) var previous: Place?
+
+        init(_ connection: Connection) { self.connection = connection }
+    }
+
+    private var first: Place?
+    private unowned(unsafe) var last: Place?
+
+    /// Who has waited longest.
+    var earliest: Place? { first }
+
+    /// Begins to count for a connection; `isNew` is whether what it has now is another command than before.
+    func begin(_ connection: Connection, isNew: Bool, at now: @autoclosure () -> Int64) {
+        let place = connection.framePlace ?? Place(connection)
+        connection.framePlace = place
+        if place.isListed {
+            guard isNew else { return }
+            remove(place)
+        }
+        place.since = now()
+        place.isListed = true
+        place.previous = last
+        if let last { last.next = place } else { first = place }
+        last = place
+    }
+
+    /// The command is whole, or waits for something else than its client.
+    func end(_ connection: Connection) {
+        if let place = connection.framePlace, place.isListed { remove(place) }
+    }
+
+    private func remove(_ place: Place) {
+        place.isListed = false
+        if let previous = place.previous { previous.next = place.next } else { first = place.next }
+        if let next = place.next { next.previous = place.previous } else { last = place.previous }
+        place.next = nil
+        place.previous = nil
+    }
+}

@@ -1,0 +1,31 @@
+import Synchronization
+
+/// What the loop and the history thread tell each other of one job.
+final class JobControl: Sendable {
+    /// The number of the connection that it reads for.
+    let connection: Int
+    private let cancelled = Atomic(false)
+    private let held = Atomic(0)
+    private let told = Atomic(0)
+
+    init(for connection: Connection) { self.connection = connection.number }
+
+    /// Nobody waits for it any more.
+    var isCancelled: Bool { cancelled.load(ordering: .relaxed) }
+
+    /// Has it end after the slice at hand; the rest is not read.
+    func cancel() { cancelled.store(true, ordering: .relaxed) }
+
+    /// Bytes that it holds, as the history thread said last; none once it is cancelled, for they are freed at once.
+    var byteCount: Int { isCancelled ? 0 : held.load(ordering: .relaxed) }
+
+    /// Takes over what it holds after a slice; on the history thread.
+    ///
+    /// - Returns: Whether that is notably another number than the last of which this was true.
+    func note(byteCount: Int) -> Bool {
+        held.store(byteCount, ordering: .relaxed)
+        guard abs(byteCount - told.load(ordering: .relaxed)) >= 64 << 10 else { return false }
+        told.store(byteCount, ordering: .relaxed)
+        return true
+    }
+}

@@ -1,0 +1,105 @@
+package import StateEngine
+
+/// Log lines that clients can cause again and again: of each kind one a minute, then how many more there were.
+///
+/// Everything belongs to the loop thread.
+package final class RepeatedLines {
+    /// Lines of one kind say the same of the same user.
+    package struct Kind: Hashable {
+        package enum Subject: Hashable {
+            /// A rule refused something; nil for no rule.
+            case denial(rule: Int?)
+            /// A limit that is only logged was reached.
+            case softLimit(KeyLimit, rule: Int)
+            /// A connection was ended, for this reason.
+            case letGo(LetGoReason)
+            /// A connection was refused.
+            case refusedClient
+            /// No more file descriptors.
+            case descriptors
+            /// There are too many kinds to tell them apart.
+            case rest
+        }
+
+        var subject: Subject
+        /// Nil if it is about no user.
+        var uid: UInt32?
+
+        package init(subject: Subject, uid: UInt32? = nil) {
+            self.subject = subject
+            self.uid = uid
+        }
+    }
+
+    private struct Window {
+        var kind: Kind
+        var level: LogLevel
+        var line: String
+        /// On the monotonic clock, in milliseconds.
+        var end: Int64
+    }
+
+    private static let milliseconds: Int64 = 60_000
+    private static let capacity = 4_096
+
+    /// How many lines of each kind were left out in its window.
+    private var leftOut: [Kind: Int] = [:]
+    /// In the order of their ends, for all are equally long.
+    private var windows: [Window] = []
+    private var first = 0
+    private var leftOutCount = 0
+
+    package init() {}
+
+    /// Logs a line, unless one of its kind was logged within the last minute.
+    ///
+    /// - Complexity: O(1) amortized; the line is only made if it is logged.
+    package func write(
+        _ kind: Kind,
+        _ level: LogLevel,
+        at now: Int64,
+        to log: (LogLevel, String) -> Void,
+        _ line: () -> String
+    ) {
+        endWindows(at: now, log)
+        let isKnown = leftOut[kind] != nil || leftOut.count < RepeatedLines.capacity
+        let kind = isKnown ? kind : Kind(subject: .rest)
+        if let count = leftOut[kind] {
+            leftOut[kind] = count + 1
+            leftOutCount += 1
+            return
+        }
+        let text = line()
+        leftOut[kind] = 0
+        windows.append(
+            Window(kind: kind, level: level, line: text, end: now + RepeatedLines.milliseconds)
+        )
+        log(level, text)
+    }
+
+    /// When a window ends, on the monotonic clock, in milliseconds; nil if no line was left out.
+    package var dueAt: Int64? {
+        leftOutCount > 0 && first < windows.count ? windows[first].end : nil
+    }
+
+    /// Says of each kind whose minute is over how many lines were left out.
+    package func endWindows(
+        at now: Int64,
+        _ log: (LogLevel, String) -> Void
+    ) {
+        while first < windows.count, windows[first].end <= now {
+            let window = windows[first]
+            first += 1
+            guard let count = leftOut.removeValue(forKey: window.kind), count > 0 else { continue }
+            leftOutCount -= count
+            log(window.level, "\(count) more in a minute like this: \(window.line)")
+        }
+        if first == windows.count {
+            windows.removeAll(keepingCapacity: windows.capacity <= 64)
+            first = 0
+        } else if first >= 64, first * 2 > windows.count {
+            windows.removeFirst(first)
+            first = 0
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import Glibc
+import StateEngine
+
+/// Writes lines to a descriptor from a thread of its own, so that whoever has one to write never waits for who reads.
+///
+/// The descriptor may be shared with other processes, so it stays as it is: O_NONBLOCK would be theirs, too. What waits has a bound;
+/// beyond it lines are dropped and counted, and where they are missing a line says how many.
+final class LineWriter: Sendable {
+    private struct State {
+        var lines: [String] = []
+        var first = 0
+        var byteCount = 0
+        /// Lines that were dropped and not spoken of.
+        var dropped = 0
+        var droppedCount = 0
+        var hasThread = false
+        var isWriting = false
+        /// Somebody waits until all is written.
+        var isAwaited = false
+
+        var isEmpty: Bool { first == lines.count }
+    }
+
+    private static let lineLimit = 1_000
+    private static let byteLimit = 256 << 10
+
+    private let descriptor: Int32
+    private let state = StateLock(State())
+    private let parking = Semaphore()
+    private let written = Semaphore()
+    private let thread = WorkerThread(name: "log")
+    /// Says how many lines are missing.
+    private let note: @Sendable (Int) -> String
+
+    init(_ descriptor: Int32, note: @escaping @Sendable (Int) -> String) {
+        self.descriptor = descriptor
+        self.note = note
+    }
+
+    var droppedCount: Int { state.withLock { $0.droppedCount } }
+
+    /// Has a line written, or drops it where too much waits.
+    func add(_ line: String) {
+        let (isAdded, needsThread) = state.withLock { state in
+            let waiting = state.lines.count - state.first
+            guard waiting < LineWriter.lineLimit, state.byteCount < LineWriter.byteLimit else {
+                state.dropped += 1
+                state.droppedCount += 1
+                return (false, false)
+            }
+            if state.dropped > 0 { append(takeNote(&state), &state) }
+            append(line, &state)
+            defer { state.hasThread = true }
+            return (true, !state.hasThread)
+        }
+        if needsThread { start() }
+        if isAdded { parking.signal() }
+    }
+
+    /// Waits until all lines are written, or the time is over.
+    func flush(nanoseconds: Int64) {
+        let mustWait = state.withLock { state in
+            state.isAwaited = !state.isEmpty || state.isWriting
+            return state.isAwaited
+        }
+        if mustWait { written.wait(nanoseconds: nanoseconds) }
+    }
+
+    private func append(_ line: String, _ state: inout State) {
+        state.lines.append(line)
+        state.byteCount += line.utf8.count
+    }
+
+    private func takeNote(_ state: inout State) -> String {
+        defer { state.dropped = 0 }
+        return note(state.dropped)
+    }
+
+    // MARK: On the thread
+
+    /// Signals are for others: the thread begins before the daemon has blocked those that it takes.
+    private func start() {
+        var (all, before) = (sigset_t(), sigset_t())
+        sigfillset(&all)
+        pthread_sigmask(SIG_BLOCK, &all, &before)
+        thread.start { [self] in
+            while true {
+                parking.wait(nanoseconds: nil)
+                while let line = next() { write(line) }
+            }
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nil)
+    }
+
+    private func next() -> String? {
+        let (line, isDone) = state.withLock { state in
+            state.isWriting = false
+            if state.isEmpty, state.dropped > 0 { append(takeNote(&state), &state) }
+            guard !state.isEmpty else {
+                state.lines.removeAll(keepingCapacity: true)
+                state.first = 0
+                defer { state.isAwaited = false }
+                return (String?.none, state.isAwaited)
+            }
+            let line = state.lines[state.first]
+            state.lines[state.first] = ""
+            state.first += 1
+            state.byteCount -= line.utf8.count
+            state.isWriting = true
+            if state.first >= LineWriter.lineLimit {
+                state.lines.removeFirst(state.first)
+                state.first = 0
+            }
+            return (line, false)
+        }
+        if isDone { written.signal() }
+        return line
+    }
+
+    private func write(_ line: String) {
+        var line = line
+        line.withUTF8 { bytes in
+            var rest = UnsafeRawBufferPointer(bytes)[...]
+            while !rest.isEmpty {
+                let part = UnsafeRawBufferPointer(rebasing: rest)
+                let count = Glibc.write(descriptor, part.baseAddress, part.count)
+                if count > 0 {
+                    rest = rest.dropFirst(count)
+                } else if errno == EAGAIN {
+                    // Another process has made it so.
+                    var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    poll(&room, 1, -1)
+                } else if errno != EINTR {
+                    // Nothing can be said about a log that cannot be written.
+                    return
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+import Glibc
+import StateEngine
+import StateServer
+import StateTestSupport
+import StateWire
+import Testing
+
+/// A client of another user.
+private struct UserClient {
+    let uid: UInt32
+    let peer: Peer
+}
+
+extension ServedKeyspace {
+    fileprivate func connect(as name: String) throws -> UserClient {
+        let user = try #require(TestUser(name))
+        let directory = String(socketPath.dropLast(2))
+        #expect(chmod(directory, 0o755) == 0 && chmod(socketPath, 0o666) == 0)
+        return UserClient(uid: user.uid, peer: Peer(try user.connect(to: socketPath)))
+    }
+}
+
+/// What clients take together, and who pays where it is too much.
+struct ClientMemoryTests {
+    private func value(_ byteCount: Int) -> String { String(repeating: "v", count: byteCount) }
+
+    /// So many values of a megabyte below `big/`.
+    private func fill(_ peer: Peer, _ count: Int) throws {
+        for number in 0..<count {
+            #expect(try peer.ask("SET big/\(number) \(value(1 << 20))") == .simple("OK"))
+        }
+    }
+
+    private func status(_ peer: Peer, _ field: String) throws -> Int64 {
+        try #require(try peer.ask("STATE.STATUS")[field]?.integerValue, "\(field) is missing")
+    }
+
+    @Test(.enabled(if: TestUser.areThere))
+    func `who asks for much and does not read pays, and nobody else`() throws {
+        let limit: Int64 = 32 << 20
+        let server = try ServedKeyspace { $0.memoryByteCount = Int(limit) }
+        let victim = try server.connect(3)
+        try fill(victim, 6)
+        let abusers = try (0..<24).map { _ in try server.connect(as: TestUser.names[0]) }
+        for abuser in abusers { try? abuser.peer.send("MGET big/0 big/1 big/2 big/3 big/4 big/5") }
+        try server.catchUp()
+        #expect(try status(victim, "client_memory") > limit / 4)
+        #expect(try status(victim, "client_memory") <= limit)
+        #expect(try status(victim, "client_memory_limit") == limit)
+        // What others have does not keep the victim from anything.
+        #expect(try victim.ask("PING") == .simple("PONG"))
+        #expect(try victim.ask("SET large \(value(4 << 20))") == .simple("OK"))
+        #expect(try victim.ask("GET large").textValue?.utf8.count == 4 << 20)
+        #expect(try victim.ask("STATE.LIST big/").elements?.count == 6)
+        // Half-sent input takes what is left, and beyond it goes.
+        let head = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$6000000\r\n"
+        for _ in 0..<8 {
+            let peer = try server.connect(as: TestUser.names[0])
+            try? peer.peer.socket.send(head + value(5_000_000))
+            try server.catchUp()
+            #expect(try status(victim, "client_memory") <= limit)
+        }
+        #expect(try status(victim, "client_memory_refused") > 0)
+        let lines = server.log.current.filter {
+            $0.contains("limits.memoryBytes") || $0.contains("unfinished")
+        }
+        #expect(!lines.isEmpty && lines.allSatisfy { $0.contains("uid \(abusers[0].uid)") })
+        #expect(try victim.ask("SET large \(value(4 << 20))") == .simple("OK"))
+        for abuser in abusers { abuser.peer.socket.end() }
+    }
+
+    @Test func `where memory is short, large replies wait for those before them to be read`() throws
+    {
+        let server = try ServedKeyspace { $0.memoryByteCount = 16 << 20 }
+        let (first, second, third) = try (server.connect(), server.connect(), server.connect())
+        try fill(first, 7)
+        for peer in [first, second] { try peer.send("STATE.LIST big/") }
+        try server.catchUp()
+        try third.send("PING", "STATE.LIST big/", "PING")
+        try server.catchUp()
+        #expect(try third.arrived() == [.simple("PONG")])
+        for peer in [first, second] { #expect(try peer.next().elements?.count == 7) }
+        #expect(try third.next().elements?.count == 7)
+        #expect(try third.next() == .simple("PONG"))
+        #expect(try status(server.connect(3), "client_memory_refused") == 0)
+    }
+
+    @Test func `while others wait for memory, who holds it and does not read is let go`() throws {
+        let server = try ServedKeyspace { $0.memoryByteCount = 16 << 20 }
+        let (first, second, third) = try (server.connect(), server.connect(), server.connect())
+        try fill(first, 7)
+        for peer in [first, second] { try peer.send("STATE.LIST big/") }
+        try server.catchUp()
+        // Nobody reads, and nothing else happens.
+        #expect(try third.ask("STATE.LIST big/").elements?.count == 7)
+        #expect(server.log.current.contains { $0.contains("it does not read") })
+    }
+
+    @Test func `a reply has room twice in the memory of all`() throws {
+        let server = try ServedKeyspace { $0.memoryByteCount = 4 << 20 }
+        let peer = try server.connect()
+        try fill(peer, 3)
+        #expect(
+            try peer.ask("STATE.LIST big/").errorText?.hasPrefix(
+                "TOOBIG a reply of more than 2097152 bytes"
+            )
+                == true
+        )
+        #expect(try peer.ask("PING") == .simple("PONG"))
+    }
+
+    @Test func `all watches with LATEST of a client owe it no more than one may`() throws {
+        let limit = 1 << 20
+        let server = try ServedKeyspace { $0.outputByteCount = limit }
+        let (silent, writer) = try (server.connect(3), server.connect(3))
+        for _ in 0..<10 { _ = try silent.ask("STATE.WATCH / LATEST") }
+        for round in 0..<20 {
+            try writer.send((0..<2_000).map { Peer.words("SET \(round)/\($0) v") })
+            _ = try writer.next(2_000)
+        }
+        let watches = try #require(try writer.ask("STATE.WATCHES").elements)
+        #expect(watches.count == 10)
+        let marks = watches.compactMap { $0["marks"]?.integerValue }.reduce(0, +)
+        #expect(marks * 96 <= limit, "\(marks) marks")
+        #expect(try status(writer, "client_memory") < 4 << 20)
+        // Watches that end owe nothing.
+        silent.socket.end()
+        try server.catchUp()
+        try server.waitForClients(1)
+        #expect(try status(writer, "client_memory") < 1 << 20)
+    }
+
+    @Test func `what is counted is nothing once everything is read`() throws {
+        let server = try ServedKeyspace()
+        let peer = try server.connect(3)
+        try fill(peer, 3)
+        #expect(try peer.ask("STATE.LIST big/").elements?.count == 3)
+        for command in [
+            "WATCH a b c", "MULTI", "SET a \(value(100_000))", "DISCARD", "STATE.WATCH /",
+            "SUBSCRIBE a",
+        ] {
+            _ = try peer.ask(command)
+        }
+        _ = try peer.ask("RESET")
+        let other = try server.connect(3)
+        try server.waitUntil("little memory") { try status(other, "client_memory") < 256 << 10 }
+    }
+
+    @Test(.enabled(if: TestUser.areThere))
+    func `a message to many costs who subscribes often, and reaches all others`() throws {
+        let limit: Int64 = 32 << 20
+        let server = try ServedKeyspace { $0.memoryByteCount = Int(limit) }
+        let (victim, sender) = try (server.connect(), server.connect(3))
+        _ = try victim.ask("SUBSCRIBE c")
+        let greedy = try (0..<40).map { _ in try server.connect(as: TestUser.names[0]) }
+        for client in greedy { _ = try client.peer.ask("SUBSCRIBE c") }
+        let message = value(2 << 20)
+        for _ in 0..<3 {
+            #expect(try sender.ask("PUBLISH c \(message)").integerValue ?? 0 >= 1)
+            #expect(try victim.next().elements?[2].textValue?.utf8.count == 2 << 20)
+            #expect(try status(sender, "client_memory") <= limit)
+        }
+    }
+
+    @Test(.enabled(if: TestUser.areThere))
+    func `a commit that many watch waits for those who have their share, and comes to all`() throws
+    {
+        let limit: Int64 = 32 << 20
+        let server = try StoredServer { $0.memoryByteCount = Int(limit) }
+        let (victim, writer) = try (server.connect(), server.connect())
+        _ = try victim.ask("STATE.WATCH big/")
+        let greedy = try (0..<40).map { _ in try server.server.connect(as: TestUser.names[0]) }
+        for client in greedy {
+            _ = try client.peer.ask("HELLO 3")
+            _ = try client.peer.ask("STATE.WATCH big/")
+        }
+        for number in 0..<3 {
+            #expect(try writer.ask("SET big/\(number) \(value(2 << 20))") == .simple("OK"))
+            #expect(try victim.next().pushKind == "state.change")
+            #expect(try status(writer, "client_memory") <= limit)
+        }
+        var revisions: [[Int64]] = Array(repeating: [], count: greedy.count)
+        try server.server.waitUntil("all changes") {
+            for (index, client) in greedy.enumerated() {
+                revisions[index] += try client.peer.arrived().filter {
+                    $0.pushKind == "state.change"
+                }
+                .map(\.pushRevision)
+            }
+            return revisions.allSatisfy { $0 == [1, 2, 3] }
+        }
+    }
+
+    // MARK: Places
+
+    @Test(.enabled(if: TestUser.areThere))
+    func `one user takes no more than three quarters of the places, and root always gets in`()
+        throws
+    {
+        let server = try ServedKeyspace { $0.clientCount = 8 }
+        let greedy = try (0..<6).map { _ in try server.connect(as: TestUser.names[0]) }
+        for peer in greedy { #expect(try peer.peer.ask("PING") == .simple("PONG")) }
+        let refused = try server.connect(as: TestUser.names[0])
+        #expect(
+            try refused.peer.rest().map(\.shown) == [
+                "-LIMIT uid \(refused.uid) has 6 clients, as many as one user may have of limits.clients, 8"
+            ]
+        )
+        let others = try (0..<2).map { _ in try server.connect(as: TestUser.names[1]) }
+        for peer in others { #expect(try peer.peer.ask("PING") == .simple("PONG")) }
+        let late = try server.connect(as: TestUser.names[1])
+        #expect(try late.peer.rest().map(\.shown) == ["-LIMIT max number of clients reached: 8"])
+        #expect(try server.connect().ask("PING") == .simple("PONG"))
+    }
+}
+
+struct UnfinishedInputTests {
+    private func value(_ byteCount: Int) -> String { String(repeating: "v", count: byteCount) }
+
+    private let head = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$600000\r\n"
+
+    @Test(.enabled(if: TestUser.areThere))
+    func `half-sent input costs the user who has most of it, not the connection`() throws {
+        let server = try ServedKeyspace { $0.inputByteCount = 1 << 20 }
+        let greedy = try (0..<40).map { _ in try server.connect(as: TestUser.names[0]) }
+        for peer in greedy {
+            try? peer.peer.socket.send(head + value(40_000))
+            try server.catchUp()
+        }
+        let victim = try server.connect()
+        // More than any of them has.
+        try victim.socket.send(head + value(500_000))
+        try server.catchUp()
+        try victim.socket.send(value(100_000) + "\r\n")
+        #expect(try victim.next() == .simple("OK"))
+        let lines = server.log.current.filter { $0.contains("unfinished input") }
+        #expect(lines.count == 1 && lines[0].contains("uid \(greedy[0].uid)"))
+    }
+
+    @Test(arguments: ["*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$600\r\nv", "*", "SET k", "PING\r\n*1\r\n"])
+    func `a command that is begun and not ended in time ends its connection`(begun: String) throws {
+        let server = try ServedKeyspace { $0.frameMilliseconds = 20 }
+        let (idle, waiting) = try (server.connect(), server.connect())
+        try waiting.send("MULTI", "SET k v")
+        #expect(try waiting.next(2).map(\.shown) == ["+OK", "+QUEUED"])
+        #expect(try idle.ask("PING") == .simple("PONG"))
+        let peer = try server.connect()
+        try peer.socket.send(begun)
+        #expect(
+            try peer.rest().map(\.shown).last
+                == "-LIMIT a command was begun and not ended within limits.frameTimeout, 20 ms"
+        )
+        // Who says nothing at all, or has a transaction open, is left alone.
+        #expect(try idle.ask("PING") == .simple("PONG"))
+        #expect(try waiting.ask("EXEC") == .array([.simple("OK")]))
+    }
+
+    @Test func `who waits for others is not timed`() throws {
+        let backing = HeldBacking()
+        let server = try ServedKeyspace(backing) {
+            $0.frameMilliseconds = 20
+            $0.limits.queueByteCount = 10
+        }
+        let (writer, other) = try (server.connect(), server.connect())
+        try writer.send("SET a \(value(20))")
+        #expect(backing.held() != nil)
+        // A whole command that waits for storage, and half of one behind it.
+        try other.socket.send("SET b 1\r\nSET c")
+        try server.catchUp()
+        // The time of one that came later is over.
+        let late = try server.connect()
+        try late.socket.send("PIN")
+        _ = try late.rest()
+        backing.open()
+        #expect(try other.next() == .simple("OK"))
+        #expect(try writer.next() == .simple("OK"))
+        #expect(
+            try other.rest().map(\.shown).last?.hasPrefix("-LIMIT a command was begun") == true
+        )
+    }
+
+    @Test func `without a limit a command may take for ever`() throws {
+        let server = try ServedKeyspace { $0.frameMilliseconds = 0 }
+        let peer = try server.connect()
+        try peer.socket.send("PI")
+        try server.catchUp()
+        try peer.socket.send("NG\r\n")
+        #expect(try peer.next() == .simple("PONG"))
+    }
+}
