@@ -99,7 +99,9 @@ extension Dispatcher {
             after: bound,
             // One more tells whether there are more.
             limit: min(count, .max - 1) + 1,
+            // COUNT is a hint: a page ends where a reply may not be longer.
             byteLimit: options.replyByteCount,
+            endsAtByteLimit: true,
             subject: restriction(connection, core),
             form: .key,
             rowsOf: pattern,

@@ -14,8 +14,9 @@ final class Listing: SlicedListing {
         var after: [UInt8]?
         /// How many entries are counted at most.
         var limit = Int.max
-        /// Bytes of rows at most; more is refused.
+        /// Bytes of rows at most; more is refused, or ends the listing if ``endsAtByteLimit``.
         var byteLimit: Int
+        var endsAtByteLimit = false
         /// How many entries may be looked at; more is refused.
         var visitLimit = Int.max
         /// Who asks; entries that it may not see are passed over.
@@ -117,14 +118,18 @@ final class Listing: SlicedListing {
         isTracked = false
     }
 
-    private var isDone: Bool { isWhole || count >= request.limit }
+    private var isDone: Bool { isWhole || isFull }
+
+    private var isFull: Bool {
+        count >= request.limit || request.endsAtByteLimit && rows.count >= request.byteLimit
+    }
 
     private func lookAtPiece(_ core: KeyspaceCore) throws(StateError) {
         var piece = ListingPiece(rows.count)
         var cutAt: Record?
         func look(_ record: Record) -> Bool {
             if isShown(record, core) { append(record, core) }
-            guard piece.takes(rows.count), count < request.limit else {
+            guard piece.takes(rows.count), !isFull else {
                 cutAt = record
                 return false
             }
@@ -150,7 +155,7 @@ final class Listing: SlicedListing {
     }
 
     private func checkLimits() throws(StateError) {
-        guard rows.count <= request.byteLimit else {
+        guard rows.count <= request.byteLimit || request.endsAtByteLimit else {
             throw replyTooBig(request.byteLimit, request.advice)
         }
         guard visitedCount <= request.visitLimit else {
