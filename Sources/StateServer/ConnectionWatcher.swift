@@ -9,6 +9,8 @@ final class ConnectionWatcher: WatchReceiver {
     private unowned let dispatcher: Dispatcher
     /// Commits that came while the ones before them are read, as they will be sent.
     private var kept = ByteBuffer()
+    /// The limits of rules that it counts for.
+    var limits: Set<WatchTally.Limit> = []
 
     /// How much of what comes during a read is kept.
     private static let keptByteCount = 256 << 10

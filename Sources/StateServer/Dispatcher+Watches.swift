@@ -23,7 +23,7 @@ extension Dispatcher {
         guard connection.watchPatternCount + patterns.count <= limit else {
             throw StateError(.limit, "more than \(limit) patterns of all watches of one client")
         }
-        try checkWatches(set, of: connection.peer.uid, core)
+        let limits = try checkWatches(set, of: connection.peer.uid, core)
         connection.watchPatternCount += patterns.count
         connection.lastWatch += 1
         let watcher = ConnectionWatcher(
@@ -34,6 +34,8 @@ extension Dispatcher {
             dispatcher: self,
             in: core
         )
+        watcher.limits = limits
+        watchTally.add(limits, of: connection.peer.uid)
         connection.watchers[watcher.number] = watcher
         registry.watchCount += 1
         core.hub.add(watcher.watcher)
@@ -68,6 +70,7 @@ extension Dispatcher {
             throw StateError(.err, "no watch \(number) on this connection")
         }
         registry.watchCount -= 1
+        watchTally.remove(watcher.limits, of: connection.peer.uid)
         connection.watchPatternCount -= watcher.watcher.patterns.patterns.count
         core.hub.remove(watcher.watcher)
         // What it missed it would have been told of later, and no gap is silent.
@@ -81,7 +84,10 @@ extension Dispatcher {
     }
 
     func endWatches(_ connection: Connection, _ core: KeyspaceCore) {
-        for watcher in connection.watchers.values { core.hub.remove(watcher.watcher) }
+        for watcher in connection.watchers.values {
+            core.hub.remove(watcher.watcher)
+            watchTally.remove(watcher.limits, of: connection.peer.uid)
+        }
         connection.watchPatternCount = 0
         registry.watchCount -= connection.watchers.count
         connection.watchers = [:]

@@ -20,6 +20,8 @@ final class Dispatcher {
     /// What the history thread knows of the rules.
     let historyRules: HistoryRules
     var access = AccessState()
+    /// How many watches the limits of rules count.
+    var watchTally = WatchTally()
     /// A transaction is open and commands are part of it.
     var isExecuting = false
     /// What its connection subscribed to before it changed that; nil where it has not.
