@@ -126,18 +126,9 @@ struct FileContainerTests {
         )
         try stage.shell("rm a pipe large 'a%zz'")
         #expect(stage.adopts("app/a", nil))
-        #expect(try waitUntil { stage.files.refused.isEmpty })
+        #expect(eventually { stage.files.refused.isEmpty })
         try stage.set("app/a", "2")
         #expect(try stage.fileValues() == ["app/a": "2"])
-    }
-
-    private func waitUntil(_ condition: () -> Bool) throws -> Bool {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { return false }
-            poll(nil, 0, 5)
-        }
-        return true
     }
 
     @Test func `directories that overlap are refused, also by way of a link`() throws {
