@@ -163,7 +163,7 @@ extension Client {
         var words = [Array("STATE.COMPACT".utf8)]
         if let revision { words += [Array("TO".utf8), Array("\(revision)".utf8)] }
         if shrinks { words.append(Array("SHRINK".utf8)) }
-        let reply = try call(words, .needsRESP3)
+        let reply = try call(words, [.needsRESP3, .waits])
         var numbers: [String: Int64] = [:]
         for pair in reply.pairs ?? [] {
             numbers[pair.key.textValue ?? ""] = pair.value.integerValue

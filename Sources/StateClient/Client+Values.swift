@@ -140,22 +140,4 @@ extension Pattern {
             "LIMIT", "PREVIOUS", "RESET", "SNAPSHOT",
         ]
     }
-
-    /// The pattern that means exactly `text`: a key, or where it ends in `/` what is below it.
-    ///
-    /// - Throws: ``StateError/Code/err``, naming the rule of keys that the text breaks.
-    package init(literal text: [UInt8]) throws(StateError) {
-        var escaped: [UInt8] = []
-        for byte in text {
-            switch byte {
-            case UInt8(ascii: "*"), UInt8(ascii: "?"), UInt8(ascii: "["), UInt8(ascii: "\\"):
-                escaped.append(UInt8(ascii: "\\"))
-            default: break
-            }
-            escaped.append(byte)
-        }
-        self = try escaped.withUnsafeBufferPointer { (bytes) throws(StateError) in
-            try Pattern(Bytes(bytes))
-        }
-    }
 }

@@ -20,6 +20,8 @@ public final class Client {
     public let socketPath: String
     /// How long one call may take; nil for as long as it takes.
     public let timeout: Duration?
+    /// What ``timeout`` is where nothing else was said.
+    public static let standardTimeout = Duration.seconds(30)
     private let name: String
     private let transport: Transport
 
@@ -38,13 +40,14 @@ public final class Client {
     ///
     /// - Parameters:
     ///   - socket: The path of its socket; nil for `$STATED_SOCKET`, else the user's own, else the machine's.
-    ///   - timeout: How long connecting, and each call after it, may take.
+    ///   - timeout: How long connecting, and each call after it, may take; nil for as long as it takes. ``nextEvent(timeout:)`` and
+    ///     ``compact(to:shrinks:)`` wait on, however long that is.
     ///   - name: What the daemon notes as the client's name with every write; empty for none.
     /// - Throws: ``StateError/Code/unreachable`` where nobody answers, naming the path that was tried;
     ///   ``StateError/Code/err`` for a path over 107 bytes.
     public init(
         socket: String? = nil,
-        timeout: Duration? = nil,
+        timeout: Duration? = Client.standardTimeout,
         name: String = ""
     ) throws(StateError) {
         socketPath = try Self.path(of: socket)
@@ -74,6 +77,8 @@ public final class Client {
         package static let write = RequestKind(rawValue: 1)
         /// Its reply, or what follows it, needs RESP3.
         package static let needsRESP3 = RequestKind(rawValue: 2)
+        /// Takes as long as it takes: its reply has no deadline.
+        package static let waits = RequestKind(rawValue: 4)
 
         /// Makes a set of options.
         package init(rawValue: Int) { self.rawValue = rawValue }
@@ -104,7 +109,7 @@ public final class Client {
         _ write: (inout RequestWriter) -> Void
     ) throws(StateError) -> [Reply] {
         if let loss { throw StateError(.unreachable, loss) }
-        let deadline = timeout.map { Deadline(after: $0) }
+        let deadline = kind.contains(.waits) ? nil : timeout.map { Deadline(after: $0) }
         request.removeAll()
         let saysHello = kind.contains(.needsRESP3) && !hasSaidHello
         if saysHello { appendHello() }
@@ -244,7 +249,11 @@ public final class Client {
         _ loss: Loss,
         because refusal: StateError?
     ) -> StateError {
-        let sentence = "\(loss) (\(socketPath))"
+        var sentence = "\(loss) (\(socketPath))"
+        if case .timedOut = loss, let timeout {
+            let time = Quantity.text(timeout)
+            sentence = "the daemon at \(socketPath) did not answer within \(time)"
+        }
         self.loss = "the connection was lost before: \(sentence)"
         if let refusal { return refusal }
         let isUnknown = code == .outcomeUnknown

@@ -110,8 +110,11 @@ extension KeyspaceCore {
     /// Where rules say who may see what, an entry changes hands only over a commit without it, so that who may not see it any more
     /// has been told that it is gone.
     func ownerKept(by head: Record?) -> UInt32? {
-        guard let head, head.isDeleted, head.revision == openRevision, openRevision > 0,
-            rules?.limitsAccess ?? false, let older = head.older, !older.isDeleted
+        guard let head, rules?.limitsAccess ?? false else { return nil }
+        // One whose time is over, of which nobody has been told yet that it is gone.
+        if !head.isDeleted { return head.owner }
+        guard head.revision == openRevision, openRevision > 0, let older = head.older,
+            !older.isDeleted
         else { return nil }
         return older.owner
     }

@@ -123,11 +123,12 @@ extension KeyspaceCore {
     private func put(_ record: Record) {
         noteScanned(record.key)
         if countsUsage { count(record, superseding: table.head(record.key), by: 1) }
-        deadlines.insert(record, at: LocalKeyspace.now())
+        deadlines.insert(record, at: clock(), wallTime: LocalKeyspace.now())
         guard let chain = table.chain(record.key), let head = chain.pointee.leaf else {
             table.begin(record)
             return
         }
+        deadlines.remove(head)
         record.older = head
         chain.pointee = RadixReference(record)
     }

@@ -9,9 +9,11 @@ extension KeyspaceCore {
         var namedCount = 0
         var liveCount = 0
         var provisionalByteCount = 0
+        var deadlineCount = 0
         forEachChain(of: table.live) { chain in
             checkChain(chain, &faults)
             namedCount += chain.count
+            if chain[0].hasDeadline { deadlineCount += 1 }
             if let last = chain.last, last.revision <= durableRevision, !last.isDeleted {
                 liveCount += 1
             }
@@ -32,6 +34,8 @@ extension KeyspaceCore {
                 faults.append("\(shown) is buried and live")
             }
         }
+        compare(deadlineCount, deadlines.count, "deadlines", &faults)
+        if !deadlines.isInOrder { faults.append("the deadlines are out of order") }
         compare(liveCount, durableKeyCount, "durable keys", &faults)
         compare(provisionalByteCount, uncommittedByteCount, "uncommitted bytes", &faults)
         compare(namedCount + retainedCauseCount, causes.referenceCount, "names of causes", &faults)

@@ -67,9 +67,9 @@ extension KeyspaceCore {
         compactedRevision = store.compacted
         durableKeyCount = table.live.count
         guard hasLoadedExpiry else { return }
-        let now = LocalKeyspace.now()
+        let (now, wallTime) = (clock(), LocalKeyspace.now())
         table.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { record in
-            deadlines.insert(record, at: now)
+            deadlines.insert(record, at: now, wallTime: wallTime)
             return true
         }
     }

@@ -41,10 +41,11 @@ extension KeyspaceCore {
         if isVolatile { try checkMove(of: key, head) }
         if let editable { try checkPlace(of: key, in: editable) }
         if let files { try checkFile(of: key, in: files) }
-        let current = head.flatMap { $0.isDeleted ? nil : $0 }
+        let last = head.flatMap { $0.isDeleted ? nil : $0 }
+        let current = last.flatMap { isDue($0) ? nil : $0 }
         if let rule {
             try rule.checkSet(key, to: value, appending: suffix, isPresent: current != nil)
-            try checkQuota(rule, key, byteCount, superseding: current)
+            try checkQuota(rule, key, byteCount, superseding: last)
         }
         var fields = fields(of: current, version: (current?.version ?? 0) + 1)
         if let owner = ownerKept(by: head) { fields.owner = owner }
@@ -150,15 +151,15 @@ extension KeyspaceCore {
     func undo(_ record: Record) {
         noteScanned(record.key)
         if countsUsage { count(record, superseding: record.older, by: -1) }
-        if let older = record.older, let expires = older.expires {
-            // What has expired is not tried again at once where storage refuses.
-            deadlines.postpone(older, by: max(1_000, expires - LocalKeyspace.now()))
-        }
+        deadlines.remove(record)
+        // What has expired is not tried again at once where storage refuses.
+        if let older = record.older { deadlines.insert(older, notBefore: clock() + 1_000) }
         if let older = table.pop(record, durableRevision: durableRevision) { free(older) }
         free(record)
     }
 
     func free(_ record: Record) {
+        deadlines.remove(record)
         causes.release(record.cause)
         record.deallocate(into: &pool)
     }
@@ -206,7 +207,8 @@ extension KeyspaceCore {
     func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
         openByteCount += record.byteCount
         noteScanned(record.key)
-        if record.expires != nil { deadlines.insert(record, at: openTime) }
+        if record.hasDeadline { deadlines.insert(record, at: clock(), wallTime: openTime) }
+        if let head = chain?.pointee.leaf { deadlines.remove(head) }
         if countsUsage { count(record, superseding: chain?.pointee.leaf, by: 1) }
         guard let chain, let head = chain.pointee.leaf else {
             table.begin(record)

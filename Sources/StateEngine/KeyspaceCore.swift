@@ -60,6 +60,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// Whether some rule limits how many keys or bytes there are.
     @exclusivity(unchecked) var countsUsage = false
     @exclusivity(unchecked) package internal(set) var deadlines = Deadlines()
+    /// Milliseconds of CLOCK_BOOTTIME, which deadlines run on; a test may have another.
+    @exclusivity(unchecked) package var clock: @Sendable () -> Int64 = { Deadlines.now() }
     /// Whether storage has entries that expire, perhaps superseded ones only.
     @exclusivity(unchecked) var hasLoadedExpiry = false
     /// What is to be logged of limits that are only said.
@@ -156,10 +158,17 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// The newest version of `key`, nil where it is absent; notes its revision where that is provisional.
+    /// The newest version of `key`, nil where it is absent or its time is over; notes its revision where that is provisional.
     ///
     /// - Complexity: O(*n*) in the bytes of the key.
     package func read(_ key: Bytes) -> Record? {
+        guard let newest = newest(key), !isDue(newest) else { return nil }
+        return newest
+    }
+
+    /// The same for who has to know of what is to be deleted for its time, too: what goes with an entry, as its file.
+    @inline(__always)
+    func newest(_ key: Bytes) -> Record? {
         guard let head = table.head(key) else { return nil }
         // What the open transaction did itself is as certain as it.
         if head.revision > durableRevision, head.revision != openRevision, !head.isTold {
@@ -204,8 +213,9 @@ package final class KeyspaceCore: @unchecked Sendable {
         _ body: (Record) -> Bool
     ) {
         observeAll()
+        let now = deadlines.count > 0 ? clock() : 0
         patterns.forEach(in: table.live, after: bound) { head in
-            head.isDeleted || body(head)
+            head.isDeleted || head.hasDeadline && head.deadline <= now || body(head)
         }
     }
 

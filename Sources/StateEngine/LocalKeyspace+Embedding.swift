@@ -83,7 +83,10 @@ extension LocalKeyspace {
     /// - Complexity: O(*n*) in the bytes of key and value.
     public func entry(for key: Key) -> Entry? {
         withCore { core in
-            key.bytes.withUnsafeBytes { core.readDurable($0) }.map { core.entry($0) }
+            guard let record = key.bytes.withUnsafeBytes({ core.readDurable($0) }),
+                !core.isDue(record)
+            else { return nil }
+            return core.entry(record)
         }
     }
 
@@ -102,6 +105,7 @@ extension LocalKeyspace {
             func collect(_ bound: Bytes?) {
                 core.forEachDurable(PatternSet([pattern]), after: bound) { record in
                     guard found.count < limit else { return false }
+                    if core.isDue(record) { return true }
                     found.append((Key(verified: record.key), core.entry(record)))
                     return true
                 }

@@ -64,9 +64,30 @@ public struct Pattern: Hashable, Sendable {
         self.init(kind: isGlob ? .glob : .key, literal: literal, bytes: Array(bytes))
     }
 
-    /// Exactly `key`.
+    /// Exactly `key`: written as a text that means it, so with a `\` before each byte that would mean something else.
     public init(_ key: Key) {
-        self.init(kind: .key, literal: key.bytes, bytes: key.bytes)
+        self.init(kind: .key, literal: key.bytes, bytes: Pattern.escaped(key.bytes))
+    }
+
+    /// The pattern that means exactly `text`: a key, or where it ends in `/` what is below it.
+    ///
+    /// - Throws: ``StateError/Code/err``, naming the rule of keys that the text breaks.
+    package init(literal text: [UInt8]) throws(StateError) {
+        self = try Pattern.escaped(text).withUnsafeBufferPointer { (bytes) throws(StateError) in
+            try Pattern(Bytes(bytes))
+        }
+    }
+
+    /// `text` with a `\` before each byte that would not mean itself in a pattern.
+    package static func escaped(_ text: [UInt8]) -> [UInt8] {
+        func isPlain(_ byte: UInt8) -> Bool {
+            switch byte {
+            case UInt8(ascii: "*"), UInt8(ascii: "?"), UInt8(ascii: "["), UInt8(ascii: "\\"): false
+            default: true
+            }
+        }
+        if text.allSatisfy(isPlain) { return text }
+        return text.flatMap { isPlain($0) ? [$0] : [UInt8(ascii: "\\"), $0] }
     }
 
     private init(kind: Kind, literal: [UInt8], bytes: [UInt8]) {

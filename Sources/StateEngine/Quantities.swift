@@ -39,7 +39,13 @@ package enum Quantity {
         return try check(number.flatMap { multiplied($0, factor) }, text, in: range)
     }
 
+    /// As long may a time be: 100 years, so that the sum of it and any time of day is a number.
+    package static let longestDuration = Duration.milliseconds(longestDays * 86_400_000)
+    private static let longestDays: Int64 = 36_500
+
     /// A time: `500ms`, `30s`, `5m`, `12h`, `7d`, `2w`, or several in a row, `1h30m`; 0 needs no unit.
+    ///
+    /// At most ``longestDuration``.
     ///
     /// - Throws: ``StateError/Code/err``, which says what was read and what may stand there.
     package static func duration(_ text: String) throws(StateError) -> Duration {
@@ -54,7 +60,10 @@ package enum Quantity {
             let part = number.flatMap { multiplied($0, factor) }
             sum = sum.flatMap { sum in part.flatMap { added(sum, $0) } }
         } while !rest.isEmpty
-        return .milliseconds(try check(sum, text, in: 0...Int64.max))
+        guard let sum, sum <= longestDays * 86_400_000 else {
+            throw StateError(.err, "at most \(longestDays)d (100 years), not '\(text)'")
+        }
+        return .milliseconds(sum)
     }
 
     // MARK: Parts

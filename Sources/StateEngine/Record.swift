@@ -13,7 +13,7 @@ import Glibc
 /// Memory by hand, because a store holds millions: a Swift object costs 16 bytes more each and an atomic
 /// pair for each look. The rule that makes it safe: **a record belongs to the chain of its key in the
 /// ``EntryTable``**, from `make` until the table frees it, when a later version is durable or this one is undone.
-/// Everything but `older` is constant from the moment that its transaction is finished, so the commit thread
+/// Everything but `older` and what ``Deadlines`` keeps in it is constant from the moment that its transaction is finished, so the commit thread
 /// may read it while its batch is under way.
 @frozen
 package struct Record: Equatable {
@@ -27,7 +27,8 @@ package struct Record: Equatable {
 
     // Beside the time: what the rules say of the key.
     @usableFromInline static let keyLengthMask: UInt64 = 0x7FF
-    /// It has a time at which it expires, before the key.
+    /// Before the key it has the time at which it expires, and what ``Deadlines`` knows of it: 24 bytes.
+    @usableFromInline static let deadlineByteCount = 24
     @usableFromInline static let expiryMark: UInt64 = 1 << 13
     /// Its writer has been answered: it is not undone with what was before it.
     @usableFromInline static let toldMark: UInt64 = 1 << 14
@@ -108,7 +109,7 @@ package struct Record: Equatable {
         in pool: inout RecordPool
     ) -> Record {
         let valueByteCount = (value?.count ?? 0) + (suffix?.count ?? 0)
-        let keyStart = headerByteCount + (fields.expires == nil ? 0 : 8)
+        let keyStart = headerByteCount + (fields.expires == nil ? 0 : deadlineByteCount)
         let size = keyStart + key.count + valueByteCount
         guard let address = pool.take(size) ?? malloc(RecordPool.roomByteCount(size)) else {
             fatalError("no memory for \(size) bytes")
@@ -124,6 +125,8 @@ package struct Record: Equatable {
         if let expires = fields.expires {
             timeAndKey |= expiryMark
             address.storeBytes(of: expires, toByteOffset: headerByteCount, as: Int64.self)
+            address.storeBytes(of: .max, toByteOffset: headerByteCount + 8, as: Int64.self)
+            address.storeBytes(of: -1, toByteOffset: headerByteCount + 16, as: Int.self)
         }
         address.storeBytes(of: timeAndKey, toByteOffset: 32, as: UInt64.self)
         address.storeBytes(of: fields.ordinal, toByteOffset: 40, as: Int32.self)
@@ -220,8 +223,39 @@ package struct Record: Equatable {
         return address.load(fromByteOffset: Record.headerByteCount, as: Int64.self)
     }
 
+    /// Whether it expires at all.
     @inlinable
-    var keyStart: Int { Record.headerByteCount + Int((timeAndKey & Record.expiryMark) >> 10) }
+    package var hasDeadline: Bool { timeAndKey & Record.expiryMark != 0 }
+
+    /// When it expires, in milliseconds of CLOCK_BOOTTIME; only of one that has a deadline, and known once ``Deadlines`` has it.
+    var deadline: Int64 {
+        get { address.load(fromByteOffset: Record.headerByteCount + 8, as: Int64.self) }
+        nonmutating set {
+            address.storeBytes(
+                of: newValue,
+                toByteOffset: Record.headerByteCount + 8,
+                as: Int64.self
+            )
+        }
+    }
+
+    /// Its place among the deadlines, negative where it has none there; only of one that has a deadline.
+    var deadlineSlot: Int {
+        get { address.load(fromByteOffset: Record.headerByteCount + 16, as: Int.self) }
+        nonmutating set {
+            address.storeBytes(
+                of: newValue,
+                toByteOffset: Record.headerByteCount + 16,
+                as: Int.self
+            )
+        }
+    }
+
+    @inlinable
+    var keyStart: Int {
+        let mark = timeAndKey & Record.expiryMark
+        return Record.headerByteCount + Int(mark >> 10 | mark >> 9)
+    }
 
     /// The key, for as long as the record lives.
     @inlinable

@@ -22,6 +22,8 @@ final class OpenStore {
     var hasUnsyncedCompaction = false
     /// Where the history may be cut.
     var marks: HistoryMarks
+    /// Milliseconds of CLOCK_BOOTTIME.
+    private let clock: @Sendable () -> Int64
     /// The last revision that was committed.
     private var revision: Int64
     /// Whether `meta` still says how many rows there are.
@@ -35,6 +37,7 @@ final class OpenStore {
         log: WriteAheadLog,
         mark: StoreMark,
         marks: HistoryMarks,
+        clock: @escaping @Sendable () -> Int64,
         rowCount: Int64,
         revision: Int64,
         hasRowCount: Bool
@@ -44,6 +47,7 @@ final class OpenStore {
         self.log = log
         self.mark = mark
         self.marks = marks
+        self.clock = clock
         sweep = try HistorySweep(connection)
         self.rowCount = rowCount
         doubtfulRowCounts = rowCount...rowCount
@@ -66,6 +70,7 @@ final class OpenStore {
         var last = revision
         var isFirst = true
         let before = marks
+        let now = clock()
         writer.begin(rowCount: appendedCount)
         do {
             try begin.run()
@@ -77,7 +82,7 @@ final class OpenStore {
                 )
                 last = change.revision
                 isFirst = false
-                marks.take(change)
+                marks.take(change, at: now)
                 try writer.append(change)
             }
             if let note = notes.last {

@@ -130,6 +130,7 @@ extension SQLiteBacking {
             log: log,
             mark: mark,
             marks: rows.marks,
+            clock: clock,
             rowCount: rows.rowCount,
             revision: loaded.revision,
             hasRowCount: try StoreMetadata(connection).value(of: .rowCount) != nil
@@ -179,13 +180,14 @@ extension SQLiteBacking {
         let rows: (rowCount: Int64, revision: Int64)
         do {
             rows = try HistoryReader.readAll(connection) { change in
-                if change.revision > swept { marks.take(change) }
+                if change.revision > swept { marks.read(change) }
                 receive(change)
             }
         } catch {
             quickCheck.cancel()
             throw error
         }
+        marks.finishReading(at: LocalKeyspace.now(), boottime: clock())
         if let finding = try quickCheck.finish() {
             throw StateError.damaged(location.database, finding)
         }

@@ -1,3 +1,4 @@
+import CLinux
 import CSQLite
 public import StateEngine
 import Synchronization
@@ -5,8 +6,8 @@ import Synchronization
 /// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
 ///
 /// ``load(_:)`` is first and once, everything after it is one call at a time, as ``Backing`` says; only ``status`` may be
-/// asked for from anywhere. That, the lock around the status, and that `onCheckpoint` and `onFinding` are not changed after the
-/// load are the proof of `@unchecked Sendable`.
+/// asked for from anywhere. That, the lock around the status, and that `clock`, `onCheckpoint` and `onFinding` are not changed
+/// after the load are the proof of `@unchecked Sendable`.
 ///
 /// A store that is dropped without ``close()`` is as it would be after a crash: everything committed is there.
 public final class SQLiteBacking: Backing, @unchecked Sendable {
@@ -51,6 +52,9 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// Called by ``load(_:)`` with what it found and went on with all the same, a sentence each; set before.
     package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
+
+    /// Milliseconds of CLOCK_BOOTTIME, by which history grows old; a test may have another, set before the load.
+    package var clock: @Sendable () -> Int64 = { clinux_boottime_milliseconds() }
 
     let storageStatus = StateLock(StorageStatus())
 

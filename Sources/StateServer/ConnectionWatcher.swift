@@ -9,6 +9,8 @@ final class ConnectionWatcher: WatchReceiver {
     private unowned let dispatcher: Dispatcher
     /// Commits that came while the ones before them are read, as they will be sent.
     private var kept = ByteBuffer()
+    /// The limits of rules that it counts for.
+    var limits: Set<WatchTally.Limit> = []
 
     /// How much memory that takes.
     var keptByteCount: Int { kept.footprint }

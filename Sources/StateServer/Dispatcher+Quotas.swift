@@ -18,36 +18,39 @@ extension Dispatcher {
 
     /// Refuses a watch of a uid that has as many as it may of the keys of a rule.
     ///
-    /// A watch counts for the rule that holds for the literal part of one of its patterns.
+    /// A watch counts for the rules that hold for the literal parts of its patterns, once for each.
     ///
+    /// - Returns: What the watch counts for.
     /// - Throws: ``StateError/Code/limit``, naming the uid, the number and the rule.
+    /// - Complexity: O(*n*) in the patterns, however many watches there are.
     func checkWatches(
         _ patterns: PatternSet,
         of uid: UInt32,
         _ core: KeyspaceCore
-    ) throws(StateError) {
-        guard let rules = core.rules else { return }
-        for pattern in patterns.patterns {
-            let rule = pattern.literal.withUnsafeBytes { rules.rule(for: $0) }
-            guard let rule else { continue }
-            try check(.watches, of: rule, uid) { isLimited in
-                countWatches(of: uid) { watched in
-                    watched.literal.withUnsafeBytes { rules.rule(for: $0) }.map(isLimited) ?? false
-                }
+    ) throws(StateError) -> Set<WatchTally.Limit> {
+        guard let rules = core.rules else { return [] }
+        if watchTally.rules !== rules { countWatches(by: rules) }
+        let found = WatchTally.rules(of: patterns, in: rules)
+        for rule in found {
+            try check(.watches, of: rule, uid) {
+                watchTally.count(of: uid, $0)
             } _: {
                 "uid \(uid) has \(counted($0, "watch", "watches")) of keys of the rule already"
             }
         }
+        return Set(found.flatMap(WatchTally.limits))
     }
 
-    private func countWatches(of uid: UInt32, _ isMeant: (Pattern) -> Bool) -> Int {
-        registry.connections.lazy.filter { $0.peer.uid == uid }
-            .reduce(0) { count, connection in
-                count
-                    + connection.watchers.values.count {
-                        $0.watcher.patterns.patterns.contains(where: isMeant)
-                    }
+    /// The rules are new: all watches are counted by them.
+    private func countWatches(by rules: KeyRules) {
+        watchTally = WatchTally(rules: rules)
+        for connection in registry.connections {
+            for watcher in connection.watchers.values {
+                let found = WatchTally.rules(of: watcher.watcher.patterns, in: rules)
+                watcher.limits = Set(found.flatMap(WatchTally.limits))
+                watchTally.add(watcher.limits, of: connection.peer.uid)
             }
+        }
     }
 
     /// Refuses one more, or only says so.
@@ -56,18 +59,18 @@ extension Dispatcher {
     ///   - limit: What is limited.
     ///   - rule: What holds for the new one.
     ///   - uid: Whose it is.
-    ///   - count: How many there are among those whose rules are what it is handed.
+    ///   - count: How many there are that count for a limit of a rule.
     ///   - sentence: What is said of so many.
     /// - Throws: ``StateError/Code/limit``, naming the number and the rule.
     private func check(
         _ limit: KeyLimit,
         of rule: KeyRule,
         _ uid: UInt32,
-        _ count: (_ isLimited: (KeyRule) -> Bool) -> Int,
+        _ count: (WatchTally.Limit) -> Int,
         _ sentence: (Int) -> String
     ) throws(StateError) {
         if let hard = rule.settings.limits[limit] {
-            let used = count { $0.settings.limits[limit]?.rule == hard.rule }
+            let used = count(WatchTally.Limit(rule: hard.rule, isSoft: false))
             guard used < hard.value else {
                 throw StateError(
                     .limit,
@@ -76,7 +79,7 @@ extension Dispatcher {
             }
         }
         if let soft = rule.settings.softLimits[limit] {
-            let used = count { $0.settings.softLimits[limit]?.rule == soft.rule }
+            let used = count(WatchTally.Limit(rule: soft.rule, isSoft: true))
             guard used == soft.value else { return }
             let subject = RepeatedLines.Kind.Subject.softLimit(limit, rule: soft.rule)
             repeated.write(
@@ -88,6 +91,57 @@ extension Dispatcher {
                 "\(sentence(used)), and begins one more (rule \(soft.rule + 1), softLimits.\(limit.rawValue))"
             }
         }
+    }
+}
+
+/// How many watches each uid has that count for each rule that limits them.
+///
+/// Kept, not counted for each new watch: with the patterns of all watches of a uid that took patterns times patterns.
+struct WatchTally {
+    /// A limit of a rule, by the place of the rule in the configuration.
+    struct Limit: Hashable {
+        var rule: Int
+        var isSoft: Bool
+    }
+
+    /// The rules that it was counted by.
+    private(set) var rules: KeyRules?
+    private var counts: [UInt32: [Limit: Int]] = [:]
+
+    init(rules: KeyRules? = nil) { self.rules = rules }
+
+    func count(of uid: UInt32, _ limit: Limit) -> Int { counts[uid]?[limit] ?? 0 }
+
+    mutating func add(_ limits: Set<Limit>, of uid: UInt32) {
+        for limit in limits { counts[uid, default: [:]][limit, default: 0] += 1 }
+    }
+
+    /// A watch of these limits has ended.
+    mutating func remove(_ limits: Set<Limit>, of uid: UInt32) {
+        for limit in limits {
+            let count = self.count(of: uid, limit) - 1
+            counts[uid]?[limit] = count > 0 ? count : nil
+        }
+        if counts[uid]?.isEmpty ?? false { counts[uid] = nil }
+    }
+
+    /// What holds for the literal parts of the patterns and limits watches, each once.
+    static func rules(of patterns: PatternSet, in rules: KeyRules) -> [KeyRule] {
+        var found: [KeyRule] = []
+        var seen: Set<ObjectIdentifier> = []
+        for pattern in patterns.patterns {
+            guard let rule = pattern.literal.withUnsafeBytes({ rules.rule(for: $0) }),
+                !limits(of: rule).isEmpty, seen.insert(ObjectIdentifier(rule)).inserted
+            else { continue }
+            found.append(rule)
+        }
+        return found
+    }
+
+    static func limits(of rule: KeyRule) -> [Limit] {
+        let hard = rule.settings.limits[.watches].map { Limit(rule: $0.rule, isSoft: false) }
+        let soft = rule.settings.softLimits[.watches].map { Limit(rule: $0.rule, isSoft: true) }
+        return [hard, soft].compactMap { $0 }
     }
 }
 

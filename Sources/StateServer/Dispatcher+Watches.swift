@@ -23,7 +23,7 @@ extension Dispatcher {
         guard connection.watchPatternCount + patterns.count <= limit else {
             throw StateError(.limit, "more than \(limit) patterns of all watches of one client")
         }
-        try checkWatches(set, of: connection.peer.uid, core)
+        let limits = try checkWatches(set, of: connection.peer.uid, core)
         try checkGlobs(set.globCount, connection, core)
         connection.account?.globCount += set.globCount
         connection.watchPatternCount += patterns.count
@@ -37,6 +37,8 @@ extension Dispatcher {
             dispatcher: self,
             in: core
         )
+        watcher.limits = limits
+        watchTally.add(limits, of: connection.peer.uid)
         connection.watchers[watcher.number] = watcher
         registry.watchCount += 1
         core.hub.add(watcher.watcher)
@@ -71,6 +73,7 @@ extension Dispatcher {
             throw StateError(.err, "no watch \(number) on this connection")
         }
         registry.watchCount -= 1
+        watchTally.remove(watcher.limits, of: connection.peer.uid)
         connection.watchPatternCount -= watcher.watcher.patterns.patterns.count
         connection.account?.globCount -= watcher.watcher.patterns.globCount
         connection.watchByteCount -= watcher.watcher.patterns.byteCount
@@ -90,6 +93,7 @@ extension Dispatcher {
         for watcher in connection.watchers.values {
             core.hub.remove(watcher.watcher)
             watcher.watcher.forget()
+            watchTally.remove(watcher.limits, of: connection.peer.uid)
             connection.account?.globCount -= watcher.watcher.patterns.globCount
         }
         connection.watchPatternCount = 0

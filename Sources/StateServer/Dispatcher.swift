@@ -22,6 +22,8 @@ final class Dispatcher {
     var access = AccessState()
     /// What clients can have logged again and again.
     let repeated = RepeatedLines()
+    /// How many watches the limits of rules count.
+    var watchTally = WatchTally()
     /// A transaction is open and commands are part of it.
     var isExecuting = false
     /// What its connection subscribed to before it changed that; nil where it has not.

@@ -86,7 +86,9 @@ extension Statectl {
     private static func programBeside() -> String? {
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &path, path.count)
-        let bytes = path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }
+        var bytes = path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }
+        // Without /proc: as it was named.
+        if bytes.isEmpty { bytes = ProcessArguments.program() }
         guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return nil }
         let beside = String(decoding: bytes[...slash], as: UTF8.self) + "stated"
         return access(beside, X_OK) == 0 ? beside : nil

@@ -104,9 +104,9 @@ enum Help {
 
         'statectl VERB --help' says more.
 
-        exit codes: 0 done; 1 absent; 2 usage, or an illegal key or pattern; 3 no daemon, or no permission
-        to connect; 4 refused (a condition, a rule, a limit); 5 storage; 6 outcome unknown: the connection was lost
-        after a write was sent.
+        exit codes: 0 done; 1 absent; 2 usage, or an illegal key or pattern; 3 no daemon, no answer in time, or no
+        permission to connect; 4 refused (a condition, a rule, a limit); 5 storage; 6 outcome unknown: the connection
+        was lost, or no answer came in time, after a write was sent.
 
         """ + common
 
@@ -116,6 +116,10 @@ enum Help {
           --socket PATH  the daemon's socket; else $STATED_SOCKET, else
                          $XDG_RUNTIME_DIR/stated/stated.sock, else $XDG_STATE_HOME/stated/stated.sock
                          (~/.local/state), else /run/stated/stated.sock, whichever exists first
+          --reply-timeout T
+                         how long the daemon may take to answer one command, such as 10s; 0 for as long as it
+                         takes; else $STATED_REPLY_TIMEOUT, else 30s. It does not end what waits: watch, wait and
+                         compact do so as long as it takes
           --json         print JSON, one object a line; a value that is not UTF-8 is "base64"
           --help         print this
           --version      print the version

@@ -1,3 +1,4 @@
+import Glibc
 import StateClient
 import StateEngine
 
@@ -19,6 +20,8 @@ struct Invocation {
     private(set) var command: [[UInt8]]?
     /// Options by name; the value of one that takes none is empty.
     private var options: [String: [UInt8]] = [:]
+    /// How long the daemon may take to answer one command; nil for as long as it takes.
+    private(set) var replyTimeout: Duration? = Client.standardTimeout
 
     init(arguments: [[UInt8]]) throws(Failure) {
         var verb: Verb?
@@ -37,6 +40,7 @@ struct Invocation {
                 operands.append(argument)
             }
         }
+        try readReplyTimeout()
         if has("--help") {
             task = .help(verb)
         } else if has("--version") {
@@ -71,7 +75,10 @@ struct Invocation {
 
     /// The value of the option as a length of time: `500ms`, `10s`, `2m`, `1h`, or a number of seconds.
     func duration(_ option: String) throws(Failure) -> Duration? {
-        guard let text = text(option) else { return nil }
+        try text(option).map { text throws(Failure) in try Self.duration(text, of: option) }
+    }
+
+    private static func duration(_ text: String, of name: String) throws(Failure) -> Duration {
         let digits = text.prefix { $0.isNumber }
         let milliseconds: Int64? =
             switch text.dropFirst(digits.count) {
@@ -83,14 +90,34 @@ struct Invocation {
             }
         guard let count = Int64(digits), let milliseconds,
             case (let length, false) = count.multipliedReportingOverflow(by: milliseconds)
-        else { throw .usage("\(option) takes a time such as 500ms, 10s or 2m, not '\(text)'") }
+        else { throw .usage("\(name) takes a time such as 500ms, 10s or 2m, not '\(text)'") }
         return .milliseconds(length)
+    }
+
+    /// The option, else the environment, else what the library has.
+    private mutating func readReplyTimeout() throws(Failure) {
+        let variable = "STATED_REPLY_TIMEOUT"
+        let time: Duration?
+        if let given = try duration("--reply-timeout") {
+            time = given
+        } else if let text = getenv(variable).map({ String(cString: $0) }), !text.isEmpty {
+            time = try Self.duration(text, of: "$\(variable)")
+        } else {
+            return
+        }
+        replyTimeout = time == .zero ? nil : time
     }
 
     /// A client connected to the daemon that is meant.
     func connect() throws(Failure) -> Client {
-        let socket = text("--socket")
-        return try attempt { () throws(StateError) in try Client(socket: socket) }
+        try attempt { () throws(StateError) in try newClient() }
+    }
+
+    /// The same for who looks at the error; the daemon has to answer each command before `deadline`, where that is earlier.
+    func newClient(until deadline: Deadline? = nil) throws(StateError) -> Client {
+        let left = deadline.map { Duration.milliseconds(max(1, Int64($0.millisecondsLeft))) }
+        let timeout = [left, replyTimeout].compactMap { $0 }.min()
+        return try Client(socket: text("--socket"), timeout: timeout)
     }
 
     private mutating func end(with rest: ArraySlice<[UInt8]>, _ verb: Verb?) throws(Failure) {

@@ -84,6 +84,9 @@ struct Option {
 
     /// What every verb takes.
     static var common: [Option] {
-        [Option("--socket", "PATH"), Option("--json"), Option("--help"), Option("--version")]
+        [
+            Option("--socket", "PATH"), Option("--reply-timeout", "T"), Option("--json"),
+            Option("--help"), Option("--version"),
+        ]
     }
 }

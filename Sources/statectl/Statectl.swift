@@ -25,7 +25,7 @@ struct Statectl {
     }
 
     private static func run(_ output: inout Output) throws(Failure) {
-        let invocation = try Invocation(arguments: processArguments())
+        let invocation = try Invocation(arguments: ProcessArguments.bytes())
         switch invocation.task {
         case .version: output.write("statectl \(Help.version)\n")
         case .help(let verb): output.write(Help.text(for: verb))
@@ -61,16 +61,5 @@ struct Statectl {
         case .rules: try rules(invocation, &output)
         case .edit: try edit(invocation, &output)
         }
-    }
-
-    /// The arguments as the bytes that they are: a value need not be UTF-8.
-    private static func processArguments() -> [[UInt8]] {
-        var arguments: [[UInt8]] = []
-        for index in 1..<max(1, Int(CommandLine.argc)) {
-            guard let argument = CommandLine.unsafeArgv[index] else { break }
-            let count = strlen(argument)
-            arguments.append(Array(UnsafeRawBufferPointer(start: argument, count: count)))
-        }
-        return arguments
     }
 }

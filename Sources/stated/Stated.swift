@@ -17,7 +17,7 @@ enum Stated {
         signal(SIGPIPE, SIG_IGN)
         let log = Log.standardError()
         do throws(StateError) {
-            let arguments = Array(CommandLine.arguments.dropFirst())
+            let arguments = ProcessArguments.text()
             switch try Request(arguments: arguments) {
             case .help: print(helpText, terminator: "")
             case .version: print("stated \(Version.current)")

@@ -48,7 +48,7 @@ struct SystemdUnitTests {
         #expect(program.errors.contains("Restrat"))
     }
 
-    @Test func `the exposure level of the service is 2.0 or better`() throws {
+    @Test func `the exposure level of the service is 1.0 or better`() throws {
         let program = try Program([
             "systemd-analyze", "--no-pager", "security", "--offline=true",
             units + "/system/stated.service",
@@ -57,7 +57,7 @@ struct SystemdUnitTests {
         let line = program.output.split(separator: "\n").last { $0.contains("exposure level") }
         let words = try #require(line, "\(program.output)\(program.errors)").split(separator: " ")
         let level = try #require(words.lazy.compactMap { Double($0) }.first)
-        #expect(level <= 2.0)
+        #expect(level <= 1.0)
     }
 
     @Test(arguments: ["PrivateUsers", "ProtectProc", "ProcSubset", "RuntimeDirectory"])
@@ -74,9 +74,22 @@ struct SystemdUnitTests {
         #expect(!lines.contains { $0.hasPrefix(setting) })
     }
 
+    @Test func `the service cannot change its own configuration`() throws {
+        let service = try readFile(units + "/system/stated.service")
+        let lines = String(decoding: service, as: UTF8.self).split(separator: "\n")
+        #expect(!lines.contains { $0.hasPrefix("ConfigurationDirectory") })
+        #expect(!lines.contains { $0.hasPrefix("ReadWritePaths") })
+        #expect(lines.contains("ReadOnlyPaths=-/etc/stated"))
+        #expect(lines.contains("ProtectSystem=strict"))
+        #expect(lines.contains("Environment=CONFIGURATION_DIRECTORY=/etc/stated"))
+    }
+
     @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
-    func `the user, its group and the socket's directory are made`() throws {
+    func `the user, its group and the directories of socket and configuration are made`() throws {
+        // As ConfigurationDirectory of a former unit has left it.
         try #require(mkdir(scratch.path(of: "etc"), 0o755) == 0)
+        try #require(mkdir(scratch.path(of: "etc/stated"), 0o777) == 0)
+        try #require(chown(scratch.path(of: "etc/stated"), 12_345, 12_345) == 0)
         let users = try Program([
             "systemd-sysusers", "--root=" + scratch.path, units + "/sysusers.d/stated.conf",
         ])
@@ -92,5 +105,8 @@ struct SystemdUnitTests {
         #expect(directory.st_mode == S_IFDIR | 0o750)
         #expect(directory.st_uid == 0)
         #expect(group.split(separator: ":").contains("\(directory.st_gid)"))
+        let configuration = try #require(fileStatus(scratch.path(of: "etc/stated")))
+        #expect(configuration.st_mode == S_IFDIR | 0o755)
+        #expect(configuration.st_uid == 0 && configuration.st_gid == 0)
     }
 }

@@ -33,6 +33,25 @@ struct RemoteStateTests {
         #expect(sum.value == 2 * times)
     }
 
+    @Test(arguments: [
+        "demo/*", "what?", "set[1]", #"back\slash"#, #"end\"#, "from", "LIMIT", "Snapshot", "by",
+    ])
+    func `a key is taken literally, whatever it would mean as a pattern or an option`(
+        text: String
+    ) throws {
+        let key = try Key(text)
+        let state = try RemoteState(0, key: key, in: keyspace)
+        try state.modify { $0 += 1 }
+        #expect(state.value == 1)
+        let other = try RemoteKeyspace(socket: daemon.socketPath)
+        let seen = try RemoteState(0, key: key, in: other)
+        #expect(seen.value == 1)
+        // What another process sets is followed.
+        #expect(try statectl("set", "--", text, "5").exitCode == 0)
+        #expect(state.waits { $0 == 5 } && seen.waits { $0 == 5 })
+        #expect(try daemon.connect().value(for: key) == Array("5".utf8))
+    }
+
     @Test func `what two processes add across a crash of the daemon is there, and once`() throws {
         let times = Extent.named("STATED_INCREMENTS", short: Extent.rounds(2_000))
         let counters = try (0..<2).map { _ in

@@ -66,10 +66,103 @@ struct ExpiryTests {
         #expect(expire(after: 120_000) == 1)
     }
 
-    @Test func `an entry that is set again and again keeps few deadlines`() throws {
+    @Test func `an entry that is set again and again has one deadline`() throws {
         for number in 0..<20_000 { try stage.set("lease/a", "\(number)") }
-        _ = expire(after: 1)
-        #expect(stage.withCore { $0.deadlines.count } < 2_000)
+        #expect(stage.withCore { $0.deadlines.count } == 1)
+        #expect(stage.faults() == [])
+        #expect(expire(after: 59_000) == 0)
         #expect(expire(after: 60_000) == 1)
+        #expect(stage.withCore { $0.deadlines.count } == 0)
+    }
+
+    @Test func `deadlines come and go with the versions that they are of`() throws {
+        var random = SplitMix(seed: Seed.base)
+        for round in 0..<400 {
+            let key = "lease/\(Int.random(in: 0..<40, using: &random))"
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0: try stage.delete(key)
+            case 1: _ = expire(after: 60_000 + Int64(round))
+            case 2:
+                _ = try? stage.transact { (core) throws(StateError) in
+                    try core.set(key, "1")
+                    try core.delete(key)
+                    throw StateError(.err, "rolled back")
+                }
+            case 3 where stage.withCore({ $0.uncommittedByteCount > 0 }):
+                try stage.publish()
+                if Bool.random(using: &random) { try stage.succeed() } else { try stage.fail() }
+            default: try stage.set(key, "\(round)")
+            }
+            try #require(stage.faults() == [], "round \(round)")
+        }
+    }
+
+    /// From here on the clock that deadlines run on is so much later.
+    private func advance(by milliseconds: Int64) {
+        stage.withCore { $0.clock = { Deadlines.now() + milliseconds } }
+    }
+
+    @Test func `an entry whose time is over is absent before its delete is committed`() throws {
+        try stage.set("lease/a", "1")
+        try stage.set("other", "1")
+        try stage.commit()
+        advance(by: 59_000)
+        #expect(stage.newest() == ["lease/a": "1", "other": "1"])
+        advance(by: 60_000)
+        #expect(stage.newest() == ["other": "1"])
+        #expect(stage.withCore { $0.read("lease/a") == nil && $0.read("other") != nil })
+        #expect(stage.keyspace.entry(for: "lease/a") == nil)
+        #expect(stage.keyspace.entries(.everything, after: nil, limit: 9).map(\.key) == ["other"])
+        try stage.withCore { (core) throws(StateError) in
+            try core.check(.isAbsent, "lease/a")
+            try core.check(.revision(0), "lease/a")
+        }
+        #expect(throws: StateError.self) {
+            try stage.withCore { (core) throws(StateError) in
+                try core.check(.isPresent, "lease/a")
+            }
+        }
+        // Its delete is one commit, and who reads waits for that.
+        #expect(expire(after: 60_000) == 1)
+        #expect(stage.observed(reading: "lease/a") > 0)
+        try stage.commit()
+        #expect(stage.durable() == ["other": "1"] && stage.faults() == [])
+    }
+
+    @Test func `an entry whose time is over is absent for as long as storage refuses`() throws {
+        try stage.set("lease/a", "1")
+        try stage.commit()
+        advance(by: 60_000)
+        for _ in 0..<3 {
+            #expect(expire(after: 180_000) == 1)
+            try stage.publish()
+            try stage.fail()
+            #expect(stage.withCore { $0.read("lease/a") == nil })
+            #expect(stage.newest() == [:])
+        }
+    }
+
+    @Test func `a key whose time is over is set as a new entry`() throws {
+        try stage.set("lease/a", "1")
+        try stage.set("lease/a", "2")
+        try stage.commit()
+        advance(by: 60_000)
+        let revision = try stage.set("lease/a", "3")
+        let record = try #require(stage.withCore { $0.read("lease/a") })
+        #expect(record.created == revision && record.version == 1)
+        #expect(stage.withCore { $0.deadlines.count } == 1)
+        // Its deadline is that of its own.
+        #expect(expire(after: 60_000) == 0)
+        #expect(expire(after: 120_000) == 1)
+        #expect(stage.faults() == [])
+    }
+
+    @Test func `of many that are due at once each turn deletes a bounded number`() throws {
+        for number in 0..<5_000 { try stage.set("lease/\(number)", "1") }
+        try stage.commit()
+        advance(by: 60_000)
+        #expect(stage.newest() == [:])
+        for _ in 0..<5 { #expect(expire(after: 60_000) == 1_000) }
+        #expect(expire(after: 60_000) == 0)
     }
 }

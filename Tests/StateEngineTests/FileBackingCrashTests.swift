@@ -205,16 +205,6 @@ struct FileBackingCrashTests {
         #expect(try FileStage(directory).values()["k"] == "edit")
     }
 
-    /// Looks again and again until `condition` holds, for 20 seconds at most.
-    private func eventually(_ condition: () -> Bool) -> Bool {
-        let end = time(nil) + 20
-        while time(nil) < end {
-            if condition() { return true }
-            sched_yield()
-        }
-        return false
-    }
-
     private func names(_ path: String) -> [String] {
         guard let stream = opendir(path) else { return [] }
         defer { closedir(stream) }

@@ -165,11 +165,15 @@ struct MemoryKeyTests {
         let keyspace = stage.keyspace
         let attaching = WorkerThread(name: "attaching")
         let outcome = Observed<String?>(nil)
+        let thread = Observed<Int32?>(nil)
         attaching.start {
+            thread.update { $0 = currentThread() }
             let result = Result { () throws(StateError) in try keyspace.attach(nil) }
             outcome.update { $0 = "\(result)" }
         }
-        usleep(50_000)
+        let number = try #require(thread.take { $0 })
+        // It waits for its turn, unless it has not waited for that.
+        try #require(eventually { outcome.current != nil || isAsleep(number) })
         #expect(outcome.current == nil && stage.backing.overlapCount == 0)
         stage.backing.open()
         try stage.settle()

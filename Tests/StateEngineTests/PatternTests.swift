@@ -49,6 +49,18 @@ import Testing
         #expect(!Pattern("a\\*").matches("ab"))
     }
 
+    @Test(arguments: [
+        "a", "a*", "what?", "[", "a]", "back\\", "\\*", "a\\b", "FROM", "\\FROM", "a/*/b",
+        String(repeating: "*", count: 1_024),
+    ])
+    func `what a key's pattern is written as means that key again`(text: String) throws {
+        let key = try Key(text)
+        let pattern = Pattern(key)
+        let read = try pattern.bytes.withUnsafeBytes { try Pattern($0) }
+        #expect(read == pattern)
+        #expect(read.kind == .key && read.literal == key.bytes)
+    }
+
     @Test func `a glob of Redis knows no prefixes`() {
         let slash = "a/".utf8.map { $0 }.withUnsafeBytes { Pattern(redisGlob: $0) }
         #expect(!slash.matches("a/b"))

@@ -28,6 +28,7 @@ struct QuantityTests {
             ("5m", .seconds(300)),
             ("12h", .seconds(43_200)), ("7d", .seconds(604_800)), ("2w", .seconds(1_209_600)),
             ("1h30m", .seconds(5_400)), ("1d12h", .seconds(129_600)),
+            ("36500d", .seconds(3_153_600_000)),
         ] as [(String, Duration)]
     )
     func `a time has units`(text: String, duration: Duration) throws {
@@ -36,7 +37,7 @@ struct QuantityTests {
 
     @Test(arguments: [
         "", "7", "1h30", "7y", "d", "-1d", "1.5h", "1 d", "99999999999999999w",
-        "9223372036854775807ms1ms",
+        "9223372036854775807ms1ms", "9223372036854775807ms", "106751991167d", "36500d1ms", "5215w",
     ])
     func `what is no time is named`(text: String) {
         let error = #expect(throws: StateError.self) { try Quantity.duration(text) }

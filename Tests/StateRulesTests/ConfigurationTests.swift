@@ -63,6 +63,22 @@ struct ConfigurationTests {
     }
 
     @Test(arguments: [
+        (
+            #"{"rules": [{"keys": "a", "expire": "9223372036854775807ms"}]}"#,
+            "rules[0].expire: wanted are at most 36500d (100 years), not '9223372036854775807ms'"
+        ),
+        (
+            #"{"rules": [{"keys": "a", "expire": "106751991167d"}]}"#,
+            "rules[0].expire: wanted are at most 36500d (100 years), not '106751991167d'"
+        ),
+        (
+            #"{"history": {"age": "36501d"}}"#,
+            "history.age: wanted are at most 36500d (100 years), not '36501d'"
+        ),
+        (
+            #"{"rules": [{"keys": "a", "limits": {"depth": 1000000}}]}"#,
+            "rules[0].limits.depth: a whole number from 0 to 512 is wanted, not 1000000"
+        ),
         (#"{"sockets": {}}"#, "sockets: there is no such option; did you mean 'socket'?"),
         (#"{"data": "var"}"#, #"data: an absolute path is wanted, not "var""#),
         (

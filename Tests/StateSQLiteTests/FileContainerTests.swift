@@ -128,18 +128,9 @@ struct FileContainerTests {
         )
         try stage.shell("rm a pipe large 'a%zz'")
         #expect(stage.adopts("app/a", nil))
-        #expect(try waitUntil { stage.files.refused.isEmpty })
+        #expect(eventually { stage.files.refused.isEmpty })
         try stage.set("app/a", "2")
         #expect(try stage.fileValues() == ["app/a": "2"])
-    }
-
-    private func waitUntil(_ condition: () throws -> Bool) throws -> Bool {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while try !condition() {
-            guard ContinuousClock.now < deadline else { return false }
-            poll(nil, 0, 5)
-        }
-        return true
     }
 
     @Test func `names beyond the limit are not looked at, until there are fewer`() throws {
@@ -157,8 +148,8 @@ struct FileContainerTests {
         let error = #expect(throws: StateError.self) { try next.set("app/k1", "2") }
         #expect(error?.message.contains("limits.files") ?? false)
         try directory.shell("rm -r d/s")
-        #expect(try waitUntil { next.files.refused.isEmpty })
-        #expect(try waitUntil { next.values().count == 14 })
+        #expect(eventually { next.files.refused.isEmpty })
+        #expect(eventually { next.values().count == 14 })
         try next.set("app/k1", "2")
     }
 
@@ -171,9 +162,9 @@ struct FileContainerTests {
         let fill = "for i in 1 2 3 4 5 6 7 8 9; do head -c 400 /dev/zero > "
         try directory.shell("mkdir d; cd d; \(fill) a$i; done")
         let stage = try FileContainerStage(directory, limits: limits)
-        #expect(try waitUntil { stage.values().count == 9 })
+        #expect(eventually { stage.values().count == 9 })
         try stage.shell("\(fill) b$i; done; rm a1")
-        #expect(try waitUntil { stage.values().count == 17 })
+        #expect(eventually { stage.values().count == 17 })
         #expect(stage.values()["app/a1"] == nil)
         #expect(try stage.fileValues() == stage.values())
     }
@@ -240,7 +231,7 @@ struct FileContainerTests {
         // What was acknowledged is in its file once that can be written.
         #expect(chown(stage.path("sub"), geteuid(), getegid()) == 0)
         let value = stage.values()["app/sub/bad"]
-        #expect(try waitUntil { try stage.fileValues()["app/sub/bad"] == value })
+        #expect(try eventually { try stage.fileValues()["app/sub/bad"] == value })
     }
 
     @Test func `an edit in the moment of a write comes after it`() throws {

@@ -63,9 +63,8 @@ struct RetentionTests {
         #expect(again.historyStatus.rowCount == 1_001)
     }
 
-    /// What was written after the clock was set back says that it is old, and what came before it is not.
-    @Test(arguments: [20, 3_000] as [Int64])
-    func `by age: what was written before the clock was set back stays`(rowCount: Int64) throws {
+    /// A backing that keeps an hour, on a clock that the test turns.
+    private func hourly(_ clock: Observed<Int64>) -> SQLiteBacking {
         var limits = HistoryLimits()
         limits.age = .seconds(3_600)
         let backing = SQLiteBacking(
@@ -73,26 +72,73 @@ struct RetentionTests {
             logLimits: LogLimits(),
             history: limits
         )
-        _ = try backing.load { _ in }
+        backing.clock = { clock.current }
+        return backing
+    }
+
+    /// From where the history is whole, once nothing is left to compact.
+    private func compacted(_ backing: SQLiteBacking) throws -> Int64 {
+        while !(try backing.compact { true }.isDone) {}
+        return backing.historyStatus.compacted
+    }
+
+    /// Commits of one key: before a wall clock is set by so many seconds, and after it is right again.
+    private func commit(
+        to backing: SQLiteBacking,
+        _ rowCount: Int64,
+        jumping seconds: Int64
+    ) throws {
         let now = Int64(time(nil)) * 1_000
         for revision in 0...2 * rowCount {
-            // Before, just then, and after.
-            let seconds: Int64 = revision < rowCount ? 7_200 : revision == rowCount ? 60 : 864_000
             let change = BuiltBatch.Change(
                 revision: revision + 1,
                 key: Array("k".utf8),
                 value: [1],
                 created: 1,
                 version: revision + 1,
-                time: now - seconds * 1_000,
+                time: now + (revision == rowCount ? seconds * 1_000 : 0),
                 previousRevision: revision
             )
             try BuiltBatch([change]).commit(to: backing)
         }
-        var isDone = false
-        while !isDone { isDone = try backing.compact { true }.isDone }
-        #expect(backing.historyStatus.compacted <= rowCount)
-        #expect(backing.historyStatus.compacted > 0)
+    }
+
+    @Test(arguments: [20, 3_000] as [Int64], [-864_000, 31_536_000] as [Int64])
+    func `by age: one commit under a wall clock that is wrong makes nothing old, and nothing young`(
+        rowCount: Int64,
+        seconds: Int64
+    ) throws {
+        let clock = Observed<Int64>(5_000_000)
+        let backing = hourly(clock)
+        _ = try backing.load { _ in }
+        try commit(to: backing, rowCount, jumping: seconds)
+        #expect(try compacted(backing) == 0)
+        clock.update { $0 += 3_000_000 }
+        #expect(try compacted(backing) == 0)
+        clock.update { $0 += 700_000 }
+        #expect(try compacted(backing) == 2 * rowCount + 1)
+        backing.close()
+    }
+
+    @Test(arguments: [20, 3_000] as [Int64], [-864_000, 31_536_000] as [Int64])
+    func `by age: a start is not misled by the times that rows have`(
+        rowCount: Int64,
+        seconds: Int64
+    ) throws {
+        let clock = Observed<Int64>(5_000_000)
+        let first = hourly(clock)
+        _ = try first.load { _ in }
+        try commit(to: first, rowCount, jumping: seconds)
+        first.close()
+        // After a boot the clock begins anew.
+        clock.update { $0 = 1_000 }
+        let backing = hourly(clock)
+        _ = try backing.load { _ in }
+        #expect(try compacted(backing) == 0)
+        clock.update { $0 += 2_000_000 }
+        #expect(try compacted(backing) == 0)
+        clock.update { $0 += 1_700_000 }
+        #expect(try compacted(backing) == 2 * rowCount + 1)
         backing.close()
     }
 

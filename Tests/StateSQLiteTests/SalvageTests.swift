@@ -334,7 +334,7 @@ extension TemporaryStore {
 }
 
 /// CRC-32C, bit by bit.
-private func castagnoli(_ bytes: [UInt8]) -> UInt32 {
+func castagnoli(_ bytes: [UInt8]) -> UInt32 {
     var sum = UInt32.max
     for byte in bytes {
         sum ^= UInt32(byte)

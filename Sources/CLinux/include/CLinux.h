@@ -79,6 +79,11 @@ int clinux_spawn_bound(
     pid_t *child, char *const arguments[], char *const environment[], int standard_input
 );
 
+/// The arguments that this process was started with, its own name first, as `main` is called with them; it needs no /proc.
+///
+/// Null if the C library does not hand them to constructors (glibc does).
+char *const *clinux_arguments(int *count);
+
 /// Names the calling thread, 15 bytes at most.
 void clinux_name_thread(const char *name);
 /// The name that this program was started by, without its directory.

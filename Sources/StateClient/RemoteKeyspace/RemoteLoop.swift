@@ -83,7 +83,7 @@ final class RemoteLoop {
         if let take = awaited.take {
             try take(reply)
         } else if let call = awaited.call {
-            finish(call, awaited.byteCount, reply)
+            finish(call, awaited, reply)
         } else {
             link.forget(byteCount: awaited.byteCount)
         }
@@ -93,7 +93,11 @@ final class RemoteLoop {
     ///
     /// The daemon pushes a commit before it answers, but for a watch that has fallen behind: that tells the state later. An answer
     /// that tells of less than stable storage may come before, and of a commit that nothing will tell of.
-    private func finish(_ call: RemoteCall, _ byteCount: Int, _ reply: Reply) {
+    private func finish(
+        _ call: RemoteCall,
+        _ awaited: RemoteSession.Awaited,
+        _ reply: Reply
+    ) {
         let isStored = reply["durability"]?.textValue != Durability.memory.description
         if let number = reply["revision"]?.integerValue, !call.changedKeys.isEmpty,
             let watch = watches.values.first(where: {
@@ -101,9 +105,24 @@ final class RemoteLoop {
                     && $0.misses(call.changedKeys, at: Revision(epoch: epoch, number: number))
             })
         {
-            watch.hold(until: number) { [unowned self] in finish(call, byteCount, reply) }
+            let (path, timeout) = (session?.path ?? "", Quantity.text(call.timeout))
+            let failure =
+                "the daemon committed revision \(number), but did not deliver it to this process "
+                + "within \(timeout) (\(path))"
+            watch.hold(
+                WatchedKeys.HeldAnswer(
+                    revision: number,
+                    deadline: awaited.deadline,
+                    body: { [unowned self] in finish(call, awaited, reply) },
+                    expire: { [link] in
+                        link.forget(byteCount: awaited.byteCount)
+                        call.fail(failure, isSent: true)
+                    }
+                )
+            )
+            note(awaited.deadline)
         } else {
-            link.forget(byteCount: byteCount)
+            link.forget(byteCount: awaited.byteCount)
             call.finish(.success(reply))
         }
     }
@@ -142,6 +161,9 @@ final class RemoteLoop {
             call.fail(absence?.message ?? "no room to send in time", isSent: false)
         }
         waiting.update { note($0.deadline) }
+        for watch in watches.values {
+            if let next = watch.expireHeld() { note(next) }
+        }
         if let next = try session?.expire() { note(next) }
     }
 

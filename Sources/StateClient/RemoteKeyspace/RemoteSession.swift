@@ -136,7 +136,10 @@ final class RemoteSession {
             if let call = awaited.call.take() { expired.append(call) }
         }
         callCount -= expired.count
-        for call in expired { call.fail("no answer in time (\(path))", isSent: true) }
+        for call in expired {
+            let timeout = Quantity.text(call.timeout)
+            call.fail("the daemon did not answer within \(timeout) (\(path))", isSent: true)
+        }
         if isSilent { throw .timedOut }
         return earliest
     }

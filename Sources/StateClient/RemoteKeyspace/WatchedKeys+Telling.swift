@@ -73,12 +73,20 @@ extension WatchedKeys {
     /// Whether it tells what was, and commits of now later.
     var isCatchingUp: Bool { isStale || main?.isBusy ?? false }
 
-    /// Calls `body` when it has told of the commit of `revision`, or does not follow what that changed any more; or before, and
-    /// then is asked again.
+    /// Calls the answer's body when it has told of the commit, or does not follow what that changed any more; or before, and then
+    /// is asked again.
     ///
     /// - Complexity: O(1).
-    func hold(until revision: Int64, _ body: @escaping () -> Void) {
-        held.append(HeldAnswer(revision: revision, body: body))
+    func hold(_ answer: HeldAnswer) { held.append(answer) }
+
+    /// Gives up the answers whose time is over: a daemon that answers need not go on to deliver.
+    ///
+    /// - Returns: The earliest deadline of the others.
+    func expireHeld() -> Deadline? {
+        for answer in held.take(where: { $0.deadline.hasPassed }) { answer.expire() }
+        var earliest: Deadline?
+        held.update { earliest = min(earliest ?? $0.deadline, $0.deadline) }
+        return earliest
     }
 
     /// The daemon has begun one of its watches.

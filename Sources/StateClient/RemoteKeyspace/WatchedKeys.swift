@@ -46,7 +46,11 @@ final class WatchedKeys: @unchecked Sendable {
     /// An answer, and the revision of the commit that it is about.
     struct HeldAnswer {
         var revision: Int64
+        /// By when the caller has to be answered.
+        var deadline: Deadline
         var body: () -> Void
+        /// Called instead where that has passed.
+        var expire: () -> Void
     }
 
     /// What callers ask for.

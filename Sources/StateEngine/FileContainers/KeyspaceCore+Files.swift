@@ -77,11 +77,9 @@ extension KeyspaceCore {
         openOwner = file.status?.uid
         do throws(StateError) {
             return try file.key.bytes.withBorrowed { (key) throws(StateError) in
-                let newest = read(key)?.value
+                let newest = newest(key)?.value
                 guard let value = file.value else {
-                    guard newest != nil else { return .same }
-                    try delete(key)
-                    return .adopted(openRevision)
+                    return try delete(key) ? .adopted(openRevision) : .same
                 }
                 return try value.withBorrowed { (value) throws(StateError) in
                     if let newest, newest.isEqual(to: value) { return .same }

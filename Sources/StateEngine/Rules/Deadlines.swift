@@ -1,19 +1,21 @@
 import CLinux
 
-/// When entries expire: a heap of deadlines, of which those of superseded versions are found out when they are due.
+/// When entries expire: a heap with one place for each key that has a deadline, that of its newest version.
+///
+/// Each record knows its place, so that a version that takes the place of another takes its deadline away: who renews a lease without
+/// end holds one place. A list from which superseded ones are swept now and then was rejected: it grows with the renewals, and a
+/// sweep of a million holds up everybody.
 ///
 /// Deadlines run on CLOCK_BOOTTIME, so that a wall clock that is set moves none; what is stored is wall time.
 package struct Deadlines {
     private struct Deadline {
-        /// Milliseconds of CLOCK_BOOTTIME.
+        /// Milliseconds of CLOCK_BOOTTIME; later than the record's own where its delete could not be committed.
         var time: Int64
-        var revision: Int64
-        var key: [UInt8]
+        /// Borrowed: it leaves before the record is freed.
+        var record: Record
     }
 
     private var heap: [Deadline] = []
-    /// How many there were when the superseded ones were last taken out.
-    private var countAfterSweep = 0
 
     /// Milliseconds of CLOCK_BOOTTIME.
     package static func now() -> Int64 { clinux_boottime_milliseconds() }
@@ -25,48 +27,80 @@ package struct Deadlines {
 
     package var count: Int { heap.count }
 
-    /// Notes when a version expires.
+    /// Takes the newest version of a key in; nothing where it does not expire.
     ///
     /// - Parameters:
-    ///   - record: One that does.
-    ///   - wallTime: What the time is, in milliseconds since 1970.
-    mutating func insert(_ record: Record, at wallTime: Int64) {
+    ///   - record: Not among them.
+    ///   - now: Milliseconds of CLOCK_BOOTTIME.
+    ///   - wallTime: What the time is then, in milliseconds since 1970.
+    /// - Complexity: O(log *n*).
+    mutating func insert(_ record: Record, at now: Int64, wallTime: Int64) {
         guard let expires = record.expires else { return }
-        let time = Deadlines.now() &+ (expires - wallTime)
-        heap.append(Deadline(time: time, revision: record.revision, key: Array(record.key)))
+        // Of what storage holds any number may be read.
+        let left = expires.subtractingReportingOverflow(wallTime)
+        let time = now.addingReportingOverflow(left.partialValue)
+        record.deadline = left.overflow || time.overflow ? .max : time.partialValue
+        insert(record, due: record.deadline)
+    }
+
+    /// Takes a version in again whose time is known, to be looked at not before `time`.
+    ///
+    /// - Complexity: O(log *n*).
+    mutating func insert(_ record: Record, notBefore time: Int64) {
+        guard record.hasDeadline else { return }
+        insert(record, due: max(record.deadline, time))
+    }
+
+    private mutating func insert(_ record: Record, due time: Int64) {
+        precondition(record.deadlineSlot < 0, "a version has one deadline")
+        heap.append(Deadline(time: time, record: record))
+        record.deadlineSlot = heap.count - 1
         rise(heap.count - 1)
     }
 
-    /// Whether so many may be of superseded versions that it is worth looking at all of them.
-    var needsSweep: Bool { heap.count > 2 * countAfterSweep + 1_024 }
-
-    /// Keeps those that `isOfEntry` says are of an entry as it is.
-    mutating func sweep(_ isOfEntry: (_ key: [UInt8], _ revision: Int64) -> Bool) {
-        heap.removeAll { !isOfEntry($0.key, $0.revision) }
-        heap.sort { $0.time < $1.time }
-        countAfterSweep = heap.count
-    }
-
-    mutating func removeAll() {
-        heap = []
-        countAfterSweep = 0
+    /// Takes a version out that is not the newest any more, where it is among them.
+    ///
+    /// - Complexity: O(log *n*).
+    mutating func remove(_ record: Record) {
+        guard record.hasDeadline, record.deadlineSlot >= 0 else { return }
+        let slot = record.deadlineSlot
+        record.deadlineSlot = -1
+        let last = heap.removeLast()
+        guard slot < heap.count else { return }
+        place(last, slot)
+        rise(slot)
+        sink(slot)
     }
 
     /// Takes the first where it is due.
-    mutating func takeDue(at now: Int64) -> (key: [UInt8], revision: Int64)? {
+    mutating func takeDue(at now: Int64) -> Record? {
         guard let first = heap.first, first.time <= now else { return nil }
-        let last = heap.removeLast()
-        if !heap.isEmpty {
-            heap[0] = last
-            sink(0)
+        remove(first.record)
+        return first.record
+    }
+
+    /// Whether each version is where it says; for tests.
+    var isInOrder: Bool {
+        heap.indices.allSatisfy {
+            heap[$0].record.deadlineSlot == $0 && heap[($0 - 1) / 2].time <= heap[$0].time
         }
-        return (first.key, first.revision)
+    }
+
+    private mutating func place(_ deadline: Deadline, _ slot: Int) {
+        heap[slot] = deadline
+        deadline.record.deadlineSlot = slot
+    }
+
+    private mutating func exchange(_ left: Int, _ right: Int) {
+        let deadline = heap[left]
+        place(heap[right], left)
+        place(deadline, right)
     }
 
     private mutating func rise(_ start: Int) {
         var index = start
         while index > 0, heap[index].time < heap[(index - 1) / 2].time {
-            heap.swapAt(index, (index - 1) / 2)
+            exchange(index, (index - 1) / 2)
             index = (index - 1) / 2
         }
     }
@@ -78,7 +112,7 @@ package struct Deadlines {
             for child in [2 * index + 1, 2 * index + 2]
             where child < heap.count && heap[child].time < heap[least].time { least = child }
             guard least != index else { return }
-            heap.swapAt(index, least)
+            exchange(index, least)
             index = least
         }
     }
@@ -86,6 +120,14 @@ package struct Deadlines {
 
 /// Entries that expire.
 extension KeyspaceCore {
+    /// Whether the time of a version is over: then it is absent to everybody who reads, be its delete committed or not.
+    ///
+    /// Who may write a key, and how many there are, depends on the delete.
+    @inline(__always)
+    package func isDue(_ record: Record) -> Bool {
+        record.hasDeadline && record.deadline <= clock()
+    }
+
     /// Deletes what is due, as one commit whose cause is `expiry`; a thousand entries at most.
     ///
     /// - Parameters:
@@ -94,57 +136,39 @@ extension KeyspaceCore {
     /// - Returns: How many; where storage refuses writes for now, none, and they are tried again in a second.
     @discardableResult
     package func expire(at now: Int64, wallTime time: Int64) -> Int {
-        if deadlines.needsSweep {
-            deadlines.sweep { key, revision in head(key)?.revision == revision }
-        }
-        var due: [(key: [UInt8], revision: Int64)] = []
-        while due.count < 1_000, let next = deadlines.takeDue(at: now) {
-            if head(next.key)?.revision == next.revision { due.append(next) }
-        }
+        var due: [Record] = []
+        while due.count < 1_000, let next = deadlines.takeDue(at: now) { due.append(next) }
         guard !due.isEmpty else { return 0 }
         let cause = retainCause(.expiry)
         defer { release(cause) }
         begin(cause, at: time)
         var count = 0
-        for (key, _) in due where expire(key) { count += 1 }
+        for record in due {
+            if expire(record) {
+                count += 1
+            } else {
+                deadlines.insert(record, notBefore: now + 1_000)
+            }
+        }
         finish()
         return count
     }
 
-    private func head(_ key: [UInt8]) -> Record? { key.withUnsafeBytes { table.head($0) } }
-
-    private func expire(_ key: [UInt8]) -> Bool {
-        key.withUnsafeBytes { key in
-            guard let chain = table.chain(key), let head = chain.pointee.leaf, !head.isDeleted
-            else {
-                return false
-            }
-            do throws(StateError) {
-                try checkRoom(key.count, isVolatile: head.isVolatile)
-                if head.isVolatile { try checkMove(of: key, head) }
-            } catch {
-                deadlines.postpone(head, by: 1_000)
-                return false
-            }
-            var fields = fields(of: head, version: 0)
-            fields.isVolatile = head.isVolatile
-            put(Record.make(fields, key: key, value: nil, in: &pool), onto: chain)
-            return true
+    /// - Returns: Whether it is deleted; where that is refused it is as it was.
+    private func expire(_ head: Record) -> Bool {
+        guard let chain = table.chain(head.key), chain.pointee.leaf == head else {
+            preconditionFailure("a version with a deadline is the newest of its key")
         }
-    }
-}
-
-extension Deadlines {
-    /// Notes a version once more, so many milliseconds from now.
-    mutating func postpone(_ record: Record, by milliseconds: Int64) {
-        heap.append(
-            Deadline(
-                time: Deadlines.now() + milliseconds,
-                revision: record.revision,
-                key: Array(record.key)
-            )
-        )
-        rise(heap.count - 1)
+        do throws(StateError) {
+            try checkRoom(head.key.count, isVolatile: head.isVolatile)
+            if head.isVolatile { try checkMove(of: head.key, head) }
+        } catch {
+            return false
+        }
+        var fields = fields(of: head, version: 0)
+        fields.isVolatile = head.isVolatile
+        put(Record.make(fields, key: head.key, value: nil, in: &pool), onto: chain)
+        return true
     }
 }
 

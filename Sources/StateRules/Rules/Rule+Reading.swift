@@ -219,6 +219,7 @@ extension Rule {
             limits[limit] = try reader.read(limit.rawValue) { value, path throws(OptionFault) in
                 switch limit {
                 case .valueBytes, .bytes: try value.byteCount(path, in: 0...Int64.max)
+                case .depth: Int64(try value.count(path, in: 0...JSONDocument.depthLimit))
                 default: Int64(try value.count(path, in: 0...Int.max))
                 }
             }

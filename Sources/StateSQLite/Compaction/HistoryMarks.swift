@@ -3,6 +3,11 @@ import StateEngine
 /// Where the history may be cut, and how much lies behind each such place: enough to say where the retention ends, without a
 /// look at the rows.
 ///
+/// Age is time that was lived through, not what the wall clock says: that may be set, and a year forward would make everything old
+/// at once, a commit under a clock that ran ahead everything after it young for a year. It is CLOCK_BOOTTIME since the start, and
+/// before that what lies between each row and the next by their own times, an eighth of what is kept at most: so neither a jump nor
+/// a long time without a daemon makes much of the history old, and only a little of it stays longer.
+///
 /// A mark is set every so many rows, bytes and milliseconds, always between two revisions: a thousandth of what is kept, so that
 /// there are about a thousand, and at most ``limit``. They are made while rows are written and while a start reads them.
 struct HistoryMarks {
@@ -13,8 +18,7 @@ struct HistoryMarks {
         var rowCount: Int64 = 0
         /// Their bytes.
         var byteCount: Int64 = 0
-        /// When the last of them was written, in milliseconds since 1970: none of them counts as older than one before it,
-        /// whatever the clock said.
+        /// When the last of them was written, in milliseconds that the history had lived through by then.
         var time: Int64 = 0
     }
 
@@ -30,6 +34,13 @@ struct HistoryMarks {
     /// Where the first row to be counted comes after.
     private(set) var start: Mark
 
+    /// Milliseconds that were lived through until `boottime`.
+    private var lived: Int64 = 0
+    /// Milliseconds of CLOCK_BOOTTIME; 0 while a start reads the rows.
+    private var boottime: Int64 = 0
+    /// When the last row was written that a start has read, in milliseconds since 1970.
+    private var lastTime: Int64?
+
     /// Marks that are set already stay where they are.
     var limits: HistoryLimits {
         didSet { if limits != oldValue { spacing = Spacing(limits) } }
@@ -42,6 +53,8 @@ struct HistoryMarks {
         let byteCount: Int64
         let milliseconds: Int64
         let ageMilliseconds: Int64
+        /// As much counts of what lies between two rows.
+        let longestGap: Int64
 
         init(_ limits: HistoryLimits) {
             rowCount = max(1, Int64(limits.changeCount) / 1_024)
@@ -52,6 +65,7 @@ struct HistoryMarks {
                 product.overflow
                 ? .max : product.partialValue + attoseconds / 1_000_000_000_000_000
             milliseconds = max(1, ageMilliseconds / 1_024)
+            longestGap = max(1_000, ageMilliseconds / 8)
         }
     }
 
@@ -63,15 +77,43 @@ struct HistoryMarks {
         end = start
     }
 
-    /// Counts the next row.
-    mutating func take(_ change: borrowing StoredChange) {
-        if change.revision != end.revision { markEnd(before: change.time) }
+    /// Counts the next row that a start reads.
+    mutating func read(_ change: borrowing StoredChange) {
+        pass(to: change.time)
+        count(change)
+    }
+
+    /// All rows were read: from now on time is that of CLOCK_BOOTTIME.
+    ///
+    /// - Parameters:
+    ///   - wallTime: Milliseconds since 1970.
+    ///   - now: Milliseconds of CLOCK_BOOTTIME.
+    mutating func finishReading(at wallTime: Int64, boottime now: Int64) {
+        pass(to: wallTime)
+        boottime = now
+    }
+
+    /// Counts the next row, which is written now, in milliseconds of CLOCK_BOOTTIME.
+    mutating func take(_ change: borrowing StoredChange, at now: Int64) {
+        lived += max(0, now - boottime)
+        boottime = now
+        count(change)
+    }
+
+    private mutating func pass(to time: Int64) {
+        let gap = time.subtractingReportingOverflow(lastTime ?? time)
+        if !gap.overflow { lived += min(max(0, gap.partialValue), spacing.longestGap) }
+        lastTime = time
+    }
+
+    private mutating func count(_ change: borrowing StoredChange) {
+        if change.revision != end.revision { markEnd(before: lived) }
         end.revision = change.revision
         end.rowCount += 1
         end.byteCount +=
             Int64(change.key.count + (change.value?.count ?? 0) + change.cause.count)
             + HistoryMarks.rowByteCount
-        end.time = max(end.time, change.time)
+        end.time = lived
     }
 
     private mutating func markEnd(before time: Int64) {
@@ -96,7 +138,8 @@ struct HistoryMarks {
         marks.removeFirst(count)
     }
 
-    /// The newest place beyond which all limits are reached: what comes before need not be kept.
+    /// The newest place beyond which all limits are reached, at `now` milliseconds of CLOCK_BOOTTIME: what comes before need not be
+    /// kept.
     ///
     /// - Complexity: O(log *n*) in the marks.
     func retained(at now: Int64) -> Mark {
@@ -111,7 +154,7 @@ struct HistoryMarks {
         let (changeCount, byteCount) = (Int64(limits.changeCount), limits.byteCount)
         take(firstIndex { end.rowCount - $0.rowCount < changeCount }, changeCount == 0)
         take(firstIndex { end.byteCount - $0.byteCount < byteCount }, byteCount == 0)
-        let oldest = now - spacing.ageMilliseconds
+        let oldest = lived + max(0, now - boottime) - spacing.ageMilliseconds
         let oldCount = firstIndex { $0.time > oldest }
         take(oldCount, oldCount == marks.count && end.time <= oldest)
         return best

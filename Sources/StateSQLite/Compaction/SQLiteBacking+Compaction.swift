@@ -1,4 +1,3 @@
-import Glibc
 package import StateEngine
 import Synchronization
 
@@ -92,7 +91,7 @@ extension SQLiteBacking: CompactingBacking {
     }
 
     private func target(in open: OpenStore) -> Int64 {
-        max(open.marks.retained(at: SQLiteBacking.now()).revision, wantedRevision)
+        max(open.marks.retained(at: clock()).revision, wantedRevision)
     }
 
     /// What is to be swept.
@@ -117,12 +116,6 @@ extension SQLiteBacking: CompactingBacking {
         var isAny = false
         var rowCount: Int64 = 0
         var byteCount: Int64 = 0
-    }
-
-    private static func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 
     /// How much history there is; may be asked for from anywhere.

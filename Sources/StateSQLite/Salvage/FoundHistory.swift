@@ -11,8 +11,10 @@ struct FoundHistory {
         var place: HistoryCheck.Place
         /// Its number as the page has it, which no checksum covers.
         var number: Int64
-        fileprivate var page: Int32
+        fileprivate var page: UInt32
         fileprivate var cell: Int32
+        /// Bytes of it on that page.
+        fileprivate var localByteCount: Int
     }
 
     /// A row that does not match its checksum, or cannot be read as one.
@@ -27,8 +29,8 @@ struct FoundHistory {
     let map: StoreMap
     private(set) var rows: [Row] = []
     private(set) var damagedRows: [DamagedRow] = []
-    /// Pages that nothing whole uses.
-    private(set) var strayPages: [Int] = []
+    /// Pages that nothing whole uses, in order.
+    private(set) var strayPages: [ClosedRange<Int>] = []
 
     private let pages: StorePages
     /// Pages that continue rows that are whole.
@@ -39,7 +41,8 @@ struct FoundHistory {
         self.pages = pages
         map = StoreMap(pages)
         var rest: [Int] = []
-        for number in 2...max(2, pages.pageCount) {
+        var strayPages: [Int] = []
+        for number in pages.written.joined() where number > 1 {
             guard let bytes = pages.page(number) else {
                 strayPages.append(number)
                 continue
@@ -47,10 +50,15 @@ struct FoundHistory {
             let page = TreePage(bytes, isFirst: false)
             if map.isPart(page, number) { take(page, number) } else { rest.append(number) }
         }
-        for number in rest where !overflowPages.contains(number) { takeStray(number) }
-        strayPages.removeAll { overflowPages.contains($0) }
+        for number in rest where !overflowPages.contains(number) {
+            if !takeStray(number) { strayPages.append(number) }
+        }
+        let ranges = pages.unwritten + strayPages.map { $0...$0 }
+        self.strayPages = ranges.without(overflowPages.union(map.free))
         rows.sort { $0.place < $1.place }
         removeDuplicates()
+        // What is whole is read again, whatever the search for it took.
+        pages.beginPass()
     }
 
     /// Whether a whole row is at this place.
@@ -74,27 +82,31 @@ struct FoundHistory {
     /// The rows of a leaf of the table.
     private mutating func take(_ page: TreePage, _ number: Int) {
         var end = page.bytes.count
-        var index = 0
         let count = page.likelyCellCount()
+        let compacted = map.number(.compacted) ?? .max
+        var (room, damagedRoom) = (PageRoom(page), PageRoom(page, times: 8))
         // Behind the last pointer there may be more: where the number of cells is damaged, and rows that compaction took away.
-        while index < page.pointerCount(before: end) {
-            let place = page.pointer(index)
-            if let row = wholeRow(page, number, index) {
+        var next = 0
+        while next < page.pointerCount(before: end) {
+            defer { next += 1 }
+            let place = page.pointer(next)
+            guard room.isNew(place) else { continue }
+            if let row = wholeRow(page, number, next) {
+                guard room.holds(row.localByteCount) else { return }
                 end = min(end, place)
-                let isInUse =
-                    index < count
-                    || row.place.revision > map.number(.compacted) ?? .max
-                if isInUse { rows.append(row) }
-            } else if index < count, place != 0 {
-                damagedRows.append(damagedRow(page, number, index))
+                if next < count || row.place.revision > compacted { rows.append(row) }
+            } else if next < count, place != 0 {
+                guard damagedRoom.holds(page.cell(next)?.local.count ?? 0) else { continue }
+                damagedRows.append(damagedRow(page, number, next))
             }
-            index += 1
         }
     }
 
     /// The rows of a page that is no leaf of the table, or does not look like one; where the tree leads to it, it is one.
-    private mutating func takeStray(_ number: Int) {
-        guard let bytes = pages.page(number) else { return }
+    ///
+    /// - Returns: Whether anything uses the page.
+    private mutating func takeStray(_ number: Int) -> Bool {
+        guard let bytes = pages.page(number) else { return true }
         let page = TreePage(bytes, isFirst: false)
         let isLed = map.damagedLeaves.contains(number) && !map.free.contains(number)
         let count = isLed ? page.likelyCellCount() : 0
@@ -102,16 +114,18 @@ struct FoundHistory {
             map.free.contains(number) || map.interiors.contains(number)
             || map.meta.pages.contains(number)
         var end = bytes.count
-        var index = 0
-        while index < page.pointerCount(before: end) {
-            if let row = wholeRow(page, number, index) {
-                end = min(end, page.pointer(index))
-                isUsed = true
-                if index < count || row.place.revision > leastStrayRevision { rows.append(row) }
-            }
-            index += 1
+        var room = PageRoom(page)
+        var next = 0
+        while next < page.pointerCount(before: end) {
+            defer { next += 1 }
+            let place = page.pointer(next)
+            guard room.isNew(place), let row = wholeRow(page, number, next) else { continue }
+            guard room.holds(row.localByteCount) else { break }
+            end = min(end, place)
+            isUsed = true
+            if next < count || row.place.revision > leastStrayRevision { rows.append(row) }
         }
-        if !isUsed { strayPages.append(number) }
+        return isUsed
     }
 
     /// Above this, a row that nothing leads to was not taken away.
@@ -131,7 +145,13 @@ struct FoundHistory {
         }
         guard let place else { return nil }
         overflowPages.formUnion(pages.overflowPages(of: cell))
-        return Row(place: place, number: cell.number, page: Int32(number), cell: Int32(index))
+        return Row(
+            place: place,
+            number: cell.number,
+            page: UInt32(number),
+            cell: Int32(index),
+            localByteCount: cell.local.count
+        )
     }
 
     private func damagedRow(_ page: TreePage, _ number: Int, _ index: Int) -> DamagedRow {
@@ -152,5 +172,33 @@ struct FoundHistory {
             defer { last = row.place }
             return row.place == last
         }
+    }
+}
+
+extension [ClosedRange<Int>] {
+    /// The numbers that are not among `others`, in order; ranges that meet become one.
+    fileprivate func without(_ others: Set<Int>) -> [ClosedRange<Int>] {
+        var kept: [ClosedRange<Int>] = []
+        func keep(_ first: Int, _ last: Int) {
+            guard first <= last else { return }
+            if let before = kept.last, before.upperBound + 1 == first {
+                kept[kept.count - 1] = before.lowerBound...last
+            } else {
+                kept.append(first...last)
+            }
+        }
+        let others = others.sorted()
+        var index = 0
+        for range in sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            var first = range.lowerBound
+            while index < others.count, others[index] < first { index += 1 }
+            while index < others.count, others[index] <= range.upperBound {
+                keep(first, others[index] - 1)
+                first = others[index] + 1
+                index += 1
+            }
+            keep(first, range.upperBound)
+        }
+        return kept
     }
 }

@@ -26,7 +26,7 @@ struct FoundMeta {
     init(_ store: StorePages, free: Set<Int>) {
         let root = StoreMap.root(of: "meta", store)
         let way = Way(store, from: root)
-        for number in 2...max(2, store.pageCount) {
+        for number in store.written.joined() where number > 1 {
             // Where the way to them is whole, others are what is left of pages of before.
             let isPart = way.pages.contains(number) || !way.isWhole && !free.contains(number)
             guard isPart, let bytes = store.page(number) else { continue }
@@ -61,6 +61,7 @@ struct FoundMeta {
 
         init(_ store: StorePages, from root: Int?) {
             isWhole = root != nil
+            var way = PageWay()
             var next = [root].compactMap { $0 }
             while let number = next.popLast() {
                 guard number > 1, !pages.contains(number) else {
@@ -75,7 +76,11 @@ struct FoundMeta {
                 }
                 pages.insert(number)
                 guard page.kind == .indexInterior else { continue }
-                if let children = page.children { next += children } else { isWhole = false }
+                guard let children = page.children else {
+                    isWhole = false
+                    continue
+                }
+                next += children.filter { way.leads(to: $0) }
             }
         }
     }
@@ -84,17 +89,21 @@ struct FoundMeta {
         let end = page.pointerCount(before: page.bytes.count) - 2
         let isInterior = page.kind == .indexInterior
         let count = isInterior ? page.cellCount : page.likelyCellCount(inIndex: true)
+        var room = PageRoom(page, times: 8)
         for index in 0..<max(0, min(count, end)) {
             guard let cell = page.cell(index, inIndex: true) else {
-                unknownRows.append(LostNote(page: number))
+                if room.holds(0) { unknownRows.append(LostNote(page: number)) }
                 continue
             }
+            guard room.isNew(cell.local.lowerBound) else { continue }
             let local = page.bytes[cell.local]
             guard let record = store.record(cell, in: page.bytes) else {
-                lose(local, number)
+                if room.holds(local.count) { lose(local, number) }
                 continue
             }
-            let isWhole = record.withUnsafeBytes { take($0, local, number) }
+            let isWhole = record.withUnsafeBytes { bytes in
+                take(bytes, number) { if room.holds(local.count) { $0.lose(local, number) } }
+            }
             guard isWhole else { continue }
             pages.insert(number)
             pages.formUnion(store.overflowPages(of: cell))
@@ -104,11 +113,11 @@ struct FoundMeta {
     /// Takes a row over, and says whether it is whole.
     private mutating func take(
         _ bytes: Bytes,
-        _ local: ArraySlice<UInt8>,
-        _ number: Int
+        _ number: Int,
+        orLose lose: (inout FoundMeta) -> Void
     ) -> Bool {
         guard let row = StoredRecord(bytes, columnCount: 3) else {
-            lose(local, number)
+            lose(&self)
             return false
         }
         let (name, value) = (row.bytes(0).text, row.bytes(1).text)

@@ -46,6 +46,9 @@ final class LogPages {
         }
     }
 
+    /// The pages that it has.
+    var pages: [ClosedRange<Int>] { offsets.keys.filter { $0 > 0 }.map { $0...$0 } }
+
     private func readFrames(salts: ArraySlice<UInt8>, _ header: LogChecksum) {
         var sum = header
         var offset = LogPages.headerByteCount

@@ -119,8 +119,9 @@ struct LossReport {
             "lost: revision \(lost.place.revision) of key \(LossReport.name(lost.key)); "
                 + "revision \(lost.by), which superseded it, is whole"
         }
-        lines += LossReport.ranges(found.strayPages).map {
-            "\(LossReport.range("page", $0)) cannot be read as part of anything"
+        lines += found.strayPages.map {
+            let pages = Int64($0.lowerBound)...Int64($0.upperBound)
+            return "\(LossReport.range("page", pages)) cannot be read as part of anything"
         }
         if let count = found.map.number(.rowCount), count > found.rows.count {
             lines.append("the last clean stop left \(count) rows, \(found.rows.count) are whole")

@@ -28,17 +28,16 @@ struct StoreMap {
         if !misplacedLeaves.isEmpty { isWhole = false }
         let used = leaves.subtracting(misplacedLeaves).union(interiors).union(meta.pages)
             .union(overflowPages(pages))
-        let isListRight =
-            isListWhole && free.isDisjoint(with: used)
-            && free.allSatisfy { (2...max(2, pages.pageCount)).contains($0) }
+        let isListRight = isListWhole && free.isDisjoint(with: used)
         self.free.subtract(used)
         // Where the list lacks a page, another leaf that nothing leads to is that one.
         if isListRight, hasStrayLeaf(pages) { isWhole = false }
     }
 
     private func hasStrayLeaf(_ pages: StorePages) -> Bool {
-        (2...max(2, pages.pageCount)).contains { number in
-            guard !free.contains(number), !leaves.contains(number), let bytes = pages.page(number)
+        pages.written.joined().contains { number in
+            guard number > 1, !free.contains(number), !leaves.contains(number),
+                let bytes = pages.page(number)
             else { return false }
             return TreePage(bytes, isFirst: false).kind == .leaf
         }
@@ -58,8 +57,13 @@ struct StoreMap {
         return numbers
     }
 
-    /// A number of `meta`; nil where it is not known.
-    func number(_ name: StoreMetadata.Name) -> Int64? { meta.values[name].flatMap { Int64($0) } }
+    /// A number of `meta`; nil where it is not known, or none that a store comes to.
+    func number(_ name: StoreMetadata.Name) -> Int64? {
+        guard let number = meta.values[name].flatMap({ Int64($0) }),
+            (0..<StoredRecord.revisionLimit).contains(number)
+        else { return nil }
+        return number
+    }
 
     /// Whether the rows of a leaf belong to the history for certain, or as far as can be known.
     func isPart(_ page: TreePage, _ number: Int) -> Bool {
@@ -87,6 +91,7 @@ struct StoreMap {
     private mutating func walk(_ pages: StorePages, from root: Int) {
         // With the numbers that the rows below a page have, after those that pages above it say.
         var next: [(number: Int, rows: ClosedRange<Int64>)] = [(root, Int64.min...Int64.max)]
+        var way = PageWay()
         while let (number, rows) = next.popLast() {
             guard number > 1, !leaves.contains(number), !interiors.contains(number),
                 let bytes = pages.page(number)
@@ -104,7 +109,7 @@ struct StoreMap {
                 let isOne = children.allSatisfy { (2...max(2, pages.pageCount)).contains($0) }
                 if !isOne { damagedLeaves.insert(number) }
                 next += zip(children, page.rows(ofChildrenIn: rows)).reversed()
-                    .map { (number: $0, rows: $1) }
+                    .filter { way.leads(to: $0.0) }.map { (number: $0, rows: $1) }
             } else {
                 isWhole = false
                 damagedLeaves.insert(number)
@@ -114,18 +119,56 @@ struct StoreMap {
 
     /// Follows the trunk pages of the list. https://www.sqlite.org/fileformat2.html#the_freelist
     ///
-    /// - Returns: Whether it has as many pages as the header says.
+    /// - Returns: Whether it has as many pages as the header says, and all of them are pages of the store.
     private static func readFreeList(_ pages: StorePages, _ free: inout Set<Int>) -> Bool {
         guard let header = pages.page(1) else { return false }
+        let known = 2...max(2, pages.pageCount)
         var trunk = header.number(at: 32, bytes: 4)
         while trunk > 1, trunk <= pages.pageCount, !free.contains(trunk),
             let bytes = pages.page(trunk)
         {
             free.insert(trunk)
             let count = min(bytes.number(at: 4, bytes: 4), bytes.count / 4 - 2)
-            for index in 0..<count { free.insert(bytes.number(at: 8 + 4 * index, bytes: 4)) }
+            for index in 0..<count {
+                let number = bytes.number(at: 8 + 4 * index, bytes: 4)
+                if known.contains(number) { free.insert(number) }
+            }
             trunk = bytes.number(at: 0, bytes: 4)
         }
         return free.count == header.number(at: 36, bytes: 4)
+    }
+}
+
+/// Which pages a walk through a tree has been led to.
+///
+/// Pages that lead to each other would else be noted as often as they name each other: a page has room for a thousand names.
+struct PageWay {
+    private var counts: [Int: Int] = [:]
+
+    /// Whether a page is to be visited on this way to it; the second one shows that it is led to twice, and others say no more.
+    mutating func leads(to number: Int) -> Bool {
+        counts[number, default: 0] += 1
+        return (counts[number] ?? 0) <= 2
+    }
+}
+
+/// How much of one page is read: cells that overlap, and pointers to the same one, would else make of one page the rows of a
+/// thousand.
+struct PageRoom {
+    /// As little does a row take.
+    private static let leastByteCount = 16
+    private var places: Set<Int> = []
+    private var byteCount: Int
+
+    /// Room for so many pages of cells: those that are damaged may say that they overlap.
+    init(_ page: TreePage, times: Int = 1) { byteCount = page.bytes.count * times }
+
+    /// Whether a cell was not read before.
+    mutating func isNew(_ place: Int) -> Bool { places.insert(place).inserted }
+
+    /// Whether the page has room for so much more, beside all that was found on it so far.
+    mutating func holds(_ count: Int) -> Bool {
+        byteCount -= max(count, PageRoom.leastByteCount)
+        return byteCount >= 0
     }
 }

@@ -11,9 +11,17 @@ final class StorePages {
     /// Pages are numbered from 1 to this.
     let pageCount: Int
 
+    /// Those of the pages that somebody wrote, in order.
+    ///
+    /// What a header, a log or the length of a sparse file says beyond them takes neither time nor memory.
+    let written: [ClosedRange<Int>]
+
     private let database: Int32
     private let log: LogPages?
     private var last: (number: Int, bytes: [UInt8]) = (0, [])
+    /// As many pages may still be read as the continuation of a record: each is read a few times, however often damaged cells
+    /// point at it.
+    private var continuationsLeft: Int
 
     /// Opens the files of a store.
     ///
@@ -31,12 +39,21 @@ final class StorePages {
         pageByteCount =
             log?.pageByteCount
             ?? (StorePages.isPageSize(stated) ? stated : HistorySchema.pageByteCount)
-        let written = (Int(status.st_size) + pageByteCount - 1) / pageByteCount
-        pageCount = min(log?.pageCount ?? written, Int(UInt32.max))
+        let end = (Int(status.st_size) + pageByteCount - 1) / pageByteCount
+        pageCount = min(log?.pageCount ?? end, Int(UInt32.max))
+        written = StorePages.merged(
+            StorePages.extents(of: descriptor, pageByteCount) + (log?.pages ?? []),
+            upTo: pageCount
+        )
+        continuationsLeft = 0
         guard descriptor >= 0 || log != nil else {
             throw StateError(.storage, "\(location.database) cannot be read: \(reason)")
         }
+        beginPass()
     }
+
+    /// The pages are gone through from here on: whatever was read before, each may be read a few times again.
+    func beginPass() { continuationsLeft = 65_536 + 16 * written.reduce(0) { $0 + $1.count } }
 
     deinit { if database >= 0 { close(database) } }
 
@@ -53,31 +70,79 @@ final class StorePages {
         readBytes(database, count: pageByteCount, at: (number - 1) * pageByteCount)
     }
 
-    /// The record that begins in a cell of the page with these bytes; nil where a page is missing on its way.
-    func record(_ cell: TreePage.Cell, in page: [UInt8]) -> [UInt8]? {
-        if cell.overflow == 0 { return Array(page[cell.local]) }
-        guard cell.byteCount <= pageCount * pageByteCount else { return nil }
-        var record = Array(page[cell.local])
-        var next = cell.overflow
-        while record.count < cell.byteCount {
-            guard next > 1, let bytes = self.page(next) else { return nil }
-            record += bytes[4..<min(bytes.count, 4 + cell.byteCount - record.count)]
-            next = bytes.number(at: 0, bytes: 4)
+    /// The pages behind the first one that are there though nobody wrote them.
+    var unwritten: [ClosedRange<Int>] {
+        var ranges: [ClosedRange<Int>] = []
+        var next = 2
+        for range in written {
+            if next < range.lowerBound { ranges.append(next...range.lowerBound - 1) }
+            next = max(next, range.upperBound + 1)
         }
-        return record
+        return next <= pageCount ? ranges + [next...pageCount] : ranges
+    }
+
+    /// The record that begins in a cell of the page with these bytes; nil where a page is missing on its way, or comes twice.
+    func record(_ cell: TreePage.Cell, in page: [UInt8]) -> [UInt8]? {
+        var record = Array(page[cell.local])
+        return follow(cell) { record += $1 } ? record : nil
     }
 
     /// The pages on which the record that begins in a cell goes on.
     func overflowPages(of cell: TreePage.Cell) -> [Int] {
         var numbers: [Int] = []
-        var next = cell.overflow
+        _ = follow(cell) { number, _ in numbers.append(number) }
+        return numbers
+    }
+
+    /// Calls `body` with each page on which a record goes on, and its part there.
+    ///
+    /// - Returns: Whether all of it is there.
+    private func follow(_ cell: TreePage.Cell, _ body: (Int, ArraySlice<UInt8>) -> Void) -> Bool {
         var rest = cell.byteCount - cell.local.count
-        while rest > 0, let bytes = page(next) {
-            numbers.append(next)
-            rest -= pageByteCount - 4
+        var next = cell.overflow
+        var visited: Set<Int> = []
+        while rest > 0 {
+            guard next > 1, continuationsLeft > 0, visited.insert(next).inserted,
+                let bytes = page(next)
+            else { return false }
+            continuationsLeft -= 1
+            let count = min(rest, pageByteCount - 4)
+            body(next, bytes[4..<4 + count])
+            rest -= count
             next = bytes.number(at: 0, bytes: 4)
         }
-        return numbers
+        return true
+    }
+
+    /// The pages of a file that are not holes: lseek(2), SEEK_DATA.
+    private static func extents(of descriptor: Int32, _ pageByteCount: Int) -> [ClosedRange<Int>] {
+        var ranges: [ClosedRange<Int>] = []
+        var end = 0
+        while descriptor >= 0 {
+            let start = lseek(descriptor, off_t(end), 3)
+            guard start >= 0 else { break }
+            end = Int(lseek(descriptor, start, 4))
+            guard end > start else { break }
+            ranges.append(Int(start) / pageByteCount + 1...(end - 1) / pageByteCount + 1)
+        }
+        return ranges
+    }
+
+    private static func merged(
+        _ ranges: [ClosedRange<Int>],
+        upTo last: Int
+    ) -> [ClosedRange<Int>] {
+        var merged: [ClosedRange<Int>] = []
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound })
+        where range.lowerBound <= last {
+            let end = min(range.upperBound, last)
+            if let before = merged.last, range.lowerBound <= before.upperBound + 1 {
+                merged[merged.count - 1] = before.lowerBound...max(before.upperBound, end)
+            } else {
+                merged.append(range.lowerBound...end)
+            }
+        }
+        return merged
     }
 
     static func isPageSize(_ size: Int) -> Bool {

@@ -92,6 +92,9 @@ extension StoredRecord {
     static func isWhole(_ change: borrowing StoredChange, _ checksum: Int64) -> Bool {
         let sum = RowChecksum.of(change)
         let revision = change.revision
-        return checksum == Int64(sum) && revision > 0
+        return checksum == Int64(sum) && (1..<revisionLimit).contains(revision)
     }
+
+    /// Every revision is below it, and every number of rows.
+    static let revisionLimit: Int64 = 1 << 53
 }

@@ -44,7 +44,7 @@ extension Statectl {
         at revision: Int64,
         _ invocation: Invocation
     ) throws(StateError) -> Int64 {
-        let client = try Client(socket: invocation.text("--socket"))
+        let client = try invocation.newClient()
         return try client.set(value, for: key, if: .revision(revision)).revision
     }
 

@@ -28,7 +28,7 @@ struct ResumedWatch {
     }
 
     // Immutable.
-    private let socket: String?
+    private let invocation: Invocation
     private let patterns: [Pattern]
     private let options: Options
     private let deadline: Deadline?
@@ -66,7 +66,7 @@ struct ResumedWatch {
         until deadline: Deadline?,
         needsReader: Bool
     ) throws(Failure) {
-        socket = invocation.text("--socket")
+        self.invocation = invocation
         self.patterns = patterns
         self.options = options
         self.deadline = deadline
@@ -74,7 +74,7 @@ struct ResumedWatch {
         self.handler = handler
         standing = .before(start)
         do throws(StateError) {
-            client = try Self.connect(socket, deadline)
+            client = try invocation.newClient(until: deadline)
             control = client
             try begin()
         } catch {
@@ -163,14 +163,6 @@ struct ResumedWatch {
 // MARK: Connecting
 
 extension ResumedWatch {
-    private static func connect(
-        _ socket: String?,
-        _ deadline: Deadline?
-    ) throws(StateError) -> Client {
-        let timeout = deadline.map { Duration.milliseconds(max(1, Int64($0.millisecondsLeft))) }
-        return try Client(socket: socket, timeout: timeout)
-    }
-
     /// Begins the watch on a new connection, at the place where it stands.
     private mutating func begin() throws(StateError) {
         try attach()
@@ -211,7 +203,7 @@ extension ResumedWatch {
         guard let handler else { return }
         // Order matters: the name is free once the connection of before is closed.
         control = client
-        control = try Self.connect(socket, deadline)
+        control = try invocation.newClient(until: deadline)
         guard handler.isAttached else {
             let attachment = try control.attachHandler(
                 handler.name,
@@ -254,7 +246,7 @@ extension ResumedWatch {
         var backOff = BackOff(first: .milliseconds(50), last: .seconds(2))
         while try rest(backOff.next()) {
             do throws(StateError) {
-                client = try Self.connect(socket, deadline)
+                client = try invocation.newClient(until: deadline)
                 try begin()
                 Output.report("connected again")
                 return true

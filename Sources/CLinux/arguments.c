@@ -1,0 +1,41 @@
+#define _GNU_SOURCE
+#include "CLinux.h"
+
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static int argument_count;
+static char *const *arguments;
+static int has_set_root;
+
+// Where the Swift runtime of a static program lies is what /proc/self/exe says; without it the runtime ends the process before main,
+// unless this variable says it. Nothing is looked for there: the runtime asks for the sake of swift-backtrace.
+static const char *const root_variable = "SWIFT_ROOT";
+
+static void stand_in_for_proc(void) {
+    char byte;
+    int is_static = getauxval(AT_BASE) == 0;
+    if (!is_static || readlink("/proc/self/exe", &byte, 1) == 1 || getenv(root_variable)) return;
+    has_set_root = setenv(root_variable, "/", 0) == 0;
+}
+
+// The C library calls constructors with what main is called with: glibc's call_init, in its dynamic loader and in static
+// programs. Not the Swift runtime's CommandLine: that reads /proc/self/cmdline, and without /proc searches below `environ`, which
+// moves when a preloaded library sets a variable before main; then the program has no arguments, and nobody is told.
+//
+// The first priority that a program may have: before the runtime's own constructors.
+__attribute__((constructor(101))) static void keep_arguments(int count, char **values, char **environment) {
+    (void)environment;
+    argument_count = count;
+    arguments = values;
+    stand_in_for_proc();
+}
+
+char *const *clinux_arguments(int *count) {
+    // Commands that are started have the environment that we were given.
+    if (has_set_root) unsetenv(root_variable);
+    has_set_root = 0;
+    *count = argument_count;
+    return arguments;
+}

@@ -1,0 +1,55 @@
+import StateEngine
+import StateTestSupport
+import StateWire
+import Testing
+
+/// Limits of watches that rules say, counted as watches come and go.
+@Suite(.timeLimit(.minutes(1)))
+struct WatchQuotaTests {
+    private static let refusal =
+        "watch of keys of the rule already, of at most 1 (rule 1, limits.watches)"
+
+    private func begins(_ peer: Peer, _ patterns: String) throws -> Bool {
+        let reply = try peer.ask("STATE.WATCH \(patterns)")
+        if let error = reply.errorText {
+            #expect(error.hasSuffix(Self.refusal), "\(error)")
+            return false
+        }
+        return reply["watch"] != nil
+    }
+
+    @Test func `a limit of watches follows each that comes and goes, and new rules`() throws {
+        let rules = #"{"keys": "seen/", "limits": {"watches": 1}}"#
+        let stage = try AccessStage(rules)
+        let (first, second) = (try stage.connect(), try stage.connect())
+        // However many patterns of a rule a watch has, it counts once, and others not at all.
+        #expect(try begins(first, "seen/a seen/b* seen/ free/a"))
+        #expect(try begins(first, "free/b"))
+        #expect(!(try begins(first, "seen/c")))
+        #expect(!(try begins(second, "seen/c")))
+        #expect(try first.ask("STATE.UNWATCH 1").shown == "+OK")
+        #expect(try begins(second, "seen/c"))
+        #expect(!(try begins(first, "seen/a")))
+        second.socket.end()
+        try stage.server.waitUntil("the end of its watch") { try begins(first, "seen/a") }
+        // Another rule counts what is watched already.
+        try stage.exchange(#"{"keys": "free/", "limits": {"watches": 1}}"#)
+        let third = try stage.connect()
+        #expect(!(try begins(third, "free/z")))
+        #expect(try begins(third, "seen/z"))
+        #expect(try first.ask("STATE.UNWATCH 2").shown == "+OK")
+        #expect(try begins(third, "free/z"))
+    }
+
+    @Test func `a watch of many patterns costs as much beside many others as alone`() throws {
+        let stage = try AccessStage(#"{"keys": "seen/", "softLimits": {"watches": 1000000}}"#)
+        for client in 0..<5 {
+            let peer = try stage.connect()
+            for watch in 0..<10 {
+                let patterns = (0..<1_000).map { "seen/\(client)/\(watch)/\($0)" }
+                let reply = try peer.ask("STATE.WATCH " + patterns.joined(separator: " "))
+                try #require(reply["watch"] != nil, "\(reply.shown)")
+            }
+        }
+    }
+}
