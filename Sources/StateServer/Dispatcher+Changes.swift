@@ -15,7 +15,7 @@ extension Dispatcher {
             version: connection.version,
             byteLimit: self.options.replyByteCount,
             subject: connection.subject,
-            view: historyRules.view(.watch, of: connection),
+            view: historyRules.visibility(of: connection),
             accessCount: access.count,
             tellsEpoch: options.epoch != nil
         )
@@ -78,8 +78,9 @@ extension Dispatcher {
     ) throws(StateError) {
         var rows = ByteBuffer()
         var count = 0
+        let visibility = core.visibility(of: request.subject)
         core.forEachDurable(request.patterns, after: nil) { record in
-            guard core.maySee(record, request.subject) else { return true }
+            guard visibility?.mayTell(.watch, about: record) ?? true else { return true }
             count += 1
             rows.writeRow(record, .entries, in: core)
             return rows.count <= request.byteLimit

@@ -8,7 +8,7 @@ import StateWire
 final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     private let version: ProtocolVersion
-    private let view: AccessView?
+    private let view: Visibility?
     private let byteLimit: Int
     private var limit: Int
     private var next: HistoryPlace?
@@ -35,7 +35,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         before revision: Int64?,
         limit: Int,
         for connection: Connection,
-        seeing view: AccessView?,
+        seeing view: Visibility?,
         byteLimit: Int
     ) {
         self.key = key
@@ -92,7 +92,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
             guard change.revision < before else { return 0 }
             self.before = nil
         }
-        guard view.shows(change) else { return 0 }
+        guard view.mayTell(.read, about: change) else { return 0 }
         write(change)
         return change.key.count + (change.value?.count ?? 0) + 100
     }

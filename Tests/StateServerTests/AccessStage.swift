@@ -12,8 +12,11 @@ final class AccessStage {
     var server: ServedKeyspace { stored.server }
     static let other: UInt32 = 4_242
 
-    init(_ rules: String) throws {
-        stored = try StoredServer { $0.privilegedUsers = [] }
+    init(_ rules: String, _ adjust: (inout ServerOptions) -> Void = { _ in }) throws {
+        stored = try StoredServer {
+            $0.privilegedUsers = []
+            adjust(&$0)
+        }
         try exchange(rules)
     }
 
