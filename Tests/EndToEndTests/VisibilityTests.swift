@@ -188,14 +188,15 @@ struct VisibilityTests {
                 // In one world they are among the keys that are watched.
                 let area = world === worlds.first ? ["own", "drop", "shut"][number % 3] : "dark"
                 try world.root.exchange([["SET", "\(area)/\(number)", "7"]])
-                // A reply of its own would bring a bookmark with it.
                 try hearers[number % 3].exchange([["SET", "free/k", "\(number)"]])
             }
             try world.root.exchange([["SET", "free/end", "1"]])
             return try (hearers + [subscriber]).map { hearer in
                 try hearer.wait(for: "free/end")
                 try hearer.exchange([])
-                return world.plain(hearer.received)
+                // Bookmarks come by the clock, too; that hidden changes hasten none, HiddenKeyTests shows.
+                let bookmark = />3\r\n\$1[24]\r\nstate\.(progress|synced)\r\n:[0-9]+\r\n:[0-9]+\r\n/
+                return world.plain(hearer.received).replacing(bookmark, with: "")
             }
         }
         for (first, second) in zip(streams[0], streams[1]) { #expect(first == second) }
