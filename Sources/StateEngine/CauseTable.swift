@@ -1,7 +1,7 @@
 /// A cause, once, however many records name it.
 package final class InternedCause {
     package let cause: Cause
-    let number: UInt32
+    package let number: UInt32
     /// ``Cause/description`` in UTF-8.
     let bytes: [UInt8]
     /// How many records and sessions name it.

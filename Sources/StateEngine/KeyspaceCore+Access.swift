@@ -29,27 +29,6 @@ extension KeyspaceCore {
         throw refuse(denial, key, subject)
     }
 
-    /// The same for one of the keys that patterns mean: one that `subject` may not read is not named.
-    ///
-    /// - Throws: as ``require(_:of:for:)``; a key that may not be read is told as one of the patterns'.
-    package func require(
-        _ action: KeyAction,
-        of key: Bytes,
-        for subject: Subject,
-        of patterns: PatternSet
-    ) throws(StateError) {
-        do throws(StateError) {
-            try require(action, of: key, for: subject)
-        } catch {
-            guard let denial = lastDenial, let rule = rules?.rule(for: key),
-                !rule.allows(.read, subject, target(of: key, rule))
-            else { throw error }
-            let pattern = patterns.patterns.first { $0.matches(key) }
-            let shown = pattern?.bytes.withUnsafeBytes { StateError.quoted($0) } ?? ""
-            throw denial.error("a key of \(shown)", subject)
-        }
-    }
-
     /// Refuses a key of which `subject` may see nothing, whoever its owner is.
     ///
     /// - Throws: as ``require(_:of:for:)``.
@@ -70,36 +49,86 @@ extension KeyspaceCore {
         return owner(of: table.head(key)).map { .entry(owner: $0) } ?? .absent
     }
 
-    private func refuse(_ denial: AccessDenial, _ key: Bytes, _ subject: Subject) -> StateError {
+    func refuse(_ denial: AccessDenial, _ key: Bytes, _ subject: Subject) -> StateError {
         lastDenial = denial
         return denial.error(key: key, subject)
     }
 
     // MARK: Writing
 
-    /// Refuses to set or delete a key.
+    /// Refuses to set a key.
     ///
-    /// - Throws: as ``require(_:of:for:)``.
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - head: Its newest version.
+    ///   - rule: What holds for it.
+    ///   - subject: Who writes.
+    ///   - isConditional: Whether what is written depends on what the key was.
+    /// - Returns: What holds where the key is hidden; nil where it is not.
+    /// - Throws: as ``require(_:of:for:)``, for a hidden key what an absent one is refused with.
     func checkWriting(
         _ key: Bytes,
         _ head: Record?,
         _ rule: KeyRule,
         _ subject: Subject,
-        deletes: Bool = false
-    ) throws(StateError) {
-        guard rule.limitsWriting else { return }
-        let denial =
-            if let owner = owner(of: head) {
-                rule.denial(.write, subject, .entry(owner: owner))
-            } else {
-                // To delete what is absent does nothing, for whoever might create it.
-                rule.denial(deletes ? .write : .create, subject, .absent)
+        isConditional: Bool
+    ) throws(StateError) -> HiddenKey? {
+        guard rule.limitsWriting || rule.limitsReading else { return nil }
+        guard let owner = owner(of: head) else {
+            if let denial = rule.denial(.create, subject, .absent) {
+                throw refuse(denial, key, subject)
             }
-        if let denial { throw refuse(denial, key, subject) }
+            return nil
+        }
+        let target = AccessTarget.entry(owner: owner)
+        let denial = rule.denial(.write, subject, target)
+        guard let hiding = rule.denial(.read, subject, target) else {
+            if let denial { throw refuse(denial, key, subject) }
+            return nil
+        }
+        let taken = denial ?? (isConditional ? hiding : nil)
+        if taken != nil, let denial = rule.denial(.create, subject, .absent) {
+            throw refuse(denial, key, subject)
+        }
+        return HiddenKey(taken: taken)
+    }
+
+    /// Refuses to set a hidden key that nothing else keeps from being set: its name is taken.
+    ///
+    /// - Throws: as ``require(_:of:for:)``; ``StateError/Code/rejected``, where a rule lets it be set once.
+    func check(
+        _ hidden: HiddenKey,
+        _ key: Bytes,
+        _ rule: KeyRule,
+        _ subject: Subject
+    ) throws(StateError) {
+        if let denial = hidden.taken { throw refuse(denial, key, subject) }
+        try rule.checkOverwriting(key)
+    }
+
+    /// Refuses to delete a key: a hidden one as if it were absent.
+    ///
+    /// - Returns: Whether it is hidden, and stays.
+    /// - Throws: as ``require(_:of:for:)``.
+    func checkDeleting(
+        _ key: Bytes,
+        _ head: Record?,
+        _ rule: KeyRule,
+        _ subject: Subject
+    ) throws(StateError) -> Bool {
+        let target = seen(key, head, rule, subject)
+        // Its reply tells whether it was there.
+        if let denial = rule.denial(.write, subject, target) ?? rule.denial(.read, subject, target)
+        {
+            throw refuse(denial, key, subject)
+        }
+        guard let head, case .absent = target else { return false }
+        noteHidden(head, rule, subject)
+        return owner(of: head) != nil
     }
 
     /// Whom an entry belongs to; one that the open transaction has deleted still does.
-    private func owner(of head: Record?) -> UInt32? {
+    func owner(of head: Record?) -> UInt32? {
         guard let head else { return nil }
         if !head.isDeleted { return head.owner }
         return ownerKept(by: head)
@@ -126,59 +155,12 @@ extension KeyspaceCore {
         defer { openSubject = subject }
         return try body()
     }
-
-    // MARK: Seeing
-
-    /// Whether `subject` is shown a version in lists; nil is shown everything.
-    package func mayRead(_ record: Record, _ subject: Subject?) -> Bool {
-        guard let subject else { return true }
-        return mayRead(record.key, owner: record.owner, subject)
-    }
-
-    /// The same for what is no longer in memory.
-    package func mayRead(_ key: Bytes, owner: UInt32, _ subject: Subject?) -> Bool {
-        guard let subject, let rule = rules?.rule(for: key) else { return true }
-        return rule.allows(.read, subject, .entry(owner: owner))
-    }
-
-    /// Whether `subject` is told of a version as a watcher.
-    package func maySee(_ record: Record, _ subject: Subject) -> Bool {
-        guard !subject.isPrivileged, let rules, rules.limitsAccess,
-            let rule = rules.rule(for: record.key)
-        else {
-            return true
-        }
-        return rule.allows(.watch, subject, .entry(owner: record.owner))
-    }
 }
 
-/// What one subject may see, for a thread that reads beside the keyspace.
-///
-/// Only one thread uses its rules: the proof of `@unchecked Sendable`.
-package struct AccessView: @unchecked Sendable {
-    private let rules: KeyRules
-    private let subject: Subject
-    private let action: KeyAction
-
-    /// - Parameters:
-    ///   - rules: A copy that no other thread uses.
-    ///   - subject: Who looks.
-    ///   - action: ``KeyAction/read`` or ``KeyAction/watch``.
-    package init(_ rules: KeyRules, _ subject: Subject, _ action: KeyAction) {
-        (self.rules, self.subject, self.action) = (rules, subject, action)
-    }
-
-    /// Whether a version of a key is shown.
-    package func shows(_ key: Bytes, owner: UInt32) -> Bool {
-        rules.rule(for: key)?.allows(action, subject, .entry(owner: owner)) ?? true
-    }
-}
-
-extension AccessView? {
-    /// The same; nil sees everything.
-    package func shows(_ change: borrowing StoredChange) -> Bool {
-        self?.shows(change.key, owner: change.owner) ?? true
-    }
+/// That a key which is set is there, and hidden from who sets it.
+struct HiddenKey {
+    /// Why it is not set where an absent one would be; nil where it may be overwritten.
+    var taken: AccessDenial?
 }
 
 extension Pattern {

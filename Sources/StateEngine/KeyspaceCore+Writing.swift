@@ -18,20 +18,29 @@ extension KeyspaceCore {
 
     /// Sets `key` to `value`, followed by `suffix` where there is one.
     ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - value: The bytes.
+    ///   - suffix: More of them.
+    ///   - isConditional: Whether who writes has made it depend on what the key was: then he has to be allowed to read it.
     /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, what the ``KeyRules`` refuse,
     ///   ``StateError/Code/readOnly`` while the store is reopened or revisions are at their ceiling, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
     /// - Complexity: O(*n*) in the bytes of key and value.
     package func set(
         _ key: Bytes,
         to value: Bytes,
-        appending suffix: Bytes? = nil
+        appending suffix: Bytes? = nil,
+        isConditional: Bool = false
     )
         throws(StateError)
     {
         let rule = rules?.rule(for: key)
         let chain = table.chain(key)
         let head = chain?.pointee.leaf
-        if let openSubject, let rule { try checkWriting(key, head, rule, openSubject) }
+        var hidden: HiddenKey?
+        if let openSubject, let rule {
+            hidden = try checkWriting(key, head, rule, openSubject, isConditional: isConditional)
+        }
         let byteCount = value.count + (suffix?.count ?? 0)
         guard byteCount <= limits.valueByteCount else {
             throw valueTooBig(byteCount, key)
@@ -39,14 +48,22 @@ extension KeyspaceCore {
         let isVolatile = isInMemory(rule)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
         if isVolatile { try checkMove(of: key, head) }
-        if let editable { try checkPlace(of: key, in: editable) }
-        if let files { try checkFile(of: key, in: files) }
         let last = head.flatMap { $0.isDeleted ? nil : $0 }
         let current = last.flatMap { isDue($0) ? nil : $0 }
         if let rule {
-            try rule.checkSet(key, to: value, appending: suffix, isPresent: current != nil)
-            try checkQuota(rule, key, byteCount, superseding: last)
+            let isHidden = hidden != nil
+            try rule.checkSet(
+                key,
+                to: value,
+                appending: suffix,
+                isPresent: !isHidden && current != nil
+            )
+            try checkQuota(rule, key, byteCount, superseding: isHidden ? nil : last)
         }
+        // Order matters: what tells of other keys comes last, so that only who could set the key is told.
+        if let editable { try checkPlace(of: key, in: editable) }
+        if let files { try checkFile(of: key, in: files) }
+        if let hidden, let rule, let openSubject { try check(hidden, key, rule, openSubject) }
         var fields = fields(of: current, version: (current?.version ?? 0) + 1)
         if let owner = ownerKept(by: head) { fields.owner = owner }
         fields.isVolatile = isVolatile
@@ -65,15 +82,18 @@ extension KeyspaceCore {
 
     /// Deletes `key`.
     ///
-    /// - Returns: Whether it was there; what was looked at counts as observed.
-    /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit, or ``StateError/Code/readOnly`` while the
-    ///   store is reopened.
+    /// - Returns: Whether it was there; what was looked at counts as observed. A key that who writes may not read stays, as if it
+    ///   were not.
+    /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit, ``StateError/Code/readOnly`` while the store is
+    ///   reopened, or ``StateError/Code/noPermission``.
     /// - Complexity: O(*n*) in the bytes of the key.
     @discardableResult
     package func delete(_ key: Bytes) throws(StateError) -> Bool {
         let rule = rules?.rule(for: key)
-        if let openSubject, let rule {
-            try checkWriting(key, table.head(key), rule, openSubject, deletes: true)
+        if let openSubject, let rule, rule.limitsWriting || rule.limitsReading,
+            try checkDeleting(key, table.head(key), rule, openSubject)
+        {
+            return false
         }
         guard let current = read(key), let chain = table.chain(key) else { return false }
         try checkRoom(key.count, isVolatile: current.isVolatile)
@@ -91,13 +111,12 @@ extension KeyspaceCore {
         return true
     }
 
-    /// Checks a condition; what was looked at counts as observed.
+    /// Checks a condition of a key as who writes sees it; what was looked at counts as observed.
     ///
     /// - Throws: ``StateError/Code/conflict``, naming the current revision; ``StateError/Code/noPermission``, where who writes may
     ///   not read the key.
     package func check(_ condition: Condition, of key: Bytes) throws(StateError) {
-        if let openSubject { try require(.read, of: key, for: openSubject) }
-        let current = read(key)
+        let current = try look(at: key, for: openSubject)
         let holds =
             switch condition {
             case .isAbsent: current == nil

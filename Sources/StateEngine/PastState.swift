@@ -27,7 +27,7 @@ package final class PastState: @unchecked Sendable {
         /// Bytes that may be kept, of keys and values each.
         package var byteLimit: Int
         /// What may be seen of it, for the history thread; nil for everything.
-        package var view: AccessView?
+        package var view: Visibility?
         /// Who asks, for what is done under the lock.
         package var subject: Subject?
         /// What to do where that is not enough: ends a sentence.
@@ -193,7 +193,7 @@ package final class PastState: @unchecked Sendable {
         var version: PastVersion?
         // One that is not there was a delete, which compaction takes away.
         _ = try history.withChange(at: place) { change in
-            guard request.view.shows(change) else { return }
+            guard request.view.mayTell(.read, about: change) else { return }
             version = PastVersion(change, needsValue: request.needsValues)
         }
         guard let version else { return }

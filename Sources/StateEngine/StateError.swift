@@ -56,7 +56,7 @@ public struct StateError: Error, Hashable, Sendable {
 
     /// The kind of failure.
     public let code: Code
-    /// One sentence with the values in it.
+    /// One sentence with the values in it, as it may stand on a terminal and in a log: see ``printable(_:)``.
     public let message: String
     /// What is wrong with the value that was rejected; empty for every other failure.
     public let issues: [ValidationIssue]
@@ -68,7 +68,7 @@ public struct StateError: Error, Hashable, Sendable {
 
     package init(_ code: Code, _ message: String, issues: [ValidationIssue]) {
         self.code = code
-        self.message = message
+        self.message = StateError.printable(message)
         self.issues = issues
     }
 
@@ -85,8 +85,8 @@ public struct StateError: Error, Hashable, Sendable {
     /// How the message of such an error begins.
     package static let unknownOutcome = "outcome unknown"
 
-    /// Bytes as they may stand in a message: quoted, control bytes and what is not UTF-8 as `\xNN`, and no more of them
-    /// than `limit`.
+    /// Bytes as they may stand in a message: quoted, what is not UTF-8 and what ``printable(_:)`` escapes as `\xNN`, and no more of
+    /// them than `limit`.
     public static func quoted(_ bytes: Bytes, upTo limit: Int = 64) -> String {
         var shown = "'"
         var parser = Unicode.UTF8.ForwardParser()
@@ -103,15 +103,51 @@ public struct StateError: Error, Hashable, Sendable {
                 scalar = Unicode.UTF8.decode(encoded)
             }
             guard end + byteCount <= limit else { return shown + "…'" }
-            if let scalar, scalar.properties.generalCategory != .control {
+            if let scalar, !scalar.misleads {
                 shown.unicodeScalars.append(scalar)
             } else {
-                for byte in bytes.slice(end, end + byteCount) {
-                    shown += byte < 16 ? "\\x0" : "\\x"
-                    shown += String(byte, radix: 16, uppercase: true)
-                }
+                shown.appendEscaped(bytes.slice(end, end + byteCount))
             }
             end += byteCount
+        }
+    }
+
+    /// Text as it may stand on a terminal and in a log, whoever it comes from: control characters, line ends among them, and those
+    /// that change the direction of writing as `\xNN`, byte by byte.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the text.
+    package static func printable(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: \.misleads) else { return text }
+        var shown = ""
+        for scalar in text.unicodeScalars {
+            if scalar.misleads {
+                shown.appendEscaped(
+                    Unicode.UTF8.encode(scalar) ?? Unicode.UTF8.encodedReplacementCharacter
+                )
+            } else {
+                shown.unicodeScalars.append(scalar)
+            }
+        }
+        return shown
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether it changes what is shown of the text around it: a control character (C0, delete, C1), the end of a line or paragraph,
+    /// or one that changes the direction of writing.
+    package var misleads: Bool {
+        switch value {
+        case 0..<0x20, 0x7F..<0xA0, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+}
+
+extension String {
+    fileprivate mutating func appendEscaped(_ bytes: some Sequence<UInt8>) {
+        for byte in bytes {
+            self += byte < 16 ? "\\x0" : "\\x"
+            self += String(byte, radix: 16, uppercase: true)
         }
     }
 }

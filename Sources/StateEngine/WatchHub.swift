@@ -116,7 +116,7 @@ package final class WatchHub {
 
     /// Notes a change for a watcher that may see it, once however many of its patterns match.
     private func tell(_ watcher: Watcher, _ record: Record, in core: KeyspaceCore) {
-        guard watcher.isShown(record, in: core) else { return watcher.noteHidden() }
+        guard watcher.isShown(record, in: core) else { return watcher.noteHidden(record) }
         if watcher.matched.isEmpty { touched.append(watcher) }
         if watcher.matched.last != record { watcher.match(record) }
     }

@@ -18,6 +18,9 @@ package protocol WatchReceiver: AnyObject {
     /// There is something to do for a watcher that was at rest.
     func noteWork()
 
+    /// Whether who is told has made this version itself.
+    func hasWritten(_ record: Record) -> Bool
+
     /// Keeps a commit that is to be told right behind those that are being read.
     ///
     /// - Returns: Whether there was room for it; where not, it is forgotten with those kept before it.
@@ -35,6 +38,8 @@ extension WatchReceiver {
     }
 
     package func noteWork() {}
+
+    package func hasWritten(_ record: Record) -> Bool { false }
 
     package func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool { false }
 }

@@ -25,18 +25,30 @@ extension Watcher {
             }
             readOn(receiver, after: position, in: core)
         case .snapshot(let passed):
+            if found == nil, subject.flatMap(core.visibility) != nil {
+                found = FoundKeys(upTo: passed)
+            }
+            guard found == nil else {
+                guard tellFound(receiver, in: core, byteLimit: byteLimit) else { return }
+                return endSnapshot(receiver, in: core)
+            }
             let (piece, seen) = nextPiece(after: passed, in: core, byteLimit: byteLimit)
             if !piece.isEmpty { receiver.receive(.piece(piece), in: core) }
             if let seen {
                 phase = .snapshot(passed: seen)
                 return
             }
-            phase = .synced
-            if owesLatest {
-                latest?.beginRound(at: core.durableRevision, isPiece: true)
-            } else {
-                tellSynced(core.durableRevision, receiver, in: core)
-            }
+            endSnapshot(receiver, in: core)
+        }
+    }
+
+    private func endSnapshot(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
+        found = nil
+        phase = .synced
+        if owesLatest {
+            latest?.beginRound(at: core.durableRevision, isPiece: true)
+        } else {
+            tellSynced(core.durableRevision, receiver, in: core)
         }
     }
 
@@ -148,7 +160,7 @@ extension Watcher {
     /// Whether what is being read is still to be told.
     package var awaitsReading: Bool { reading != nil && phase == .catchingUp }
 
-    /// A piece of about so many bytes, or of what is among the keys that can be compared meanwhile.
+    /// A piece of about so many bytes, or of what is among the keys that can be compared meanwhile, for who may see all keys.
     ///
     /// - Returns: It, and the last key that was looked at; nil where nothing was left.
     private func nextPiece(
@@ -162,13 +174,8 @@ extension Watcher {
         func collect(_ bound: Bytes?) -> [UInt8]? {
             core.forEachDurable(patterns, after: bound, comparing: byteLimit) { record in
                 last = record
-                if isShown(record, in: core) {
-                    piece.append(record)
-                    byteCount += record.byteCount + 32
-                } else {
-                    // To ask for its rule costs as much as to compare it with a pattern.
-                    byteCount += record.key.count + 32
-                }
+                piece.append(record)
+                byteCount += record.byteCount + 32
                 return byteCount < byteLimit
             }
         }
@@ -178,8 +185,8 @@ extension Watcher {
 
     /// Whether it may be told of a version.
     func isShown(_ record: Record, in core: KeyspaceCore) -> Bool {
-        guard let subject else { return true }
-        return core.maySee(record, subject)
+        guard let subject, let visibility = core.visibility(of: subject) else { return true }
+        return visibility.mayTell(.watch, about: record)
     }
 }
 

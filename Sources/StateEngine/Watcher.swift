@@ -40,8 +40,12 @@ package final class Watcher {
     package internal(set) var toldRevision: Int64
     /// Changes of the commit that is being told.
     fileprivate(set) var matched: [Record] = []
-    /// Whether a commit since the last bookmark was for it, but for something that the rules hide from it.
+    /// Whether its own client has changed something since the last bookmark that the rules hide from it.
+    ///
+    /// What others change does not count: nothing that is told may depend on it.
     package private(set) var hasHidden = false
+    /// What a snapshot has found and not told yet; only where keys may be hidden from it.
+    var found: FoundKeys?
 
     struct Reading {
         /// What was durable when it began: later commits come by themselves.
@@ -93,7 +97,9 @@ package final class Watcher {
     func match(_ record: Record) { matched.append(record) }
 
     /// Notes that a change matches that it may not see.
-    func noteHidden() { hasHidden = true }
+    func noteHidden(_ record: Record) {
+        if !hasHidden, receiver?.hasWritten(record) ?? false { hasHidden = true }
+    }
 
     /// Tells what matched of the commit at `revision`.
     func deliverMatched(revision: Int64, in core: KeyspaceCore) {
@@ -111,6 +117,7 @@ package final class Watcher {
             reading?.isKeeping = receiver.keep(revision: revision, changes: matched, in: core)
             reading?.keptRevision = revision
         case .snapshot(let passed):
+            for record in matched { found?.noteChange(record) }
             // What lies ahead of the snapshot comes with it.
             guard let passed else { return }
             let changes = passed.withUnsafeBytes { passed in
@@ -126,6 +133,7 @@ package final class Watcher {
 
     func block(at revision: Int64?) {
         phase = .blocked
+        found = nil
         position = revision
         latest?.removeAll()
     }
@@ -136,6 +144,7 @@ package final class Watcher {
         case .synced, .catchingUp:
             for record in matched { latest?.mark(record, in: core) }
         case .snapshot(let passed):
+            for record in matched { found?.noteChange(record) }
             passed?.withUnsafeBytes { passed in
                 for record in matched where !passed.precedes(record.key) {
                     latest?.mark(record, in: core)

@@ -15,7 +15,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     private let missed: MissedCommits
     private let format: WatchFormat
     private let patterns: PatternSet
-    private let view: AccessView?
+    private let view: Visibility?
 
     // What came of it.
     /// The pushes of the commits up to `reached`.
@@ -69,7 +69,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     /// - Parameters:
     ///   - missed: What is wanted.
     ///   - view: What of it may be seen; nil for everything.
-    init(_ missed: MissedCommits, _ view: AccessView?) {
+    init(_ missed: MissedCommits, _ view: Visibility?) {
         self.missed = missed
         control = JobControl(for: missed.connection)
         self.view = view
@@ -137,7 +137,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     ///
     /// - Returns: As how many bytes it counts.
     private func take(_ change: borrowing StoredChange) -> Int {
-        guard patterns.matches(change.key), view.shows(change) else { return 0 }
+        guard patterns.matches(change.key), view.mayTell(.watch, about: change) else { return 0 }
         let before = rows.count
         if openCount == 0, format.options.contains(.by) { openCause = Array(change.cause) }
         openCount += 1
@@ -178,7 +178,10 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         if let place = row.place {
             // One that was compacted is a delete: a value that is replaced later stays.
             isFound = try history.withChange(at: place) { change in
-                format.writeValue(view.shows(change) ? change.value : nil, to: &output)
+                format.writeValue(
+                    view.mayTell(.watch, about: change) ? change.value : nil,
+                    to: &output
+                )
             }
         }
         if !isFound { format.writeValue(nil, to: &output) }

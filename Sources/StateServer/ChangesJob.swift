@@ -78,7 +78,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
         return try history.forEachChange(after: place, through: through) { change in
             seenRevision = change.revision
             var byteCount = 0
-            if request.patterns.matches(change.key), request.view.shows(change) {
+            if request.patterns.matches(change.key), request.view.mayTell(.watch, about: change) {
                 if change.revision != last {
                     last = change.revision
                     left -= 1
@@ -117,7 +117,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             var previous: [UInt8]?
             if let place = row.previous {
                 _ = try history.withChange(at: place) { change in
-                    guard request.view.shows(change) else { return }
+                    guard request.view.mayTell(.watch, about: change) else { return }
                     previous = change.value.map { Array($0) }
                 }
             }

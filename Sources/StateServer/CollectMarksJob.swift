@@ -11,7 +11,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     /// What is wanted; watcher and connection are the loop thread's.
     private let missed: MissedCommits
     private let patterns: PatternSet
-    private let view: AccessView?
+    private let view: Visibility?
     private let tellsCause: Bool
     private let byteLimit: Int
 
@@ -24,7 +24,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     /// - Parameters:
     ///   - missed: What is wanted.
     ///   - view: What of it may be seen; nil for everything.
-    init(_ missed: MissedCommits, _ view: AccessView?) {
+    init(_ missed: MissedCommits, _ view: Visibility?) {
         self.missed = missed
         control = JobControl(for: missed.connection)
         self.view = view
@@ -56,7 +56,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     }
 
     private func mark(_ change: borrowing StoredChange) {
-        guard patterns.matches(change.key), view.shows(change) else { return }
+        guard patterns.matches(change.key), view.mayTell(.watch, about: change) else { return }
         let mark = LatestKeys.Mark(
             at: change.place,
             cause: tellsCause ? Array(change.cause) : []

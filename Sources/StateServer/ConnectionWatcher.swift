@@ -113,7 +113,7 @@ final class ConnectionWatcher: WatchReceiver {
     }
 
     /// What its client may see, for the history thread.
-    private var view: AccessView? { dispatcher.historyRules.view(.watch, of: connection) }
+    private var view: Visibility? { dispatcher.historyRules.visibility(of: connection) }
 
     private func beginReading(after position: Int64, through revision: Int64) -> MissedCommits {
         connection.reader = self
@@ -127,6 +127,8 @@ final class ConnectionWatcher: WatchReceiver {
     }
 
     func noteWork() { dispatcher.registry.addAdvancing(connection) }
+
+    func hasWritten(_ record: Record) -> Bool { connection.cause?.number == record.cause }
 
     func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool {
         tell(revision, changes, core, to: &kept)

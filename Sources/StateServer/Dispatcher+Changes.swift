@@ -15,7 +15,7 @@ extension Dispatcher {
             version: connection.version,
             byteLimit: self.options.replyByteCount,
             subject: connection.subject,
-            view: historyRules.view(.watch, of: connection),
+            view: historyRules.visibility(of: connection),
             accessCount: access.count,
             tellsEpoch: options.epoch != nil
         )

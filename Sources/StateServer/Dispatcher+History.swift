@@ -29,7 +29,7 @@ extension Dispatcher {
                 before: revision,
                 limit: limit,
                 for: connection,
-                seeing: historyRules.view(.read, of: connection),
+                seeing: historyRules.visibility(of: connection),
                 byteLimit: options.replyByteCount
             )
         )
@@ -46,7 +46,7 @@ extension Dispatcher {
             from: core.durablePlace(of: key),
             at: revision,
             for: connection,
-            seeing: historyRules.view(.read, of: connection)
+            seeing: historyRules.visibility(of: connection)
         )
         if try isPresent(revision, core) {
             let subject = restriction(connection, core)
@@ -74,7 +74,7 @@ extension Dispatcher {
         request.needsValues = form == .entries || form == .long
         try requireSight(.read, of: request.patterns.patterns, connection, core)
         request.subject = restriction(connection, core)
-        request.view = historyRules.view(.read, of: connection)
+        request.view = historyRules.visibility(of: connection)
         let isPresent = try isPresent(revision, core)
         let past = PastState(request, in: core)
         let job = PastListJob(past, form, for: connection, self)
@@ -109,7 +109,7 @@ extension Dispatcher {
         let entries = try past.allThatMayDiffer(in: core)
         let (count, revision) = try write(connection, core) {
             () throws(StateError) -> (Int, Int64) in
-            let count = try bring(entries, of: past.request.patterns, connection, core)
+            let count = try bring(entries, connection, core)
             return (count, self.revision(of: core))
         }
         // That there is nothing to change is told of the newest, too.
@@ -119,29 +119,36 @@ extension Dispatcher {
 
     /// Sets and deletes keys as they were; returns how many were anything else before.
     ///
-    /// An administrator of a key need not be allowed to write it.
+    /// An administrator of a key need not be allowed to write it. One that he may not read stays as it is, and what he may not read
+    /// is not brought back.
     private func bring(
         _ entries: [PastState.Changed],
-        of patterns: PatternSet,
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) -> Int {
         let subject = restriction(connection, core)
+        let visibility = core.visibility(of: connection.subject)
         var count = 0
         for entry in entries {
-            // What has expired since stays away.
-            let isExpired = entry.version?.fields.expires.map { $0 <= now } ?? false
-            let value = isExpired ? nil : entry.version?.value
+            let value = try entry.key.withBorrowed { (key) throws(StateError) in
+                entry.version.flatMap { version -> [UInt8]? in
+                    // What has expired since stays away.
+                    guard version.fields.expires.map({ $0 > now }) ?? true else { return nil }
+                    let isSeen = visibility?.mayTell(.read, about: key, owner: version.fields.owner)
+                    return isSeen ?? true ? version.value : nil
+                }
+            }
             let isOther = try entry.key.withBorrowed { (key) throws(StateError) in
                 // What is in memory has no past to go back to.
                 if core.isInMemory(core.rules?.rule(for: key)) { return false }
-                let newest = core.read(key)?.value
+                let newest = core.read(key, for: subject)
+                if newest == nil, subject != nil, core.read(key) != nil { return false }
                 guard let value else { return newest != nil }
-                return !value.withUnsafeBytes { newest?.isEqual(to: $0) ?? false }
+                return !value.withUnsafeBytes { newest?.value?.isEqual(to: $0) ?? false }
             }
             guard isOther else { continue }
             count += 1
-            if let subject { try requireRevert(entry.key, of: patterns, subject, core) }
+            if let subject { try requireRevert(entry.key, subject, core) }
             try core.asDaemon { () throws(StateError) in
                 try bring(entry.key, to: value, core)
             }

@@ -5,11 +5,15 @@ import StateWire
 
 /// INFO, in the form that Redis's clients read, and STATE.STATUS.
 extension Dispatcher {
-    func information(_ sections: [String], _ core: KeyspaceCore) -> String {
+    func information(
+        _ sections: [String],
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) -> String {
         let wanted = Set(sections.map { $0.lowercased() })
         let isAll = wanted.isEmpty || !wanted.isDisjoint(with: ["all", "default", "everything"])
         var text = ""
-        for (name, lines) in informationSections(core)
+        for (name, lines) in informationSections(connection, core)
         where isAll || wanted.contains(name.lowercased()) {
             if !text.isEmpty { text += "\r\n" }
             text += "# \(name)\r\n"
@@ -18,8 +22,12 @@ extension Dispatcher {
         return text
     }
 
-    private func informationSections(_ core: KeyspaceCore) -> [(String, [(String, String)])] {
+    private func informationSections(
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) -> [(String, [(String, String)])] {
         let uptime = (now - registry.startedAt) / 1_000
+        let countsKeys = showsEverything(to: connection, core) && core.durableKeyCount > 0
         return [
             (
                 "Server",
@@ -32,7 +40,11 @@ extension Dispatcher {
                 ]
             ),
             ("Clients", [("connected_clients", String(registry.count))]),
-            ("Memory", [("used_memory", String(clinux_heap_byte_count()))]),
+            (
+                "Memory",
+                showsEverything(to: connection, core)
+                    ? [("used_memory", String(clinux_heap_byte_count()))] : []
+            ),
             (
                 "Persistence",
                 [("loading", "0"), ("aof_enabled", registry.isPersistent ? "1" : "0")]
@@ -50,8 +62,7 @@ extension Dispatcher {
             ("Replication", [("role", "master"), ("connected_slaves", "0")]),
             (
                 "Keyspace",
-                core.durableKeyCount == 0
-                    ? [] : [("db0", "keys=\(core.durableKeyCount),expires=0,avg_ttl=0")]
+                countsKeys ? [("db0", "keys=\(core.durableKeyCount),expires=0,avg_ttl=0")] : []
             ),
         ]
     }
@@ -62,17 +73,24 @@ extension Dispatcher {
             ("uptime", (now - registry.startedAt) / 1_000),
             ("revision", core.durableRevision),
             ("compacted", core.compactedRevision),
-            ("keys", Int64(core.durableKeyCount)),
+        ]
+        let isAll = showsEverything(to: connection, core)
+        if isAll { fields.append(("keys", Int64(core.durableKeyCount))) }
+        fields += [
             ("clients", Int64(registry.count)),
             ("watches", Int64(core.hub.count - channels.watcherCount)),
-            ("uncommitted", Int64(core.uncommittedByteCount)),
-            ("undone_after_reply", Int64(registry.undoneAfterReplyCount)),
-            ("client_memory", Int64(registry.memory.byteCount)),
+        ]
+        if isAll {
+            fields.append(("uncommitted", Int64(core.uncommittedByteCount)))
+            fields.append(("client_memory", Int64(registry.memory.byteCount)))
+        }
+        fields += [
             ("client_memory_limit", Int64(registry.memory.byteLimit)),
             ("client_memory_refused", Int64(registry.memory.refusedCount)),
         ]
+        fields.append(("undone_after_reply", Int64(registry.undoneAfterReplyCount)))
         fields += watchCounts()
-        let storage = registry.storageReport()
+        let storage = storageReport(for: connection, core)
         connection.output.writeMap(4 + fields.count + storage.count, connection.version)
         connection.output.writeField("version", options.version)
         connection.output.writeField("epoch", core.epoch.description)
@@ -81,7 +99,42 @@ extension Dispatcher {
         for (name, number) in fields { connection.output.writeField(name, number) }
         for (name, text) in storage {
             connection.output.writeBulk(name)
-            connection.output.writeBulk(text)
+            connection.output.writeBulk(StateError.printable(text))
         }
+    }
+
+    /// What the storage says of itself; of files that are refused only to whom STATE.CHECK names them.
+    private func storageReport(
+        for connection: Connection,
+        _ core: KeyspaceCore
+    ) -> [(String, String)] {
+        var report = registry.storageReport()
+        // Sizes and counts are sums.
+        if !showsEverything(to: connection, core) { report.removeAll { Int64($0.1) != nil } }
+        if connection.subject.isPrivileged, let files = core.files {
+            report.append(("files", files.report))
+        }
+        return report
+    }
+
+    // MARK: Sums
+
+    /// DBSIZE.
+    ///
+    /// - Throws: ``StateError/Code/noPermission``, where keys may be hidden from the connection: their number is, too.
+    func databaseSize(_ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
+        guard showsEverything(to: connection, core) else {
+            throw StateError(
+                .noPermission,
+                "DBSIZE counts keys that uid \(connection.peer.uid) may not read; STATE.LIST / COUNT "
+                    + "counts the others"
+            )
+        }
+        connection.output.writeInteger(Int64(core.durableKeyCount))
+    }
+
+    /// Whether sums over all keys tell a connection of none that are hidden from it.
+    private func showsEverything(to connection: Connection, _ core: KeyspaceCore) -> Bool {
+        core.visibility(of: connection.subject)?.showsEverything ?? true
     }
 }

@@ -5,13 +5,18 @@ import StateWire
 /// Redis's reading commands.
 extension Dispatcher {
     func get(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
-        try requireRead(key, connection, core)
-        writeValue(of: key, connection, core)
+        let record = try core.look(at: key, for: restriction(connection, core))
+        writeValue(record, of: key, connection, core)
     }
 
     /// What a key holds, or what a rule says that it is while nobody has set it.
-    private func writeValue(of key: Bytes, _ connection: Connection, _ core: KeyspaceCore) {
-        if let value = core.read(key)?.value {
+    private func writeValue(
+        _ record: Record?,
+        of key: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) {
+        if let value = record?.value {
             connection.output.writeBulk(value)
         } else if let standard = core.rules?.rule(for: key)?.settings.standard {
             standard.value.withUnsafeBytes { connection.output.writeBulk($0) }
@@ -27,11 +32,12 @@ extension Dispatcher {
     )
         throws(StateError)
     {
-        try requireRead(keys, connection, core)
+        let subject = restriction(connection, core)
         let start = connection.output.count
         connection.output.writeArray(keys.count)
         for index in 0..<keys.count {
-            writeValue(of: keys[index], connection, core)
+            let record = try core.look(at: keys[index], for: subject)
+            writeValue(record, of: keys[index], connection, core)
             try checkReply(connection.output.count - start)
         }
     }
@@ -43,20 +49,22 @@ extension Dispatcher {
     )
         throws(StateError)
     {
-        try requireRead(keys, connection, core)
+        let subject = restriction(connection, core)
         var count: Int64 = 0
-        for index in 0..<keys.count where core.read(keys[index]) != nil { count += 1 }
+        for index in 0..<keys.count where try core.look(at: keys[index], for: subject) != nil {
+            count += 1
+        }
         connection.output.writeInteger(count)
     }
 
     func type(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
-        try requireRead(key, connection, core)
-        connection.output.writeSimple(core.read(key) == nil ? "none" : "string")
+        let record = try core.look(at: key, for: restriction(connection, core))
+        connection.output.writeSimple(record == nil ? "none" : "string")
     }
 
     func length(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
-        try requireRead(key, connection, core)
-        connection.output.writeInteger(Int64(core.read(key)?.value?.count ?? 0))
+        let record = try core.look(at: key, for: restriction(connection, core))
+        connection.output.writeInteger(Int64(record?.value?.count ?? 0))
     }
 
     func keys(_ glob: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {

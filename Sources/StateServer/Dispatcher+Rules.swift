@@ -19,9 +19,9 @@ extension Dispatcher {
     }
 
     func stateRules(_ connection: Connection, _ core: KeyspaceCore) {
-        let subject = restriction(connection, core)
+        let visibility = core.visibility(of: connection.subject)
         let rules = (core.rules?.descriptions ?? []).compactMap { rule in
-            subject.map { core.shown(rule, to: $0) } ?? rule
+            visibility.map { $0.shown(rule) } ?? rule
         }
         connection.output.writeArray(rules.count)
         for rule in rules {
@@ -38,7 +38,9 @@ extension Dispatcher {
         _ connection: Connection,
         _ core: KeyspaceCore
     ) throws(StateError) {
-        try requireRead(key, connection, core)
+        if let subject = restriction(connection, core) {
+            try core.require(.read, ofSeen: key, for: subject)
+        }
         var options = core.rules?.explanation(of: key) ?? []
         for (name, value) in defaults(besides: options, core)
         where !options.contains(where: { $0.name == name }) {

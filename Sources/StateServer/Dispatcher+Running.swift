@@ -18,7 +18,7 @@ extension Dispatcher {
         case .exists(let keys): try exists(keys, connection, core)
         case .type(let key): try type(key, connection, core)
         case .length(let key): try length(key, connection, core)
-        case .databaseSize: connection.output.writeInteger(Int64(core.durableKeyCount))
+        case .databaseSize: try databaseSize(connection, core)
         case .keys(let glob): try keys(glob, connection, core)
         case .scan(let cursor, let match, let count):
             try scan(cursor, match, count, connection, core)

@@ -40,7 +40,7 @@ extension Dispatcher {
         case .client(let command): client(command, connection, core)
         case .information(let sections):
             let wanted = (0..<sections.count).map { sections[$0].text }
-            connection.output.writeBulk(information(wanted, core))
+            connection.output.writeBulk(information(wanted, connection, core))
         case .describe(let command): describe(command, connection)
         case .configuration(let names): configuration(names, connection)
         case .configure(let pairs):

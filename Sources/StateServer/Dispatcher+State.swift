@@ -10,8 +10,8 @@ extension Dispatcher {
     )
         throws(StateError)
     {
-        try requireRead(key, connection, core)
-        guard let record = core.read(key), let value = record.value else {
+        let seen = try core.look(at: key, for: restriction(connection, core))
+        guard let record = seen, let value = record.value else {
             return writeDefault(of: key, connection, core)
         }
         let isStored = core.isPersistent && !record.isVolatile
@@ -45,10 +45,9 @@ extension Dispatcher {
     ) throws(StateError) {
         let rule = core.rules?.rule(for: key)
         let isInMemory = !core.isPersistent || core.isInMemory(rule)
+        let named = [conditions.presence, conditions.revision, conditions.value].compactMap { $0 }
         func check() throws(StateError) {
-            for condition in [conditions.presence, conditions.revision, conditions.value] {
-                if let condition { try core.check(condition, of: key) }
-            }
+            for condition in named { try core.check(condition, of: key) }
         }
         // A transaction is one commit, whose reply waits for storage.
         let wanted = durability ?? rule?.durability ?? .synced
@@ -59,13 +58,13 @@ extension Dispatcher {
                 try check()
                 return othersRevision(of: key, connection, core)
             } _: { () throws(StateError) in
-                try core.set(key, to: value)
+                try core.set(key, to: value, isConditional: !named.isEmpty)
             }
         } else {
             revision = try write(connection, core, waits: true) {
                 () throws(StateError) -> Int64 in
                 try check()
-                try core.set(key, to: value)
+                try core.set(key, to: value, isConditional: !named.isEmpty)
                 return core.openRevision
             }
         }
@@ -108,7 +107,7 @@ extension Dispatcher {
         switch step {
         case .set(let key, let value, let revision):
             if let revision { try core.check(.revision(revision), of: key) }
-            try core.set(key, to: value)
+            try core.set(key, to: value, isConditional: revision != nil)
             return true
         case .delete(let key, let revision):
             if let revision { try core.check(.revision(revision), of: key) }

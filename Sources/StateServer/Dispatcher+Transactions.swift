@@ -41,14 +41,14 @@ extension Dispatcher {
         guard connection.watchedKeys.count + keys.count <= options.watchCount else {
             throw StateError(.limit, "WATCH of more than \(options.watchCount) keys")
         }
-        try requireRead(keys, connection, core)
+        let subject = restriction(connection, core)
+        var watched: [Connection.WatchedKey] = []
         for index in 0..<keys.count {
-            let revision = core.read(keys[index])?.revision ?? 0
-            connection.watchedKeys.append(
-                Connection.WatchedKey(key: Array(keys[index]), revision: revision)
-            )
-            connection.watchedKeyByteCount += keys[index].count + 64
+            let revision = try core.look(at: keys[index], for: subject)?.revision ?? 0
+            watched.append(Connection.WatchedKey(key: Array(keys[index]), revision: revision))
         }
+        connection.watchedKeys += watched
+        connection.watchedKeyByteCount += watched.reduce(0) { $0 + $1.key.count + 64 }
         // It tells nothing of what it saw: nothing to wait for.
         core.observedRevision = 0
         connection.output.writeOK()
@@ -108,7 +108,10 @@ extension Dispatcher {
             )
         }
         for watch in watched {
-            let revision = watch.key.withUnsafeBytes { core.read($0)?.revision ?? 0 }
+            // One that the connection may not read any more counts as absent, whatever becomes of it.
+            let revision = watch.key.withUnsafeBytes {
+                core.read($0, for: restriction(connection, core))?.revision ?? 0
+            }
             guard revision == watch.revision else {
                 connection.output.writeNullArray(connection.version)
                 return

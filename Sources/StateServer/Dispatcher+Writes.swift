@@ -12,15 +12,16 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) {
         let start = connection.output.count
+        let isConditional = condition != nil || returnsOld
         try write(connection, core) { () throws(StateError) in
-            if condition != nil || returnsOld { try requireRead(key, connection, core) }
-            let old = condition != nil || returnsOld ? core.read(key) : nil
+            let old =
+                isConditional ? try core.look(at: key, for: restriction(connection, core)) : nil
             if returnsOld { write(old?.value, connection) }
             guard condition?.allows(old) ?? true else {
                 if !returnsOld { connection.output.writeNull(connection.version) }
                 return
             }
-            try core.set(key, to: value)
+            try core.set(key, to: value, isConditional: isConditional)
         }
         if connection.output.count == start { connection.output.writeOK() }
     }
@@ -28,8 +29,8 @@ extension Dispatcher {
     func getDelete(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError)
     {
         try write(connection, core) { () throws(StateError) in
-            try requireRead(key, connection, core)
-            write(core.read(key)?.value, connection)
+            let old = try core.look(at: key, for: restriction(connection, core))
+            write(old?.value, connection)
             try core.delete(key)
         }
     }
@@ -41,13 +42,17 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) {
         let isDone = try write(connection, core) { () throws(StateError) -> Bool in
+            let places = stride(from: 0, to: pairs.count, by: 2)
             if onlyIfAllAbsent {
-                try requireRead(pairs, every: 2, connection, core)
-                for index in stride(from: 0, to: pairs.count, by: 2)
-                where core.read(pairs[index]) != nil { return false }
+                let subject = restriction(connection, core)
+                var isOneThere = false
+                for index in places where try core.look(at: pairs[index], for: subject) != nil {
+                    isOneThere = true
+                }
+                if isOneThere { return false }
             }
-            for index in stride(from: 0, to: pairs.count, by: 2) {
-                try core.set(pairs[index], to: pairs[index + 1])
+            for index in places {
+                try core.set(pairs[index], to: pairs[index + 1], isConditional: onlyIfAllAbsent)
             }
             return true
         }
@@ -82,10 +87,10 @@ extension Dispatcher {
         throws(StateError)
     {
         let length = try write(connection, core) { () throws(StateError) -> Int in
-            try requireRead(key, connection, core)
-            let value = core.read(key)?.value ?? Bytes(start: nil, count: 0)
+            let old = try core.look(at: key, for: restriction(connection, core))
+            let value = old?.value ?? Bytes(start: nil, count: 0)
             let length = value.count + suffix.count
-            try core.set(key, to: value, appending: suffix)
+            try core.set(key, to: value, appending: suffix, isConditional: true)
             return length
         }
         connection.output.writeInteger(Int64(length))
@@ -100,8 +105,7 @@ extension Dispatcher {
         throws(StateError)
     {
         let sum = try write(connection, core) { () throws(StateError) -> Int64 in
-            try requireRead(key, connection, core)
-            let value = core.read(key)?.value
+            let value = try core.look(at: key, for: restriction(connection, core))?.value
             guard let old = value.map(\.decimal) ?? 0 else {
                 throw StateError(.err, "value is not an integer or out of range")
             }
@@ -111,7 +115,9 @@ extension Dispatcher {
             }
             var digits = String(sum)
             let result = digits.withUTF8 { bytes -> Swift.Result<Void, StateError> in
-                Swift.Result { () throws(StateError) in try core.set(key, to: Bytes(bytes)) }
+                Swift.Result { () throws(StateError) in
+                    try core.set(key, to: Bytes(bytes), isConditional: true)
+                }
             }
             try result.get()
             return sum

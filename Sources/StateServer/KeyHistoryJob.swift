@@ -9,7 +9,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     let control: JobControl
     private let version: ProtocolVersion
-    private let view: AccessView?
+    private let view: Visibility?
     private let byteLimit: Int
     private var limit: Int
     private var next: HistoryPlace?
@@ -36,7 +36,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         before revision: Int64?,
         limit: Int,
         for connection: Connection,
-        seeing view: AccessView?,
+        seeing view: Visibility?,
         byteLimit: Int
     ) {
         self.key = key
@@ -96,7 +96,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
             guard change.revision < before else { return 0 }
             self.before = nil
         }
-        guard view.shows(change) else { return 0 }
+        guard view.mayTell(.read, about: change) else { return 0 }
         write(change)
         return change.key.count + (change.value?.count ?? 0) + 100
     }

@@ -125,10 +125,11 @@ final class Listing: SlicedListing {
     }
 
     private func lookAtPiece(_ core: KeyspaceCore) throws(StateError) {
+        let visibility = request.subject.flatMap { core.visibility(of: $0) }
         var piece = ListingPiece(rows.count)
         var cutAt: Record?
         func look(_ record: Record) -> Bool {
-            if isShown(record, core) { append(record, core) }
+            if isShown(record, visibility) { append(record, core) }
             guard piece.takes(rows.count), !isFull else {
                 cutAt = record
                 return false
@@ -166,9 +167,8 @@ final class Listing: SlicedListing {
         }
     }
 
-    private func isShown(_ record: Record, _ core: KeyspaceCore) -> Bool {
-        guard request.isOfWatch else { return core.mayRead(record, request.subject) }
-        return request.subject.map { core.maySee(record, $0) } ?? true
+    private func isShown(_ record: Record, _ visibility: Visibility?) -> Bool {
+        visibility?.mayTell(request.isOfWatch ? .watch : .read, about: record) ?? true
     }
 
     private func append(_ record: Record, _ core: KeyspaceCore) {
@@ -199,7 +199,8 @@ final class Listing: SlicedListing {
         else { return }
         var patch = Patch(row: nil, isInRows: isInRows(key))
         let record = request.isOfWatch ? core.readDurable(key) : core.read(key)
-        if let record, isShown(record, core) {
+        let visibility = request.subject.flatMap { core.visibility(of: $0) }
+        if let record, isShown(record, visibility) {
             var row = ByteBuffer()
             write(record, to: &row, core)
             patch.row = Array(row.bytes)

@@ -9,7 +9,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     let control: JobControl
     private let revision: Int64
-    private let view: AccessView?
+    private let view: Visibility?
     private var next: HistoryPlace?
     /// What it was; nil where it was absent.
     var version: PastVersion?
@@ -23,7 +23,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
         from place: HistoryPlace?,
         at revision: Int64,
         for connection: Connection,
-        seeing view: AccessView?
+        seeing view: Visibility?
     ) {
         self.connection = connection
         control = JobControl(for: connection)
@@ -45,7 +45,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
                 // Where compaction has taken it away, it was a delete.
                 _ = try history.withChange(at: place) { change in
                     if change.revision <= revision {
-                        version = view.shows(change) ? PastVersion(change) : nil
+                        version = view.mayTell(.read, about: change) ? PastVersion(change) : nil
                     } else {
                         next = change.previousPlace
                     }

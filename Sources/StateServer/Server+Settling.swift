@@ -37,7 +37,8 @@ extension Server {
 
     /// A writer that may not see what it wrote is told by a bookmark, before its reply, that its watches hear no more of it.
     ///
-    /// A client that answers once its watches have told of a write would else wait for the next bookmark.
+    /// A client that answers once its watches have told of a write would else wait for the next bookmark. What others write that is
+    /// hidden from it hastens none: that it was written would be told.
     private func tellHidden(_ connection: Connection) {
         for watcher in connection.watchers.values where watcher.watcher.hasHidden {
             _ = watcher.tellProgress(core)

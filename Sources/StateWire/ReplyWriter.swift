@@ -61,14 +61,11 @@ extension ByteBuffer {
 
     package mutating func writePush(_ count: Int) { appendLine(UInt8(ascii: ">"), count) }
 
-    /// An error; line ends in the message would end the reply, so they become spaces.
+    /// An error, in whose message nothing ends the reply: see ``StateError/printable(_:)``.
     package mutating func writeError(_ error: StateError) {
+        var text = error.description
         append("-")
-        for byte in error.description.utf8 {
-            append(
-                byte == UInt8(ascii: "\r") || byte == UInt8(ascii: "\n") ? UInt8(ascii: " ") : byte
-            )
-        }
+        text.withUTF8 { append(Bytes($0)) }
         append("\r\n")
     }
 }

@@ -75,9 +75,12 @@ struct Output {
         poll(&waiting, 1, -1)
     }
 
-    /// Tells a person something on standard error.
+    /// Tells a person something on standard error: whatever the daemon quotes of what others have set, it cannot command the
+    /// terminal.
     static func report(_ message: String) {
-        writeError("statectl: \(message)\n")
+        let lines = message.split(separator: "\n", omittingEmptySubsequences: false)
+        let shown = lines.map { StateError.printable(String($0)) }.joined(separator: "\n")
+        writeError("statectl: \(shown)\n")
     }
 
     /// Writes to standard error as it is; what cannot be written is lost.

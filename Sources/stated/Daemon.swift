@@ -54,7 +54,6 @@ struct Daemon {
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
             [("socket", places), ("log_lines_dropped", String(log.droppedCount))] + chosen.report()
-                + (keyspace.files.map { [("files", $0.report)] } ?? [])
         }
         server.refusesFiles {
             (keyspace.files?.refused ?? []).map {

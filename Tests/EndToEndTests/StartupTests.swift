@@ -168,6 +168,6 @@ struct StartupTests {
     @Test func `a control byte of a message does not reach the terminal raw`() throws {
         let (code, message) = try refusal("--\u{1B}[31m\n")
         #expect(code == 2)
-        #expect(message.contains("'--\\x1b[31m\\x0a'"))
+        #expect(message.contains("'--\\x1B[31m\\x0A'"))
     }
 }

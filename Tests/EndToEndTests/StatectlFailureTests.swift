@@ -202,4 +202,20 @@ extension String {
         while !rest.isEmpty, !rest.hasPrefix(marker) { rest.removeFirst() }
         return rest.dropFirst(marker.count)
     }
+
+    /// What a file is called, and what others have stored, is not what a terminal is told to do.
+    @Test func `no message of statectl commands the terminal`() throws {
+        let daemon = try Daemon()
+        let hostile = "\u{1B}[31m\u{9B}1m\u{202E}"
+        let schema = try Statectl.run(daemon, "import", "/nowhere/\(hostile)")
+        let key = try Statectl.run(daemon, "get", hostile)
+        let handler = try Statectl.run(daemon, "handlers", "--forget", hostile)
+        let verb = try Statectl.run(daemon, hostile)
+        for result in [schema, key, handler, verb] {
+            #expect(result.exitCode != 0 && result.errorText.contains("\\x1B[31m"))
+            let line = result.errorText.replacing("\n", with: "")
+            let misleads = line.unicodeScalars.contains { $0.misleads }
+            #expect(!misleads, "\(result.errorText)")
+        }
+    }
 }

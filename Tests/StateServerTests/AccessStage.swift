@@ -12,7 +12,7 @@ final class AccessStage {
     var server: ServedKeyspace { stored.server }
     static let other: UInt32 = 4_242
 
-    init(_ rules: String, adjusting adjust: (inout ServerOptions) -> Void = { _ in }) throws {
+    init(_ rules: String, _ adjust: (inout ServerOptions) -> Void = { _ in }) throws {
         stored = try StoredServer {
             $0.privilegedUsers = []
             adjust(&$0)

@@ -167,7 +167,7 @@ struct BadInputTests {
         // What would end the reply, or is no UTF-8, does not get into it.
         #expect(
             try peer.ask([Array("A\r\n+OK".utf8), [0xFF]]).errorText
-                == "ERR unknown command 'A  +OK', with args beginning with: '\u{FFFD}' "
+                == "ERR unknown command 'A\\x0D\\x0A+OK', with args beginning with: '\u{FFFD}' "
         )
         #expect(try peer.ask("PING") == .simple("PONG"))
     }

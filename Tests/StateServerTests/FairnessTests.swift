@@ -133,13 +133,10 @@ struct StepLimitTests {
     private let stage: AccessStage
 
     init() throws {
-        stage = try AccessStage(
-            #"{"keys": "/", "admin": ["other"]}"#,
-            adjusting: {
-                $0.stepCount = 10
-                $0.globCount = 3
-            }
-        )
+        stage = try AccessStage(#"{"keys": "/", "admin": ["other"]}"#) {
+            $0.stepCount = 10
+            $0.globCount = 3
+        }
         for number in 0..<50 { try stage.change([("k/\(number)", "1")]) }
     }
 

@@ -38,7 +38,8 @@ struct ReplyWriterTests {
     @Test func `an error is one line, whatever its message has in it`() {
         let error = StateError(.conflict, "key 'a\r\n+OK' is at\nrevision 7")
         #expect(
-            written { $0.writeError(error) } == "-CONFLICT key 'a  +OK' is at revision 7\r\n"
+            written { $0.writeError(error) }
+                == "-CONFLICT key 'a\\x0D\\x0A+OK' is at\\x0Arevision 7\r\n"
         )
     }
 

@@ -2,8 +2,8 @@ package import StateEngine
 
 /// Bytes as text that is safe on a terminal and of one line.
 ///
-/// `\` is `\\`, a newline `\n`, a tab `\t`; any other control character (C0, delete, C1) and any byte that is
-/// not UTF-8 is `\xNN`, byte by byte. ``decoded(_:)`` gives back exactly the bytes.
+/// `\` is `\\`, a newline `\n`, a tab `\t`; any other control character (C0, delete, C1), what changes the direction of
+/// writing, and any byte that is not UTF-8 is `\xNN`, byte by byte. ``decoded(_:)`` gives back exactly the bytes.
 package enum EscapedText {
     /// Adds the escaped form of `bytes`.
     package static func append(_ bytes: Bytes, to text: inout [UInt8]) {
@@ -19,7 +19,7 @@ package enum EscapedText {
                 text += [UInt8(ascii: "\\"), UInt8(ascii: "t")]
             } else if length == 0 {
                 appendHexadecimal(byte, to: &text)
-            } else if UTF8Sequence.isControl(in: bytes, at: index, length: length) {
+            } else if UTF8Sequence.misleading(in: bytes, at: index, length: length) != nil {
                 for byte in bytes[index..<index + length] { appendHexadecimal(byte, to: &text) }
             } else {
                 text += bytes[index..<index + length]

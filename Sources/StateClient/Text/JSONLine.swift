@@ -2,7 +2,8 @@ import StateEngine
 
 /// A JSON object on one line, made field by field: `{"revision":12,"key":"audio/volume","value":"0.7"}`.
 ///
-/// Strings are plain: what is UTF-8 is written as it is, but for `"`, `\` and control characters.
+/// Strings are plain: what is UTF-8 is written as it is, but for `"`, `\`, control characters and what changes the direction of
+/// writing.
 package struct JSONLine: Sendable {
     private var text: [UInt8] = [UInt8(ascii: "{")]
 
@@ -81,9 +82,8 @@ package struct JSONLine: Sendable {
             let length = UTF8Sequence.length(in: bytes, at: index)
             if length == 0 {
                 text += "\u{FFFD}".utf8
-            } else if UTF8Sequence.isControl(in: bytes, at: index, length: length) {
-                // A C1 character is C2 and then its own number.
-                appendControl(bytes[index + length - 1])
+            } else if let scalar = UTF8Sequence.misleading(in: bytes, at: index, length: length) {
+                appendEscape(scalar)
             } else {
                 if bytes[index] == UInt8(ascii: "\"") || bytes[index] == UInt8(ascii: "\\") {
                     text.append(UInt8(ascii: "\\"))
@@ -95,17 +95,18 @@ package struct JSONLine: Sendable {
         text.append(UInt8(ascii: "\""))
     }
 
-    private mutating func appendControl(_ byte: UInt8) {
-        switch byte {
-        case UInt8(ascii: "\n"): text += "\\n".utf8
-        case UInt8(ascii: "\t"): text += "\\t".utf8
-        case UInt8(ascii: "\r"): text += "\\r".utf8
+    /// Adds a scalar of the basic plane as an escape.
+    private mutating func appendEscape(_ scalar: Unicode.Scalar) {
+        switch scalar {
+        case "\n": text += "\\n".utf8
+        case "\t": text += "\\t".utf8
+        case "\r": text += "\\r".utf8
         default:
-            text += "\\u00".utf8
-            text += [
-                Hexadecimal.digit(byte >> 4, upperCase: false),
-                Hexadecimal.digit(byte & 15, upperCase: false),
-            ]
+            text += "\\u".utf8
+            for shift: UInt32 in [12, 8, 4, 0] {
+                let digit = UInt8(scalar.value >> shift & 15)
+                text.append(Hexadecimal.digit(digit, upperCase: false))
+            }
         }
     }
 }

@@ -25,13 +25,14 @@ package enum UTF8Sequence {
         return length
     }
 
-    /// Whether the sequence at `index` is a control character: C0, delete or C1.
-    package static func isControl(in bytes: Bytes, at index: Int, length: Int) -> Bool {
-        switch length {
-        case 1: bytes[index] < 0x20 || bytes[index] == 0x7F
-        case 2: bytes[index] == 0xC2 && bytes[index + 1] < 0xA0
-        default: false
+    /// The well-formed sequence at `index` where it is one that changes what is shown around it: see `Unicode.Scalar.misleads`.
+    package static func misleading(in bytes: Bytes, at index: Int, length: Int) -> Unicode.Scalar? {
+        let first = UInt32(bytes[index])
+        var value = length == 1 ? first : first & (0x7F >> UInt32(length))
+        for next in bytes[(index + 1)..<(index + length)] {
+            value = value << 6 | UInt32(next & 0x3F)
         }
+        return Unicode.Scalar(value).flatMap { $0.misleads ? $0 : nil }
     }
 
     /// Whether all of the bytes are UTF-8.

@@ -17,10 +17,16 @@ extension KeyRule {
         if let readOnlyRule {
             throw refused(key, readOnlyRule, "readonly", "it may not be changed")
         }
-        if isPresent, let writeOnceRule {
-            throw refused(key, writeOnceRule, "writeOnce", "it is set already")
-        }
+        if isPresent { try checkOverwriting(key) }
         try checkValue(key, value, appending: suffix)
+    }
+
+    /// Whether `key`, which has a value, may have another.
+    ///
+    /// - Throws: ``StateError/Code/rejected``, naming the key and the rule.
+    func checkOverwriting(_ key: Bytes) throws(StateError) {
+        guard let writeOnceRule else { return }
+        throw refused(key, writeOnceRule, "writeOnce", "it is set already")
     }
 
     /// Whether `value`, followed by `suffix` where there is one, is what `key` may be, whoever may change that.

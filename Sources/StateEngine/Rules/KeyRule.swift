@@ -68,6 +68,8 @@ package final class KeyRule: Sendable {
     let asksForOwner: Bool
     /// Whether anybody is kept from setting or deleting.
     let limitsWriting: Bool
+    /// Whether anybody is kept from reading.
+    let limitsReading: Bool
     /// Whether anybody is kept from watching.
     package let limitsSight: Bool
 
@@ -110,6 +112,7 @@ package final class KeyRule: Sendable {
         isCreateNamed = settings.access[.create] != nil
         isAdminNamed = settings.access[.admin] != nil
         asksForOwner = [readers, writers, watchers, admins].contains { $0?.namesOwner ?? false }
+        limitsReading = readers != nil
         limitsSight = readers != nil || watchers != nil
         limitsWriting = writers != nil || creators != nil
     }

@@ -28,6 +28,8 @@ package final class KeyRules: @unchecked Sendable {
     package let accessText: String
     /// Whom some rule makes an administrator.
     private let administrators: [Principal]
+    /// Whom each rule lets read that says it.
+    private let readers: [[Principal]]
     /// What the rule whose keys are `/` says, and it alone; nil where there is none.
     package let ruleOfAll: KeyRule?
     /// The patterns of the rules that keep their keys in memory.
@@ -40,6 +42,7 @@ package final class KeyRules: @unchecked Sendable {
     ///   - patterns: Those of the rules, in the order of the configuration.
     ///   - accessText: What the rules say of access, the same for the same; empty where they say nothing.
     ///   - administrators: Whom some rule makes an administrator.
+    ///   - readers: Whom each rule lets read that says it.
     ///   - memoryPatterns: The patterns of the rules that keep their keys in memory.
     ///   - usages: What the keys of each rule take; empty where no rule limits that.
     ///   - texts: What people are told of them.
@@ -48,6 +51,7 @@ package final class KeyRules: @unchecked Sendable {
         _ patterns: [Pattern],
         accessText: String = "",
         administrators: [Principal] = [],
+        readers: [[Principal]] = [],
         memoryPatterns: [Pattern],
         usages: [KeyUsage],
         texts: any RuleTexts,
@@ -56,6 +60,7 @@ package final class KeyRules: @unchecked Sendable {
         self.patterns = patterns
         self.accessText = accessText
         self.administrators = administrators
+        self.readers = readers
         self.memoryPatterns = memoryPatterns
         self.usages = usages
         self.texts = texts
@@ -74,6 +79,7 @@ package final class KeyRules: @unchecked Sendable {
         makeRule = rules.makeRule
         accessText = rules.accessText
         administrators = rules.administrators
+        readers = rules.readers
         ruleOfAll = rules.ruleOfAll
         memoryPatterns = rules.memoryPatterns
         usages = rules.usages
@@ -89,6 +95,11 @@ package final class KeyRules: @unchecked Sendable {
     /// Whether some rule makes `subject` an administrator.
     package func namesAdministrator(_ subject: Subject) -> Bool {
         administrators.contains { $0.means(subject, owner: subject.uid) }
+    }
+
+    /// Whether no rule can keep `subject` from reading a key.
+    func showsEverything(to subject: Subject) -> Bool {
+        readers.allSatisfy { $0.contains { $0.means(subject, owner: nil) } }
     }
 
     /// What holds for a key; nil where no rule matches.

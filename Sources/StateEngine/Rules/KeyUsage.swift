@@ -116,8 +116,13 @@ extension KeyspaceCore {
                 : Int64(key.count + byteCount - (current?.byteCount ?? 0))
             let used = isOfKeys ? quota.usage.keyCount : quota.usage.byteCount
             try refuse(quota, growth > 0 && used + growth > quota.most) {
-                "key \(StateError.quoted(key)): the keys of the rule have \(used) "
-                    + "\(isOfKeys ? "keys" : "bytes") of at most \(quota.most)"
+                let unit = isOfKeys ? "keys" : "bytes"
+                // Who may not read all of them is not told how much others have.
+                let much =
+                    quota.isSoft || showsEverything
+                    ? "have \(used) \(unit) of at most \(quota.most)"
+                    : "would have more than \(quota.most) \(unit)"
+                return "key \(StateError.quoted(key)): the keys of the rule \(much)"
             }
         }
     }
@@ -138,6 +143,11 @@ extension KeyspaceCore {
                     + "may, \(quota.most) times" + (quota.isSoft ? "" : "; \(advice)")
             }
         }
+    }
+
+    /// Whether no key is hidden from who writes.
+    private var showsEverything: Bool {
+        openSubject.flatMap { visibility(of: $0) }?.showsEverything ?? true
     }
 
     private func refuse(

@@ -24,6 +24,7 @@ package struct RuleTable: Sendable {
             rules.map(\.keys),
             accessText: RuleTable.accessText(rules),
             administrators: rules.flatMap { $0.access[.admin] ?? [] },
+            readers: rules.compactMap { $0.access[.read] },
             memoryPatterns: rules.filter { $0.backing == .memory }.map(\.keys),
             usages: countsUsage ? usages : [],
             texts: WrittenRules(rules: rules)

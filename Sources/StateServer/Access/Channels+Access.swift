@@ -1,21 +1,11 @@
 import StateEngine
 import StateWire
 
-/// Who may hear a message, where not everybody may.
-struct Audience {
-    fileprivate let rule: KeyRule
-    fileprivate let target: AccessTarget
-
-    fileprivate func admits(_ connection: Connection) -> Bool {
-        connection.subject.isPrivileged || rule.allows(.watch, connection.subject, target)
-    }
-}
-
 extension Channel {
     /// Its subscribers who may hear a message.
     func subscribers(in audience: Audience?) -> [Int: Connection] {
         guard let audience else { return subscribers }
-        return subscribers.filter { audience.admits($0.value) }
+        return subscribers.filter { audience.admits($0.value.subject) }
     }
 }
 
@@ -35,18 +25,12 @@ struct ChannelKey {
 extension KeyspaceCore {
     /// Who may hear what is sent to a channel; nil: everybody.
     func audience(ofChannel name: Bytes) -> Audience? {
-        audience(ChannelKey(name).bytes, .unowned)
+        audience(of: ChannelKey(name).bytes, .unowned)
     }
 
     /// Who may hear of a change; nil: everybody.
     func audience(of change: Record) -> Audience? {
-        audience(change.key, .entry(owner: change.owner))
-    }
-
-    private func audience(_ key: Bytes, _ target: AccessTarget) -> Audience? {
-        guard let rules, rules.limitsAccess, let rule = rules.rule(for: key), rule.limitsSight
-        else { return nil }
-        return Audience(rule: rule, target: target)
+        audience(of: change.key, .entry(owner: change.owner))
     }
 }
 
@@ -68,10 +52,10 @@ extension Dispatcher {
 
     /// Whether a connection is told that somebody subscribes to a channel.
     func mayHear(_ name: [UInt8], _ connection: Connection, _ core: KeyspaceCore) -> Bool {
-        guard let subject = restriction(connection, core) else { return true }
+        guard let visibility = core.visibility(of: connection.subject) else { return true }
         return name.withUnsafeBytes { name in
             let key = ChannelKey(name)
-            return core.rules?.rule(for: key.bytes)?.allows(.watch, subject, key.target) ?? true
+            return visibility.mayEverTell(.watch, about: key.bytes, key.target)
         }
     }
 

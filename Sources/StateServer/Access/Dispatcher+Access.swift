@@ -9,31 +9,6 @@ extension Dispatcher {
         core.restriction(of: connection.subject)
     }
 
-    /// Refuses a key that the connection may not read.
-    ///
-    /// - Throws: ``StateError/Code/noPermission``, naming the key and the rule.
-    func requireRead(
-        _ key: Bytes,
-        _ connection: Connection,
-        _ core: KeyspaceCore
-    ) throws(StateError) {
-        guard let subject = restriction(connection, core) else { return }
-        try core.require(.read, of: key, for: subject)
-    }
-
-    /// Refuses several keys where the connection may not read one of them.
-    func requireRead(
-        _ keys: Arguments,
-        every step: Int = 1,
-        _ connection: Connection,
-        _ core: KeyspaceCore
-    ) throws(StateError) {
-        guard let subject = restriction(connection, core) else { return }
-        for index in stride(from: 0, to: keys.count, by: step) {
-            try core.require(.read, of: keys[index], for: subject)
-        }
-    }
-
     /// Refuses patterns among which is a key of which the connection may see nothing; of wider ones it is shown what it may see.
     func requireSight(
         _ action: KeyAction,

@@ -14,20 +14,18 @@ extension Dispatcher {
             return try requireAdmin(connection, "STATE.REVERT", core)
         }
         for pattern in patterns.patterns where pattern.kind == .key {
-            try requireRevert(pattern.literal, of: patterns, subject, core)
+            try requireRevert(pattern.literal, subject, core)
         }
     }
 
     /// Refuses to revert a key to whom it is not to be administered by, or who may not read it: errors tell of values.
     func requireRevert(
         _ key: [UInt8],
-        of patterns: PatternSet,
         _ subject: Subject,
         _ core: KeyspaceCore
     ) throws(StateError) {
         try key.withBorrowed { (key) throws(StateError) in
-            try core.require(.admin, of: key, for: subject, of: patterns)
-            try core.require(.read, of: key, for: subject, of: patterns)
+            try core.require(.admin, ofSeen: key, for: subject)
         }
     }
 }

@@ -11,14 +11,14 @@ final class HistoryRules {
 
     init(_ core: KeyspaceCore) { self.core = core }
 
-    /// What a connection may see; nil where that is everything.
+    /// What a connection may be told; nil where that is everything.
     ///
     /// Jobs that are under way when the rules change keep those that they began with.
-    func view(_ action: KeyAction, of connection: Connection) -> AccessView? {
+    func visibility(of connection: Connection) -> Visibility? {
         guard let subject = core.restriction(of: connection.subject), let rules = core.rules else {
             return nil
         }
         if source !== rules { (source, copy) = (rules, KeyRules(copying: rules)) }
-        return copy.map { AccessView($0, subject, action) }
+        return copy.map { Visibility(subject, $0) }
     }
 }

@@ -1,0 +1,80 @@
+/// Keys that a snapshot has come by and not told yet, for a subject from whom keys may be hidden.
+///
+/// How far one look at the keyspace comes depends on the keys that it passes, hidden ones among them. So a look ends no piece: a piece
+/// is as long as what is told in it makes it.
+struct FoundKeys {
+    /// What the subject may see, from ``passed`` to ``seen``.
+    private(set) var keys: Set<[UInt8]> = []
+    /// About as many bytes as a piece of them has.
+    private(set) var byteCount = 0
+    /// The keys up to here have been told; nil for none.
+    let passed: [UInt8]?
+    /// The keys up to here have been looked at.
+    var seen: [UInt8]?
+
+    init(upTo passed: [UInt8]?) { (self.passed, seen) = (passed, passed) }
+
+    /// Adds a key that is looked at.
+    mutating func insert(_ record: Record) {
+        if keys.insert(Array(record.key)).inserted { byteCount += record.byteCount + 32 }
+    }
+
+    /// Adds a key that was set behind the one that was looked at last.
+    mutating func noteChange(_ record: Record) {
+        let isTold = passed.map { $0.withUnsafeBytes { !$0.precedes(record.key) } } ?? false
+        guard !isTold, let seen, seen.withUnsafeBytes({ !$0.precedes(record.key) }) else { return }
+        insert(record)
+    }
+}
+
+extension Watcher {
+    /// Looks for the next piece, and tells it once it is whole: about `byteLimit` bytes, or all that is left.
+    ///
+    /// - Returns: Whether nothing is left.
+    func tellFound(
+        _ receiver: any WatchReceiver,
+        in core: KeyspaceCore,
+        byteLimit: Int
+    ) -> Bool {
+        var isAtEnd = false
+        if let found, found.byteCount < byteLimit { isAtEnd = look(in: core, byteLimit: byteLimit) }
+        guard let found, isAtEnd || found.byteCount >= byteLimit else { return false }
+        let piece = found.keys.sorted { $0.precedes($1) }.compactMap { key in
+            key.withUnsafeBytes { core.readDurable($0) }
+        }
+        .filter { isShown($0, in: core) }
+        if !piece.isEmpty { receiver.receive(.piece(piece), in: core) }
+        guard !isAtEnd else { return true }
+        phase = .snapshot(passed: found.seen)
+        self.found = FoundKeys(upTo: found.seen)
+        return false
+    }
+
+    /// Looks at keys until they are enough for a piece, or for one look.
+    ///
+    /// - Returns: Whether nothing is left.
+    private func look(in core: KeyspaceCore, byteLimit: Int) -> Bool {
+        var last: Record?
+        var isStopped = false
+        var hiddenByteCount = 0
+        func collect(_ bound: Bytes?) -> [UInt8]? {
+            core.forEachDurable(patterns, after: bound, comparing: byteLimit) { record in
+                last = record
+                if isShown(record, in: core) {
+                    found?.insert(record)
+                } else {
+                    // To ask for its rule costs as much as to compare it with a pattern.
+                    hiddenByteCount += record.key.count + 32
+                }
+                isStopped = hiddenByteCount >= byteLimit || found?.byteCount ?? 0 >= byteLimit
+                return !isStopped
+            }
+        }
+        let seen =
+            if let bound = found?.seen { bound.withUnsafeBytes { collect($0) } } else {
+                collect(nil)
+            }
+        if let seen = seen ?? (isStopped ? last.map { Array($0.key) } : nil) { found?.seen = seen }
+        return seen == nil && !isStopped
+    }
+}

@@ -1,0 +1,193 @@
+import StateWire
+
+/// What a verb may tell of a key that its client may not read.
+struct VisibilityRow {
+    /// The keys of a rule: who may do what to them.
+    enum Area: String, CaseIterable {
+        /// Whoever creates a key reads and writes it.
+        case own
+        /// The same, and values are numbers.
+        case typed
+        /// The same, and the client is the administrator.
+        case ops
+        /// Everybody writes, who creates a key reads it.
+        case drop
+        /// The same, and a key is set once.
+        case once
+        /// The client may do nothing.
+        case shut
+    }
+
+    /// Sent one behind the other; KEY is the key, AREA its prefix.
+    var commands: [String]
+    /// Where the name of a hidden key is told to be taken: where an absent key would have been created.
+    var taken: Set<Area> = []
+    /// Whether an absent key is created, and a hidden one perhaps overwritten.
+    var creates = false
+    /// Whether the connection is of no use for other rows afterwards.
+    var needsConnection = false
+    /// What the last push begins with.
+    var last: String?
+
+    init(_ commands: String...) { self.commands = commands }
+
+    /// Areas in which a client may create keys.
+    static let open = Set(Area.allCases).subtracting([.shut])
+    /// Of these, where a key that is there may not be set again by another.
+    static let kept = open.subtracting([.drop])
+
+    /// A write that does not depend on what the key was.
+    static func blind(_ commands: String...) -> VisibilityRow {
+        var row = VisibilityRow()
+        (row.commands, row.creates, row.taken) = (commands, true, kept)
+        return row
+    }
+
+    /// A write that does.
+    static func conditional(_ commands: String...) -> VisibilityRow {
+        var row = VisibilityRow()
+        (row.commands, row.creates, row.taken) = (commands, true, open)
+        return row
+    }
+
+    /// What leaves a connection in another state, or pushes until `last`.
+    static func alone(_ commands: String..., until last: String? = nil) -> VisibilityRow {
+        var row = VisibilityRow()
+        (row.commands, row.needsConnection, row.last) = (commands, true, last)
+        return row
+    }
+}
+
+extension Verb.Name {
+    /// Each way in which the verb can meet a key.
+    var visibilityRows: [VisibilityRow] {
+        switch self {
+        case .hello: [.alone("HELLO"), .alone("HELLO 2", "HELLO 3")]
+        case .auth: [VisibilityRow("AUTH KEY")]
+        case .ping: [VisibilityRow("PING KEY")]
+        case .echo: [VisibilityRow("ECHO KEY")]
+        case .quit: [.alone("QUIT")]
+        case .reset: [.alone("RESET")]
+        case .select: [VisibilityRow("SELECT 0")]
+        case .client: [VisibilityRow("CLIENT LIST"), VisibilityRow("CLIENT INFO")]
+        case .info: [VisibilityRow("INFO")]
+        case .command: [VisibilityRow("COMMAND COUNT"), VisibilityRow("COMMAND KEY")]
+        case .config: [VisibilityRow("CONFIG GET *"), VisibilityRow("CONFIG SET KEY 1")]
+        case .dbsize: [VisibilityRow("DBSIZE")]
+        case .type: [VisibilityRow("TYPE KEY")]
+        case .time: [VisibilityRow("TIME")]
+        case .exists: [VisibilityRow("EXISTS KEY free KEY")]
+        case .get: [VisibilityRow("GET KEY")]
+        case .set:
+            [
+                VisibilityRow("SET KEY 1 XX"), VisibilityRow("SET KEY 1 XX GET"),
+                .blind("SET KEY 1"), .conditional("SET KEY 1 NX"), .conditional("SET KEY 1 GET"),
+            ]
+        case .getdel: [VisibilityRow("GETDEL KEY")]
+        case .mget: [VisibilityRow("MGET free KEY")]
+        case .mset: [.blind("MSET KEY 1")]
+        case .msetnx: [VisibilityRow("MSETNX KEY 1 free 1"), .conditional("MSETNX KEY 1")]
+        case .del: [VisibilityRow("DEL KEY")]
+        case .unlink: [VisibilityRow("UNLINK KEY")]
+        case .strlen: [VisibilityRow("STRLEN KEY")]
+        case .append: [.conditional("APPEND KEY 1")]
+        case .incr: [.conditional("INCR KEY")]
+        case .incrby: [.conditional("INCRBY KEY 5")]
+        case .decr: [.conditional("DECR KEY")]
+        case .decrby: [.conditional("DECRBY KEY 5")]
+        case .keys:
+            [VisibilityRow("KEYS *"), VisibilityRow("KEYS KEY"), VisibilityRow("KEYS AREA*")]
+        case .scan: [VisibilityRow("SCAN 0 MATCH AREA* COUNT 1"), VisibilityRow("SCAN 0 COUNT 1")]
+        case .multi: [VisibilityRow("MULTI", "GET KEY", "TYPE KEY", "DISCARD")]
+        case .exec:
+            [
+                VisibilityRow("MULTI", "GET KEY", "DEL KEY", "SET KEY 1 XX", "EXISTS KEY", "EXEC"),
+                .conditional("MULTI", "INCR KEY", "EXEC"),
+            ]
+        case .discard: [VisibilityRow("MULTI", "SET KEY 1", "DISCARD")]
+        case .watch: [VisibilityRow("WATCH KEY", "MULTI", "GET free", "EXEC")]
+        case .unwatch: [VisibilityRow("WATCH KEY", "UNWATCH")]
+        case .subscribe: [.alone("SUBSCRIBE KEY __keyspace@0__:KEY __keyevent@0__:set")]
+        case .unsubscribe: [.alone("SUBSCRIBE __keyspace@0__:KEY", "UNSUBSCRIBE")]
+        case .psubscribe: [.alone("PSUBSCRIBE __keyspace@0__:AREA*")]
+        case .punsubscribe: [.alone("PSUBSCRIBE __keyspace@0__:KEY", "PUNSUBSCRIBE")]
+        case .publish:
+            [VisibilityRow("PUBLISH KEY 1"), VisibilityRow("PUBLISH __keyspace@0__:KEY set")]
+        case .pubsub:
+            [VisibilityRow("PUBSUB CHANNELS"), VisibilityRow("PUBSUB NUMSUB __keyspace@0__:KEY")]
+        default: ownRows
+        }
+    }
+
+    /// The same for our own verbs.
+    private var ownRows: [VisibilityRow] {
+        switch self {
+        case .stateGet: [VisibilityRow("STATE.GET KEY"), VisibilityRow("STATE.GET KEY AT 2")]
+        case .stateSet:
+            [
+                VisibilityRow("STATE.SET KEY 1 XX"), VisibilityRow("STATE.SET KEY 1 IFREV 2"),
+                VisibilityRow("STATE.SET KEY 1 IFVAL 7"), .blind("STATE.SET KEY 1"),
+                .blind("STATE.SET KEY 1 DURABILITY memory"), .conditional("STATE.SET KEY 1 NX"),
+                .conditional("STATE.SET KEY 1 IFREV 0"),
+            ]
+        case .stateApply:
+            [
+                VisibilityRow("STATE.APPLY 1 CHECK KEY 0"),
+                VisibilityRow("STATE.APPLY 1 CHECK KEY 2"),
+                VisibilityRow("STATE.APPLY 2 CHECK KEY 0 SET free 1"),
+                VisibilityRow("STATE.APPLY 1 DELETE KEY"),
+                VisibilityRow("STATE.APPLY 1 DELETE KEY IFREV 0"),
+                VisibilityRow("STATE.APPLY 1 DELETE KEY IFREV 2"),
+                VisibilityRow("STATE.APPLY 1 SET KEY 1 IFREV 2"),
+                .blind("STATE.APPLY 1 SET KEY 1"), .conditional("STATE.APPLY 1 SET KEY 1 IFREV 0"),
+            ]
+        case .stateDelete:
+            [
+                VisibilityRow("STATE.DELETE KEY DRYRUN"), VisibilityRow("STATE.DELETE AREA DRYRUN"),
+                VisibilityRow("STATE.DELETE KEY"), VisibilityRow("STATE.DELETE AREA"),
+                VisibilityRow("STATE.DELETE AREA*"),
+            ]
+        case .stateList:
+            ["", " KEYS", " COUNT", " LONG", " LIMIT 1", " AT 2", " COUNT AT 2"].flatMap {
+                options in
+                ["KEY", "AREA", "AREA*", "/"].map { VisibilityRow("STATE.LIST \($0)\(options)") }
+            }
+        case .stateWatch:
+            [
+                .alone("STATE.WATCH KEY"), .alone("STATE.WATCH AREA"),
+                .alone("STATE.WATCH AREA free SNAPSHOT BY", until: "state.synced"),
+                .alone("STATE.WATCH AREA* SNAPSHOT LATEST", until: "state.synced"),
+                .alone("STATE.WATCH AREA FROM 1 PREVIOUS", until: "state.progress"),
+            ]
+        case .stateUnwatch: [.alone("STATE.WATCH AREA", "STATE.UNWATCH 1")]
+        case .stateWatches: [VisibilityRow("STATE.WATCHES")]
+        case .stateHistory:
+            [
+                VisibilityRow("STATE.HISTORY KEY"), VisibilityRow("STATE.HISTORY KEY LIMIT 1"),
+                VisibilityRow("STATE.HISTORY KEY BEFORE 3"),
+            ]
+        case .stateRevert:
+            [VisibilityRow("STATE.REVERT KEY TO 1"), VisibilityRow("STATE.REVERT AREA TO 1")]
+        case .stateChanges:
+            [
+                VisibilityRow("STATE.CHANGES SINCE 1 KEY"),
+                VisibilityRow("STATE.CHANGES SINCE 1 PREVIOUS AREA*"),
+                VisibilityRow("STATE.CHANGES SINCE 1 BLOCK 1 AREA"),
+                VisibilityRow("STATE.CHANGES SINCE 99999 AREA /"),
+            ]
+        case .stateCompact: [VisibilityRow("STATE.COMPACT")]
+        case .stateStatus: [VisibilityRow("STATE.STATUS")]
+        case .stateHandler:
+            [
+                VisibilityRow("STATE.HANDLER ATTACH h KEY"),
+                VisibilityRow("STATE.HANDLER FORGET KEY"),
+            ]
+        case .stateHandlers: [VisibilityRow("STATE.HANDLERS")]
+        case .stateReload: [VisibilityRow("STATE.RELOAD")]
+        case .stateExplain: [VisibilityRow("STATE.EXPLAIN KEY")]
+        case .stateRules: [VisibilityRow("STATE.RULES")]
+        case .stateCheck: [VisibilityRow("STATE.CHECK"), VisibilityRow("STATE.CHECK AREA")]
+        default: []
+        }
+    }
+}
