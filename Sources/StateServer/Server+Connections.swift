@@ -147,8 +147,8 @@ extension Server {
                 connection,
                 .messages,
                 "is let go",
-                "it does not read its messages, of which \(connection.messageByteCount) bytes wait; the limit is "
-                    + "\(options.outputByteCount), and all clients may take \(registry.memory.byteLimit) bytes"
+                "it does not read its messages, of which \(connection.messageByteCount) bytes wait; the "
+                    + "limit is \(options.outputByteCount)"
             )
             end(connection)
             return
