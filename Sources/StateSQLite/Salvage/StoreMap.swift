@@ -59,7 +59,7 @@ struct StoreMap {
     }
 
     /// A number of `meta`; nil where it is not known.
-    func number(_ name: StoreMetadata.Name) -> Int64? { meta.values[name].flatMap { Int64($0) } }
+    func number(_ name: StoreMetadata.Name) -> Int64? { meta.values[name].flatMap(name.number) }
 
     /// Whether the rows of a leaf belong to the history for certain, or as far as can be known.
     func isPart(_ page: TreePage, _ number: Int) -> Bool {
