@@ -14,6 +14,7 @@ enum Statefuzz {
         "configuration": ConfigurationTarget.run,
         "patterns": PatternTarget.run,
         "store": StoreTarget.run,
+        "files": FilesTarget.run,
     ]
 
     private static let target: @Sendable (Bytes) throws -> Void = {
