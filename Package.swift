@@ -291,7 +291,7 @@ if let fuzzer = Context.environment["STATED_FUZZER"] {
             name: "statefuzz",
             dependencies: [
                 "StateRules", "StateServer", "StateSQLite", "StateContainers", "StateEngine",
-                "StateWire", "StateTestSupport", "CLinux", "CSQLite", "CFuzzer",
+                "StateWire", "StateClient", "StateTestSupport", "CLinux", "CSQLite", "CFuzzer",
             ],
             path: "Tests/Fuzz/Program",
             swiftSettings: strict + [.unsafeFlags(["-O", "-sanitize=fuzzer"])],

@@ -1,3 +1,4 @@
+import StateClient
 import StateContainers
 import StateEngine
 import StateRules
@@ -6,6 +7,7 @@ import StateRules
 ///
 /// ```
 /// s <schema> 0 <value>    r <regular expression> 0 <text>    g <glob> 0 <key>    q <quantity>    j <JSON>
+/// o <a line of an import>
 /// ```
 enum PatternTarget {
     static func run(_ bytes: Bytes) throws {
@@ -22,6 +24,7 @@ enum PatternTarget {
         case UInt8(ascii: "g"): glob(first, second)
         case UInt8(ascii: "q"): quantity(String(decoding: first, as: UTF8.self))
         case UInt8(ascii: "j"): json(first)
+        case UInt8(ascii: "o"): first.withUnsafeBytes { _ = try? JSONObject($0) }
         default: return
         }
     }
