@@ -20,16 +20,17 @@ struct RowEdit {
 
     private func alterMeta(_ database: OpaquePointer?) {
         let text = String(decoding: bytes, as: UTF8.self)
+        // A name that is damaged may be none.
         let names = rows("SELECT name FROM meta", database) {
-            String(cString: sqlite3_column_text($0, 0))
+            String(decoding: Column($0, 0).bytes, as: UTF8.self)
         }
         guard !names.isEmpty else { return }
         let name = names[column % names.count]
         let checksum = Array("\(name)\0\(text)".utf8).withUnsafeBytes {
             clinux_crc32c(0, $0.baseAddress, $0.count)
         }
-        let update = "UPDATE meta SET value = ?, checksum = \(checksum) WHERE name = '\(name)'"
-        _ = rows(update, database, [.text(text)]) { _ in }
+        let update = "UPDATE meta SET value = ?, checksum = \(checksum) WHERE name = ?"
+        _ = rows(update, database, [.text(text), .text(name)]) { _ in }
     }
 
     private func alterHistory(_ database: OpaquePointer?) {
@@ -109,17 +110,16 @@ private enum Column {
     case blob([UInt8])
 
     init(_ row: OpaquePointer?, _ index: Int32) {
-        let bytes = Array(
-            Bytes(
-                start: sqlite3_column_blob(row, index),
-                count: Int(sqlite3_column_bytes(row, index))
-            )
-        )
-        switch sqlite3_column_type(row, index) {
+        // Order matters: asking for bytes turns a number into text.
+        let type = sqlite3_column_type(row, index)
+        switch type {
         case SQLITE_NULL: self = .null
-        case SQLITE_TEXT: self = .text(String(decoding: bytes, as: UTF8.self))
-        case SQLITE_BLOB: self = .blob(bytes)
-        default: self = .number(sqlite3_column_int64(row, index))
+        case SQLITE_INTEGER, SQLITE_FLOAT: self = .number(sqlite3_column_int64(row, index))
+        default:
+            let start = sqlite3_column_blob(row, index)
+            let bytes = Array(Bytes(start: start, count: Int(sqlite3_column_bytes(row, index))))
+            self =
+                type == SQLITE_TEXT ? .text(String(decoding: bytes, as: UTF8.self)) : .blob(bytes)
         }
     }
 
