@@ -64,7 +64,7 @@ enum ConfigurationFile {
         let decoder = JSONDecoder()
         decoder.allowsJSON5 = true
         do {
-            // Foundation 6.3 looks one byte beyond a number that ends the text, and traps where that is a digit.
+            // Foundation 6.3 was seen to trap, not each time, at a long number that ends the text.
             let tree = try decoder.decode(ConfigurationTree.self, from: Data("\(text)\n".utf8))
             return places.exact(tree.value)
         } catch {
