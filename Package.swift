@@ -224,7 +224,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StateSQLiteTests",
-            dependencies: ["StateSQLite", "StateEngine", "CSQLite", "StateTestSupport"],
+            dependencies: ["StateSQLite", "StateEngine", "CLinux", "CSQLite", "StateTestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -276,3 +276,26 @@ let package = Package(
         ),
     ]
 )
+
+// The archive of libFuzzer, for which `scripts/fuzz` builds everything with coverage; no other build has it.
+if let fuzzer = Context.environment["STATED_FUZZER"] {
+    for target in package.targets where target.type != .system {
+        target.swiftSettings =
+            (target.swiftSettings ?? []) + [
+                .unsafeFlags(["-O", "-sanitize=fuzzer"])
+            ]
+    }
+    package.targets += [
+        .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
+        .executableTarget(
+            name: "statefuzz",
+            dependencies: [
+                "StateRules", "StateServer", "StateSQLite", "StateContainers", "StateEngine",
+                "StateWire", "StateClient", "StateTestSupport", "CLinux", "CSQLite", "CFuzzer",
+            ],
+            path: "Tests/Fuzz/Program",
+            swiftSettings: strict + [.unsafeFlags(["-O", "-sanitize=fuzzer"])],
+            linkerSettings: [.unsafeFlags([fuzzer, "-lstdc++"])]
+        ),
+    ]
+}

@@ -49,6 +49,12 @@ struct HistoryCheck {
             number = rowNumber
             return
         }
+        guard change.isPossible else {
+            report("\(name) has numbers that no change has")
+            damaged.insert(place)
+            number = rowNumber
+            return
+        }
         if let finding = orderFinding(rowNumber, place) { report("\(name) \(finding)") }
         let key = Array(change.key)
         if let finding = chainFinding(change, newest[key]) {
@@ -75,9 +81,9 @@ struct HistoryCheck {
         // Only compaction takes rows away.
         if last.revision <= compacted, compacted > 0 { return nil }
         if rowNumber != number + 1 {
-            return "comes after row \(number): \(rowNumber - number - 1) rows are missing"
+            return "comes after row \(number): \(rowNumber &- number &- 1) rows are missing"
         }
-        let expected = place.revision == last.revision ? last.ordinal + 1 : 0
+        let expected = place.revision == last.revision ? last.ordinal &+ 1 : 0
         if place.ordinal != expected, damaged.isEmpty {
             return "should have ordinal \(expected): its transaction is not whole"
         }

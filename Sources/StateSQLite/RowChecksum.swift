@@ -1,5 +1,5 @@
 import CLinux
-import StateEngine
+package import StateEngine
 
 /// The checksum of a row of the history: CRC-32C of all its other columns.
 ///
@@ -16,7 +16,7 @@ import StateEngine
 ///
 /// SQLite's own checksums (the cksumvfs extension) were rejected: they cover pages, take reserved bytes that a plain
 /// `sqlite3` shell does not check, and say nothing of a row that a wrong cell count hides.
-struct RowChecksum {
+package struct RowChecksum {
     private var revision: Int64
     private var created: Int64
     private var version: Int64
@@ -48,11 +48,26 @@ struct RowChecksum {
     /// The checksum of the row that `change` is stored as.
     ///
     /// - Complexity: O(*n*) in the bytes of the row, eight at a time.
-    static func of(_ change: borrowing StoredChange) -> UInt32 {
+    package static func of(_ change: borrowing StoredChange) -> UInt32 {
         let fields = RowChecksum(change)
         var sum = withUnsafeBytes(of: fields) { clinux_crc32c(0, $0.baseAddress, $0.count) }
         sum = clinux_crc32c(sum, change.key.baseAddress, change.key.count)
         if let value = change.value { sum = clinux_crc32c(sum, value.baseAddress, value.count) }
         return clinux_crc32c(sum, change.cause.baseAddress, change.cause.count)
+    }
+}
+
+extension StoredChange {
+    /// Whether these can be the numbers of a change.
+    ///
+    /// A checksum says that a row is as it was written, not by whom: numbers near the ends of Int64 would overflow when they are
+    /// counted on from.
+    var isPossible: Bool {
+        let revisions = 0...RevisionCeiling.largestRevision
+        return revision > 0 && revisions.contains(revision) && revisions.contains(created)
+            && revisions.contains(version) && revisions.contains(previousRevision)
+            && ordinal >= 0 && previousOrdinal >= 0
+            && time.magnitude <= RevisionCeiling.largestRevision.magnitude
+            && expires ?? 0 >= -RevisionCeiling.largestRevision
     }
 }

@@ -237,6 +237,12 @@ extension SQLiteBacking {
             return LoadedStore(epoch: epoch, revision: revision, compacted: compacted)
         }
         let newest = max(revision, mark?.toldRevision ?? 0)
+        guard newest <= RevisionCeiling.largestRevision - 1 << 32 else {
+            throw StateError(
+                .storage,
+                "\(location.database): revisions end at 2^53, and it is at \(newest)"
+            )
+        }
         let copy = LoadedStore(
             epoch: .random(),
             revision: newest + (1 << 32),

@@ -26,6 +26,17 @@ struct StoreMetadata {
         case pendingFiles = "files pending"
         /// The directories that hold files of keys.
         case fileContainers = "files containers"
+
+        /// The number that a value says; nil where it says none that this name can have.
+        func number(_ text: String) -> Int64? {
+            let range =
+                switch self {
+                case .compacted, .swept, .leastRevision, .rowCount:
+                    0...RevisionCeiling.largestRevision
+                default: Int64.min...Int64.max
+                }
+            return Int64(text).flatMap { range.contains($0) ? $0 : nil }
+        }
     }
 
     let connection: SQLiteConnection
@@ -53,7 +64,7 @@ struct StoreMetadata {
     /// The number that `name` has; nil where there is none.
     func number(of name: Name) throws -> Int64? {
         guard let text = try value(of: name) else { return nil }
-        guard let number = Int64(text) else { throw missing(name) }
+        guard let number = name.number(text) else { throw missing(name) }
         return number
     }
 
@@ -101,7 +112,7 @@ struct StoreMetadata {
     }
 
     private func missing(_ name: Name) -> StateError {
-        .damaged(connection.path, "'\(name.rawValue)' is missing in meta")
+        .damaged(connection.path, "'\(name.rawValue)' is missing in meta, or is not what it can be")
     }
 
     /// Sets a value, in the transaction that is open.

@@ -7,6 +7,8 @@ final class Connection {
     var output = ByteQueue(capacity: 4096)
     private var input = ByteQueue(capacity: 16384)
     private var waitsForRoom = false
+    /// For an abuser: nothing was sent yet.
+    var isFresh = true
 
     /// How a read ended.
     enum Arrival {

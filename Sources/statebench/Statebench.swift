@@ -48,6 +48,13 @@ enum Statebench {
           --directory DIR    where (/var/tmp)
           --stated PATH      the daemon for the remote ones (the one beside this program)
 
+        abuse    what ten ordinary clients wait for a GET, and one for a PING, beside one abuser of each kind
+          --socket PATH --pid PID      the server, whose most memory is printed
+          --kinds LIST       of \(AbuseKind.names) (all)
+          --seconds N (3)    of each
+          --rounds N (1)     of each at most, as long as a PING waits longer than --enough-us N (0); the best one counts
+          --user NAME        whom the abuser is, where this is root
+
         writers  writes what can be checked until the server is gone, then writes the log
         check    compares what the server has with the log, and settles the log
           --socket PATH --log FILE --clients N (8) --seed N (1)
@@ -86,6 +93,8 @@ enum Statebench {
         case "spawn": try SpawnCommand.run(Options(arguments))
         case "library": try LibraryCommand.run(Options(arguments))
         case "remote-writer": try RemoteWriterCommand.run(Options(arguments))
+        case "abuse": try AbuseCommand.run(Options(arguments))
+        case "abuser": try AbuserCommand.run(Options(arguments))
         case "writers": try WritersCommand.run(Options(arguments, flags: ["plain"]))
         case "check": try CheckCommand.run(Options(arguments, flags: ["plain"]))
         case "--help", "help": print(usage)

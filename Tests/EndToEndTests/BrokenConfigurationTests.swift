@@ -7,6 +7,8 @@ struct BrokenConfigurationTests {
         (#""#, "1:1", #"a value is missing"#),
         (#"{"#, "1:2", #"'}' is missing"#),
         (#"[]"#, "1:1", #"an object in { } is wanted, not an array"#),
+        // Foundation traps at it.
+        (#"0X0x"#, "1:1", #"'0X0x' is no value; a text stands in quotes"#),
         (#"5"#, "1:1", #"an object in { } is wanted, not 5"#),
         (#"{ data }"#, "1:8", #"':' is missing behind data"#),
         (#"{ data: }"#, "1:9", #"a value is missing"#),

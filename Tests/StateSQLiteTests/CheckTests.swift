@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateEngine
 import StateSQLite
@@ -110,6 +111,41 @@ struct CheckTests {
         #expect(findings.contains { $0.contains(link.finding) }, "\(findings)")
     }
 
+    @Test(arguments: [
+        BrokenLink("") { $0.revision = .max },
+        BrokenLink("") { $0.revision = 1 << 53 },
+        BrokenLink("") { $0.version = .max },
+        BrokenLink("") { $0.created = .min },
+        BrokenLink("") { $0.previousRevision = .min },
+    ])
+    func `numbers that no change has are refused by a start, a check and a salvage`(
+        link: BrokenLink
+    ) throws {
+        try store.fill(soundChanges(30))
+        var change = soundChanges(30)[29]
+        link.apply(&change)
+        try store.alterLast(to: change)
+        let (findings, _) = try store.check()
+        #expect(findings.contains { $0.contains("has numbers that no change has") }, "\(findings)")
+        #expect(throws: StateError.self) { try store.contents() }
+        let target = try TemporaryStore()
+        let (_, summary) = try store.salvage(to: target)
+        #expect(summary.rowCount == 29 && !summary.isWhole)
+        #expect(try target.contents().changes.count == 29)
+    }
+
+    @Test(arguments: ["compacted revision", "least revision", "rows at a clean stop"])
+    func `a number of meta that none can be is refused by a start, and not believed by a salvage`(
+        name: String
+    ) throws {
+        try store.fill(soundChanges(30))
+        try store.alterMeta(name, to: "\(Int64.max)")
+        #expect(throws: StateError.self) { try store.contents() }
+        let target = try TemporaryStore()
+        #expect(try store.salvage(to: target).summary.rowCount == 30)
+        #expect(try target.contents().loaded.revision == 30 + 1 << 32)
+    }
+
     @Test func `of many findings a hundred are reported, all are counted`() throws {
         try store.fill(soundChanges(300))
         try Stranger(store.database).run("UPDATE history SET time = time + 1 WHERE number <= 150")
@@ -181,5 +217,47 @@ struct CheckTests {
                 previousRevision: revision <= 10 ? 0 : revision - 10
             )
         }
+    }
+}
+
+extension TemporaryStore {
+    /// Has the last row say what `change` does, with the checksum of that.
+    fileprivate func alterLast(to change: BuiltBatch.Change) throws {
+        let checksum = change.key.withUnsafeBytes { key in
+            (change.value ?? []).withUnsafeBytes { value in
+                RowChecksum.of(
+                    StoredChange(
+                        revision: change.revision,
+                        ordinal: change.ordinal,
+                        key: key,
+                        value: value,
+                        created: change.created,
+                        owner: change.owner,
+                        version: change.version,
+                        time: change.time,
+                        expires: nil,
+                        cause: Bytes(start: nil, count: 0),
+                        previousRevision: change.previousRevision,
+                        previousOrdinal: change.previousOrdinal
+                    )
+                )
+            }
+        }
+        try Stranger(database).run(
+            """
+            UPDATE history SET revision = \(change.revision), ordinal = \(change.ordinal), version = \(change.version),
+            created = \(change.created), previous_revision = \(change.previousRevision), checksum = \(checksum)
+            WHERE number = (SELECT max(number) FROM history)
+            """
+        )
+    }
+
+    /// Has `meta` say something else, with the checksum of that.
+    fileprivate func alterMeta(_ name: String, to value: String) throws {
+        let checksum = Array("\(name)\0\(value)".utf8)
+            .withUnsafeBytes { clinux_crc32c(0, $0.baseAddress, $0.count) }
+        try Stranger(database).run(
+            "UPDATE meta SET value = '\(value)', checksum = \(checksum) WHERE name = '\(name)'"
+        )
     }
 }

@@ -23,9 +23,6 @@ package struct OptionPlaces {
 
     /// Arrays and objects may be nested so deep: what reads the text goes down with them.
     package static let depthLimit = 200
-    /// Whether they are nested deeper, so that nothing else may read the text.
-    package private(set) var isTooDeep = false
-
     private let text: [Unicode.Scalar]
     private var depth = 0
     private var index = 0
@@ -120,7 +117,6 @@ package struct OptionPlaces {
         switch peek {
         case "{", "[":
             guard depth < OptionPlaces.depthLimit else {
-                isTooDeep = true
                 return stop("nested deeper than \(OptionPlaces.depthLimit)")
             }
             depth += 1

@@ -73,7 +73,7 @@ struct LossReport {
     /// The revision that the new store goes on above: no client remembers one that it will give to another change.
     var leastRevision: Int64 {
         let known = [found.map.number(.leastRevision), found.rows.last?.place.revision, compacted]
-        return (known.compactMap { $0 }.max() ?? 0) + 1 << 32
+        return min((known.compactMap { $0 }.max() ?? 0) + 1 << 32, RevisionCeiling.largestRevision)
     }
 
     /// From here on every change is there.

@@ -57,13 +57,8 @@ struct StoreMap {
         return numbers
     }
 
-    /// A number of `meta`; nil where it is not known, or none that a store comes to.
-    func number(_ name: StoreMetadata.Name) -> Int64? {
-        guard let number = meta.values[name].flatMap({ Int64($0) }),
-            (0..<StoredRecord.revisionLimit).contains(number)
-        else { return nil }
-        return number
-    }
+    /// A number of `meta`; nil where it is not known.
+    func number(_ name: StoreMetadata.Name) -> Int64? { meta.values[name].flatMap(name.number) }
 
     /// Whether the rows of a leaf belong to the history for certain, or as far as can be known.
     func isPart(_ page: TreePage, _ number: Int) -> Bool {

@@ -88,13 +88,9 @@ extension StoredRecord {
         return (change, row.number(13))
     }
 
-    /// Whether the change is what was written.
+    /// Whether the change is what was written, and could be written.
     static func isWhole(_ change: borrowing StoredChange, _ checksum: Int64) -> Bool {
-        let sum = RowChecksum.of(change)
-        let revision = change.revision
-        return checksum == Int64(sum) && (1..<revisionLimit).contains(revision)
+        let (sum, isPossible) = (RowChecksum.of(change), change.isPossible)
+        return checksum == Int64(sum) && isPossible
     }
-
-    /// Every revision is below it, and every number of rows.
-    static let revisionLimit: Int64 = 1 << 53
 }

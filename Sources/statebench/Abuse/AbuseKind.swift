@@ -1,0 +1,118 @@
+/// A way in which one client may try to keep the daemon from serving others.
+enum AbuseKind: String, CaseIterable {
+    /// KEYS of a glob that matches few of all keys, pipelined.
+    case keys
+    /// EXEC of 400 KEYS.
+    case exec
+    /// KEYS of a glob of 128 KiB.
+    case glob
+    /// SCAN of everything, for little of it.
+    case scan
+    /// STATE.LIST, STATE.CHECK, and dry runs of STATE.DELETE, of globs.
+    case list
+    /// SETs of a long key that 500 globs are watched for.
+    case watches
+    /// PUBLISH to a long channel that 200 patterns are subscribed to.
+    case patterns
+    /// 400 watches of 10 globs that end at once, among 4,000 globs.
+    case endings
+    /// STATE.DELETE of a glob, of 1,000 keys each time.
+    case delete
+    /// EXEC of 2,000 SETs.
+    case transactions
+    /// A value that expires, set anew again and again.
+    case leases
+    /// STATE.HISTORY of values of 4 MiB, by 20 clients that leave.
+    case history
+    /// 50 SETs of 4 MiB, of which 1 MiB is sent.
+    case half
+    /// Values of 4 MiB that 20 clients ask for and do not read.
+    case deaf
+    /// Commands that are refused.
+    case errors
+    /// Clients that connect and leave.
+    case arrivals
+
+    /// Keys that the abuser may set begin so.
+    static let folder = "abuse/"
+    /// The key of large values.
+    static let large = folder + "large"
+    static let largeByteCount = 4 << 20
+
+    /// What each connection sends first.
+    var preparation: [[String]] {
+        switch self {
+        case .watches:
+            [["HELLO", "3"]] + (0..<500).map { ["STATE.WATCH", AbuseKind.costlyGlob($0)] }
+        case .patterns:
+            [["HELLO", "3"]] + (0..<200).map { ["PSUBSCRIBE", AbuseKind.costlyGlob($0)] }
+        case .endings:
+            [["HELLO", "3"]]
+                + (0..<400).map { number in
+                    ["STATE.WATCH"] + (0..<10).map { AbuseKind.costlyGlob(number * 10 + $0) }
+                }
+        default: []
+        }
+    }
+
+    /// What each connection sends again and again.
+    var request: [[String]] {
+        let folder = AbuseKind.folder
+        switch self {
+        case .keys: return Array(repeating: ["KEYS", "*zz"], count: 50)
+        case .exec:
+            return [["MULTI"]] + Array(repeating: ["KEYS", "*zz"], count: 400) + [["EXEC"]]
+        case .glob: return [["KEYS", "*[" + String(repeating: "x", count: 128 << 10) + "]"]]
+        case .scan: return [["SCAN", "0", "MATCH", "*zz", "COUNT", "1000000"]]
+        case .list:
+            return [
+                ["STATE.LIST", "*zz"], ["STATE.CHECK", "*zz"], ["STATE.DELETE", "*zz", "DRYRUN"],
+            ]
+        case .watches: return [["SET", AbuseKind.longName, "v"]]
+        case .patterns: return [["PUBLISH", AbuseKind.longName, "v"]]
+        case .delete:
+            let pairs = (0..<1_000).flatMap { [folder + "delete/\($0)", "v"] }
+            return [["MSET"] + pairs, ["STATE.DELETE", folder + "delete/*"]]
+        case .transactions:
+            let sets = (0..<2_000).map { ["SET", folder + "set/\($0)", "v"] }
+            return [["MULTI"]] + sets + [["EXEC"]]
+        case .leases:
+            return Array(repeating: ["SET", folder + "lease", "v", "PX", "3600000"], count: 100)
+        case .history: return [["STATE.HISTORY", AbuseKind.large]]
+        case .deaf: return Array(repeating: ["GET", AbuseKind.large], count: 100)
+        case .errors: return Array(repeating: ["SET", "denied", "v"], count: 50) + [["NOSUCH"]]
+        case .arrivals: return [["PING"]]
+        case .endings, .half: return []
+        }
+    }
+
+    /// Connections at once.
+    var connectionCount: Int {
+        switch self {
+        case .history, .deaf: 20
+        case .half: 50
+        default: 1
+        }
+    }
+
+    /// Whether a connection leaves once it has sent its request.
+    var leaves: Bool { [.endings, .history, .arrivals].contains(self) }
+
+    /// Whether what comes back is read.
+    var reads: Bool { self != .deaf }
+
+    /// What a connection sends of something that never ends; empty for all others.
+    var half: [UInt8] {
+        guard self == .half else { return [] }
+        let count = AbuseKind.largeByteCount
+        return Array("*3\r\n$3\r\nSET\r\n$10\r\n\(AbuseKind.folder)half\r\n$\(count)\r\n".utf8)
+            + Array(repeating: UInt8(ascii: "v"), count: 1 << 20)
+    }
+
+    private static let longName = folder + String(repeating: "a", count: 1_000)
+
+    /// A glob that ``longName`` does not match, for which each byte of it is compared with each of the glob.
+    private static func costlyGlob(_ number: Int) -> String {
+        folder + "*[" + String(repeating: "x", count: 900) + "a]b\(number)"
+    }
+}

@@ -1,0 +1,114 @@
+import Glibc
+
+/// One client, or several of one user, that abuse the daemon for some seconds.
+final class Abuser {
+    private let kind: AbuseKind
+    private let socket: String
+    private let poller: Poller
+    private var clients: [Connection?] = []
+    private let request: [UInt8]
+    /// Watches that stay, so that those that end are among many.
+    private var bystanders: [Connection] = []
+
+    init(_ kind: AbuseKind, socket: String) throws(BenchError) {
+        self.kind = kind
+        self.socket = socket
+        poller = try Poller()
+        var queue = ByteQueue(capacity: 1 << 20)
+        for command in kind.request { queue.append(command: command) }
+        request = Array(queue.bytes) + kind.half
+        if kind == .endings { bystanders.append(try connect(number: -1)) }
+        clients = Array(repeating: nil, count: kind.connectionCount)
+    }
+
+    /// Sets what the abuse is about.
+    static func prepare(_ kind: AbuseKind, socket: String) throws(BenchError) {
+        guard kind == .history || kind == .deaf else { return }
+        let connection = try Connection(socket: socket)
+        let value = String(repeating: "v", count: AbuseKind.largeByteCount)
+        for _ in 0..<6 { try connection.ask("SET", AbuseKind.large, value) }
+    }
+
+    /// Goes on until this process is ended, or the one that started it.
+    func run() throws(BenchError) {
+        let parent = getppid()
+        while getppid() == parent {
+            for number in clients.indices where clients[number] == nil { try arrive(number) }
+            try poller.wait(milliseconds: 10) { (number, isWritable) throws(BenchError) in
+                guard number >= 0, let client = clients[number] else { return }
+                if kind.reads, case .cut = try client.receive() { return leave(number) }
+                client.consumeReceived(client.receivedBytes.count)
+                if isWritable || client.output.isEmpty { try send(number) }
+            }
+            // What is not read is said to be there without end.
+            if !kind.reads { MonotonicClock.pause(microseconds: 1_000) }
+        }
+    }
+
+    private func connect(number: Int) throws(BenchError) -> Connection {
+        let connection = try Connection(socket: socket)
+        // Pushes may come between the replies, which are thrown away like them.
+        for command in kind.preparation { connection.output.append(command: command) }
+        guard try connection.flush() else { throw .failed("the server is gone") }
+        try connection.becomeNonBlocking()
+        if number >= 0 { try poller.add(connection.descriptor, number: number) }
+        return connection
+    }
+
+    private func arrive(_ number: Int) throws(BenchError) {
+        // Where it is refused, the daemon has ended the abuse; it is tried again.
+        guard let connection = try? connect(number: number) else { return }
+        clients[number] = connection
+        try send(number)
+    }
+
+    /// Sends the request once more where the last one has gone.
+    private func send(_ number: Int) throws(BenchError) {
+        guard let client = clients[number] else { return }
+        let isNew = client.output.isEmpty
+        if isNew, kind != .half || client.isFresh {
+            request.withUnsafeBytes { client.output.append($0) }
+            client.isFresh = false
+        }
+        guard try client.flush(poller, number: number) else { return leave(number) }
+        if kind.leaves, client.output.isEmpty { leave(number) }
+    }
+
+    private func leave(_ number: Int) {
+        if let client = clients[number] { poller.remove(client.descriptor) }
+        clients[number] = nil
+    }
+}
+
+/// The process of an abuser, which is another user's where this program is root's.
+enum AbuserCommand {
+    /// As long may it go on, whatever it waits for and whoever is gone.
+    private static let secondsAtMost: UInt32 = 300
+
+    static func run(_ options: Options) throws(BenchError) {
+        alarm(secondsAtMost)
+        let name = try options.text("kind")
+        guard let kind = AbuseKind(rawValue: name) else {
+            throw .usage("--kind is one of \(AbuseKind.names), not '\(name)'")
+        }
+        let socket = try options.text("socket")
+        // What is measured is the daemon, not who gets a processor.
+        nice(19)
+        try become(options.text("user", standard: ""))
+        try Abuser.prepare(kind, socket: socket)
+        try Abuser(kind, socket: socket).run()
+    }
+
+    private static func become(_ user: String) throws(BenchError) {
+        guard !user.isEmpty, geteuid() == 0 else { return }
+        guard let entry = getpwnam(user) else { throw .usage("there is no user '\(user)'") }
+        let (uid, gid) = (entry.pointee.pw_uid, entry.pointee.pw_gid)
+        guard initgroups(user, gid) == 0, setgid(gid) == 0, setuid(uid) == 0 else {
+            throw .system("becoming \(user)")
+        }
+    }
+}
+
+extension AbuseKind {
+    static var names: String { allCases.map(\.rawValue).joined(separator: ",") }
+}

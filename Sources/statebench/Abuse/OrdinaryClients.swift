@@ -1,0 +1,117 @@
+/// Ten clients that each GET a key a millisecond after the last reply, and one that PINGs likewise, for some seconds.
+final class OrdinaryClients {
+    /// How long they waited.
+    struct Report {
+        var gets = Latencies(expecting: 100_000)
+        var pings = Latencies(expecting: 10_000)
+    }
+
+    private final class Client {
+        var connection: Connection
+        let isPinging: Bool
+        /// When its request was sent; nil while it has none under way.
+        var sentAt: UInt64?
+        var dueAt: UInt64 = 0
+
+        init(_ connection: Connection, isPinging: Bool) {
+            (self.connection, self.isPinging) = (connection, isPinging)
+        }
+    }
+
+    private static let getCount = 10
+    private static let pause: UInt64 = 1_000_000
+
+    /// So long is waited for a reply.
+    private static let patience: UInt64 = 20_000_000_000
+
+    private let socket: String
+    private let poller: Poller
+    private var clients: [Client] = []
+    private var get = RequestTemplate.get
+    private var random = SplitMix(seed: 1)
+    private let keyCount: Int
+    private var report = Report()
+
+    init(socket: String, keyCount: Int) throws(BenchError) {
+        self.socket = socket
+        self.keyCount = keyCount
+        poller = try Poller()
+        for number in 0...OrdinaryClients.getCount {
+            let connection = try connect(number)
+            clients.append(Client(connection, isPinging: number == OrdinaryClients.getCount))
+        }
+    }
+
+    private func connect(_ number: Int) throws(BenchError) -> Connection {
+        let connection = try Connection(socket: socket)
+        try connection.becomeNonBlocking()
+        try poller.add(connection.descriptor, number: number)
+        return connection
+    }
+
+    /// Goes on for so many seconds, and until every reply is there, or is given up.
+    func run(seconds: Int) throws(BenchError) -> Report {
+        let end = MonotonicClock.now + UInt64(seconds) * 1_000_000_000
+        report = Report()
+        while MonotonicClock.now < end {
+            for client in clients where client.sentAt == nil && client.dueAt <= MonotonicClock.now {
+                try send(client)
+            }
+            try poller.wait(milliseconds: 1) { (number, _) throws(BenchError) in
+                try receive(clients[number])
+            }
+        }
+        for number in clients.indices where clients[number].sentAt != nil { try finish(number) }
+        return report
+    }
+
+    private func send(_ client: Client) throws(BenchError) {
+        if client.isPinging {
+            client.connection.output.append(command: ["PING"])
+        } else {
+            get.append(to: &client.connection.output, key: random.next(below: keyCount))
+        }
+        client.sentAt = MonotonicClock.now
+        guard try client.connection.flush(), client.connection.output.isEmpty else {
+            throw .failed("the server takes no requests of an ordinary client")
+        }
+    }
+
+    private func receive(_ client: Client) throws(BenchError) {
+        if case .cut = try client.connection.receive() {
+            throw .failed("the server has ended an ordinary client")
+        }
+        try client.connection.takeReplies { (reply) throws(BenchError) in
+            guard reply[0] != UInt8(ascii: "-") else {
+                throw .failed(String(decoding: reply, as: UTF8.self))
+            }
+            note(client)
+        }
+    }
+
+    private func note(_ client: Client) {
+        guard let sentAt = client.sentAt else { return }
+        let now = MonotonicClock.now
+        if client.isPinging {
+            report.pings.add(now - sentAt)
+        } else {
+            report.gets.add(now - sentAt)
+        }
+        client.sentAt = nil
+        client.dueAt = now + OrdinaryClients.pause
+    }
+
+    /// Waits for a reply that is under way; one that is given up counts as long as it was waited for.
+    private func finish(_ number: Int) throws(BenchError) {
+        let client = clients[number]
+        while let sentAt = client.sentAt, MonotonicClock.now < sentAt + OrdinaryClients.patience {
+            try poller.wait(milliseconds: 100) { (number, _) throws(BenchError) in
+                try receive(clients[number])
+            }
+        }
+        guard client.sentAt != nil else { return }
+        note(client)
+        poller.remove(client.connection.descriptor)
+        client.connection = try connect(number)
+    }
+}
