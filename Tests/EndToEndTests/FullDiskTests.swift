@@ -50,6 +50,34 @@ struct FullDiskTests {
         withExtendedLifetime(disk) {}
     }
 
+    @Test func `a full disk of files refuses writes to them by its name, and no others`() throws {
+        let directory = try TemporaryDirectory()
+        let disk = try SmallFileSystem(at: directory.path(of: "d"))
+        try directory.write(
+            "{ rules: [{ keys: 'app/', backing: 'file', directory: '\(disk.path)' }] }",
+            to: "c.json5"
+        )
+        let daemon = try Daemon(["--config", directory.path(of: "c.json5")], directory: directory)
+        let client = try daemon.connect()
+        try client.set([1], for: "app/old")
+        _ = try? directory.write([UInt8](repeating: 7, count: 40 << 20), to: "d/.ballast")
+        let value = [UInt8](repeating: 1, count: 64 << 10)
+        let refusal = #expect(throws: StateError.self) { try client.set(value, for: "app/secret") }
+        #expect(refusal?.code == .noSpace)
+        #expect(refusal?.message.contains("the directory \(disk.path) cannot be written") ?? false)
+        #expect(refusal?.message.contains("secret") == false)
+        try client.set(value, for: "other")
+        #expect(try client.delete(["app/old"]).count == 1)
+        unlink(directory.path(of: "d/.ballast"))
+        let deadline = Deadline(after: .seconds(30))
+        while (try? client.set(value, for: "app/secret")) == nil, !deadline.hasPassed {
+            poll(nil, 0, 20)
+        }
+        #expect(try readFile(directory.path(of: "d/secret")) == value)
+        try daemon.stop()
+        withExtendedLifetime(disk) {}
+    }
+
     @Test(arguments: ["sqlite", "file"])
     func `a reload that moves more to storage than there is room for changes nothing`(
         backing: String

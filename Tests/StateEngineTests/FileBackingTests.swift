@@ -109,6 +109,23 @@ struct FileBackingTests {
         try LocalKeyspace(backing: shared).close()
     }
 
+    @Test(arguments: ["ln -s .. .stated", "mkdir -m 777 .stated; ln -s ../../lock .stated/lock"])
+    func `a journal that others could write is refused, and no link of theirs followed`(
+        line: String
+    ) throws {
+        let directory = try TemporaryDirectory()
+        try directory.write("kept", to: "lock")
+        let made = try runCommand(
+            "/bin/sh",
+            ["-ec", "cd '\(directory.path)'; mkdir -m 777 d; cd d; \(line)"]
+        )
+        try #require(made.exitCode == 0)
+        let shared = FileBacking(directory: directory.path(of: "d"), isShared: true)
+        let error = #expect(throws: StateError.self) { try LocalKeyspace(backing: shared) }
+        #expect(error?.message.contains("'.stated'") ?? false)
+        #expect(try readFile(directory.path(of: "lock")) == Array("kept".utf8))
+    }
+
     @Test func `a key that the file system cannot hold is refused alone`() throws {
         let stage = try FileStage()
         let long = String(repeating: "x", count: 256)

@@ -163,6 +163,8 @@ struct FileContainerTests {
         try directory.shell("mkdir d; cd d; \(fill) a$i; done")
         let stage = try FileContainerStage(directory, limits: limits)
         #expect(eventually { stage.values().count == 9 })
+        // No more than three files at once.
+        #expect(stage.editCount >= 3)
         try stage.shell("\(fill) b$i; done; rm a1")
         #expect(eventually { stage.values().count == 17 })
         #expect(stage.values()["app/a1"] == nil)
@@ -232,6 +234,29 @@ struct FileContainerTests {
         #expect(chown(stage.path("sub"), geteuid(), getegid()) == 0)
         let value = stage.values()["app/sub/bad"]
         #expect(try eventually { try stage.fileValues()["app/sub/bad"] == value })
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give a directory away"))
+    func `a file that cannot take its place keeps no other of the commit from its own`() throws {
+        let directory = try TemporaryDirectory()
+        let isArmed = Observed(false)
+        let stage = try FileContainerStage(directory) { step in
+            guard step == 2, isArmed.current else { return }
+            isArmed.update { $0 = false }
+            chown(directory.path(of: "d/sub"), 4_242, 4_242)
+        }
+        try stage.set("app/sub/bad", "1")
+        isArmed.update { $0 = true }
+        try stage.keyspace.apply([
+            .set("app/good", [50]), .set("app/sub/bad", [50]), .set("app/too", [50]),
+        ])
+        #expect(try readFile(stage.path("good")) + readFile(stage.path("too")) == [50, 50])
+        #expect(try readFile(stage.path("sub/bad")) == [49])
+        try stage.set("app/good", "3")
+        #expect(throws: StateError.self) { try stage.set("app/sub/bad", "3") }
+        #expect(chown(stage.path("sub"), geteuid(), getegid()) == 0)
+        #expect(try eventually { try stage.fileValues()["app/sub/bad"] == "2" })
+        #expect(stage.editCount == 0)
     }
 
     @Test func `an edit in the moment of a write comes after it`() throws {

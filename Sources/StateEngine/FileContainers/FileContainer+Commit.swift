@@ -1,3 +1,5 @@
+import Glibc
+
 /// What a commit does to the files of one container.
 struct FilePart {
     let container: FileContainer
@@ -132,9 +134,11 @@ extension FileContainer {
     }
 
     /// A file that supersedes none may be read and written by those who may read and write the directory.
+    ///
+    /// In a sticky one they may not write: it keeps them from the files of each other.
     private func newFileMode(in files: FileDirectory) -> UInt32 {
         let mode = (try? files.tree.status(.root))?.mode ?? 0o600
-        return 0o600 | mode & 0o066
+        return 0o600 | mode & (mode & S_ISVTX == 0 ? 0o066 : 0o044)
     }
 
     /// Removes the new files of a commit that is none.
@@ -172,6 +176,8 @@ extension FileContainer {
             }
             accept(step.target)
         }
+        // Order matters: nothing tries again what may be written now.
+        allowFailing()
         if unpublished.isEmpty { retry.end() }
         for (path, failure) in publisher.obstructed {
             files.known[path] = nil

@@ -1,0 +1,175 @@
+import Glibc
+import StateClient
+import StateEngine
+import StateTestSupport
+import StateWire
+import Testing
+
+/// Directories that others may write, because the rule says so.
+@Suite(.enabled(if: TestUser.areThere, "only root can act as other users"))
+struct SharedFileTests {
+    private let directory: TemporaryDirectory
+    private let user: TestUser
+    private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        user = try #require(TestUser(TestUser.names[0]))
+        chmod(directory.path, 0o711)
+        try directory.write("kept", to: "lock")
+        #expect(try runCommand("/bin/mkdir", ["-m", "777", directory.path(of: "d")]).exitCode == 0)
+    }
+
+    private func configuration() throws -> String {
+        try directory.write(
+            """
+            { rules: [{ keys: 'app/', backing: 'file', directory: '\(directory.path(of: "d"))',
+                shared: true }] }
+            """,
+            to: "c.json5"
+        )
+    }
+
+    private func start(launcher: [String] = []) throws -> Daemon {
+        try Daemon(
+            ["--config", try configuration()],
+            directory: directory,
+            launcher: launcher
+        )
+    }
+
+    /// Runs a line of shell in the directory of the files as the user.
+    private func asUser(_ line: String) throws {
+        let words = FilePlaceTests.words(user, directory, "cd d; \(line)")
+        let result = try runCommand("/usr/bin/setpriv", words)
+        guard result.exitCode == 0 else { throw SystemFailure("\(line): \(result)") }
+    }
+
+    private func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
+        let deadline = Deadline(after: .seconds(20))
+        while !deadline.hasPassed {
+            if try condition() { return true }
+            poll(nil, 0, 20)
+        }
+        return false
+    }
+
+    private func status(_ daemon: Daemon) throws -> String? {
+        try daemon.connect().status().first { $0.name == "files" }?.text
+    }
+
+    @Test(arguments: [
+        "ln -s .. .stated", "mkdir .stated; ln -s ../../lock .stated/lock", "> .stated",
+    ])
+    func `nothing that a user makes has the daemon truncate a file, or keeps it from starting`(
+        line: String
+    ) throws {
+        try asUser(line)
+        let daemon = try start()
+        try daemon.connect().set(bytes("1"), for: "app/a")
+        #expect(try readFile(directory.path(of: "lock")) == bytes("kept"))
+        #expect(try status(daemon) == "ok")
+    }
+
+    @Test func `nothing of the daemon's own is in the directory`() throws {
+        let daemon = try start()
+        try daemon.connect().set(bytes("1"), for: "app/a")
+        let names = try runCommand("/bin/ls", ["-A", directory.path(of: "d")]).lines
+        #expect(names == ["a"])
+        try daemon.stop()
+        // All that was in it is gone, and it is the same directory: that is meant.
+        try asUser("rm a")
+        try daemon.start()
+        #expect(try daemon.connect().value(for: "app/a") == nil)
+        #expect(try status(daemon) == "ok")
+    }
+
+    @Test func `in a sticky directory nobody writes the files of another`() throws {
+        chmod(directory.path(of: "d"), 0o1777)
+        let daemon = try start()
+        try daemon.connect().set(bytes("1"), for: "app/sub/a")
+        try daemon.connect().set(bytes("1"), for: "app/b")
+        for name in ["d/b", "d/sub/a", "d/sub"] {
+            var status = stat()
+            #expect(stat(directory.path(of: name), &status) == 0)
+            let isSticky = status.st_mode & S_IFMT == S_IFDIR && status.st_mode & S_ISVTX != 0
+            #expect(status.st_mode & 0o022 == 0 || isSticky, "\(name)")
+        }
+        #expect(throws: (any Error).self) { try asUser("rm b") }
+        #expect(throws: (any Error).self) { try asUser("echo x > b") }
+    }
+
+    @Test func `a lock that a user holds keeps no daemon away, that of another daemon does`() throws
+    {
+        let line = "exec flock d sh -c 'echo locked; read end'"
+        let words = FilePlaceTests.words(user, directory, line)
+        let squatter = try RunningCommand("/usr/bin/setpriv", words.map { Array($0.utf8) })
+        #expect(try squatter.nextLine() == "locked")
+        let daemon = try start()
+        try daemon.connect().set(bytes("1"), for: "app/a")
+        #expect(try readFile(directory.path(of: "d/a")) == bytes("1"))
+        try daemon.stop()
+        squatter.closeInput()
+        _ = squatter.wait()
+        try daemon.start()
+        let second = try runCommand(
+            builtProgram("stated"),
+            [
+                "--config", try configuration(), "--socket", directory.path(of: "other"), "--data",
+                directory.path(of: "other-data"),
+            ]
+        )
+        #expect(second.exitCode == 3)
+        #expect(second.errorText.contains("is owned by process \(daemon.pid)"), "\(second)")
+    }
+
+    @Test func `a tree as deep as a user can make it costs the daemon no descriptors`() throws {
+        func deepen(_ name: String) -> String {
+            "perl -e 'for (1..1400) { mkdir \"\(name)\"; chdir \"\(name)\" }'"
+        }
+        try asUser(deepen("a"))
+        let daemon = try start(launcher: ["/usr/bin/prlimit", "--nofile=200:200"])
+        let client = try daemon.connect()
+        try client.set(bytes("1"), for: "app/k")
+        #expect(try status(daemon) == "ok")
+        try asUser(deepen("b"))
+        try asUser("printf 2 > other")
+        #expect(try eventually { try client.value(for: "app/other") == bytes("2") })
+        #expect(try status(daemon) == "ok")
+    }
+
+    @Test func `a name that a user makes reaches no terminal as it is`() throws {
+        let daemon = try start()
+        try asUser("touch $'bad\\e[31m%zz'")
+        let place = directory.path(of: "d/bad\\x1B[31m%zz")
+        #expect(try eventually { try status(daemon)?.contains(place) ?? false })
+        #expect(daemon.log.contains(place))
+        #expect(!daemon.log.contains("\u{1B}"))
+        #expect(try !Statectl.run(daemon, "check").text.contains("\u{1B}"))
+    }
+
+    @Test func `a user who makes bad files without end fills no log`() throws {
+        let daemon = try start()
+        try asUser("touch %{1..400}%zz")
+        try asUser("printf 1 > last")
+        #expect(try eventually { try daemon.connect().value(for: "app/last") == bytes("1") })
+        #expect(daemon.log.split(separator: "is not taken over").count <= 101)
+        #expect(daemon.log.contains("is not logged for a minute"))
+        #expect(try status(daemon)?.hasSuffix("(and 399 more)") ?? false)
+    }
+
+    @Test func `pipes and links that a user makes are read by nobody`() throws {
+        let daemon = try start()
+        let client = try daemon.connect()
+        try client.set(bytes("1"), for: "app/k")
+        try asUser("rm k; mkfifo k pipe; ln -s /etc/passwd link; ln -s ../.. up")
+        for name in ["k", "pipe", "link"] {
+            #expect(
+                try eventually { try Statectl.run(daemon, "check").text.contains("/d/\(name)\t") }
+            )
+        }
+        #expect(try client.value(for: "app/k") == bytes("1"))
+        #expect(throws: StateError.self) { try client.set([1], for: "app/up/escaped") }
+        #expect(access(directory.path(of: "escaped"), F_OK) != 0)
+    }
+}
