@@ -85,8 +85,7 @@ extension Server {
     private func takeUnfinished() -> Unfinished {
         var least = 0
         for index in unfinished.indices.dropFirst()
-        where unfinished[index].usedNanoseconds < unfinished[least].usedNanoseconds
-        {
+        where unfinished[index].usedNanoseconds < unfinished[least].usedNanoseconds {
             least = index
         }
         return unfinished.remove(at: least)
