@@ -63,6 +63,8 @@ final class Listing: SlicedListing {
     private(set) var visitedCount = 0
     /// Every key was looked at.
     private(set) var isWhole = false
+    /// There is more than there is room for.
+    private var isCut = false
     private var isTracked = false
     /// Tells of what has become durable, where that is listed.
     private var subscription: CommitSubscription?
@@ -118,19 +120,21 @@ final class Listing: SlicedListing {
         isTracked = false
     }
 
-    private var isDone: Bool { isWhole || isFull }
-
-    private var isFull: Bool {
-        count >= request.limit || request.endsAtByteLimit && rows.count >= request.byteLimit
-    }
+    private var isDone: Bool { isWhole || isCut || count >= request.limit }
 
     private func lookAtPiece(_ core: KeyspaceCore) throws(StateError) {
         let visibility = request.subject.flatMap { core.visibility(of: $0) }
         var piece = ListingPiece(rows.count)
         var cutAt: Record?
         func look(_ record: Record) -> Bool {
-            if isShown(record, visibility) { append(record, core) }
-            guard piece.takes(rows.count), !isFull else {
+            if isShown(record, visibility) {
+                guard !request.endsAtByteLimit || rows.count < request.byteLimit else {
+                    isCut = true
+                    return false
+                }
+                append(record, core)
+            }
+            guard piece.takes(rows.count), count < request.limit else {
                 cutAt = record
                 return false
             }
@@ -150,7 +154,7 @@ final class Listing: SlicedListing {
         } else if let comparedTo {
             position.passed = comparedTo
         } else {
-            isWhole = true
+            isWhole = !isCut
         }
         try checkLimits()
     }

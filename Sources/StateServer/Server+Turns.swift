@@ -40,33 +40,32 @@ extension Server {
     /// Handles the events, as many as a turn has time for.
     func handleEvents() {
         guard !ready.isEmpty else { return }
-        let start = clinux_monotonic_nanoseconds()
-        var (now, count) = (start, 0)
-        while count < ready.count, now - start < Server.eventNanoseconds {
-            sliceEnd = now + Server.sliceNanoseconds
+        var stopwatch = Stopwatch()
+        var count = 0
+        while count < ready.count, stopwatch.used < Server.eventNanoseconds {
+            sliceEnd = stopwatch.now + Server.sliceNanoseconds
             let account = handle(ready[count])
             count += 1
             // Else storage would wait for all of them: a turn reads up to 800 commands of 50 clients.
             keyspace.publishEarly()
-            now = charge(account, since: now)
+            charge(account, &stopwatch)
         }
         if count == ready.count {
             ready.removeAll(keepingCapacity: true)
         } else {
             ready.removeFirst(count)
         }
-        registry.memory.age(at: now)
+        registry.memory.age(at: stopwatch.now)
     }
 
     /// Goes on with what was left over.
     func goOnWithUnfinished() {
         guard !unfinished.isEmpty else { return }
-        let start = clinux_monotonic_nanoseconds()
-        var now = start
+        var stopwatch = Stopwatch()
         repeat {
             let work = takeUnfinished()
             guard !work.connection.isClosed else { continue }
-            sliceEnd = now + Server.sliceNanoseconds
+            sliceEnd = stopwatch.now + Server.sliceNanoseconds
             switch work {
             case .input(let connection): resume(connection)
             case .output(let connection):
@@ -77,8 +76,8 @@ extension Server {
                 if !isDone { unfinished.append(work) }
                 count(command.connection)
             }
-            now = charge(work.connection.account, since: now)
-        } while !unfinished.isEmpty && now - start < Server.unfinishedNanoseconds
+            charge(work.connection.account, &stopwatch)
+        } while !unfinished.isEmpty && stopwatch.used < Server.unfinishedNanoseconds
     }
 
     /// Takes out what comes first: of the user who has used the least, what has waited the longest.
@@ -91,12 +90,11 @@ extension Server {
         return unfinished.remove(at: least)
     }
 
-    /// Charges a user for the time since `start`, and for what its commits will take to be published.
-    private func charge(_ account: ClientMemory.Account?, since start: Int64) -> Int64 {
-        let now = clinux_monotonic_nanoseconds() + dispatcher.owedNanoseconds
+    /// Charges a user for the time since the last look at the stopwatch, and for what its commits will take to be published.
+    private func charge(_ account: ClientMemory.Account?, _ stopwatch: inout Stopwatch) {
+        let used = stopwatch.lap(adding: dispatcher.owedNanoseconds)
         dispatcher.owedNanoseconds = 0
-        account?.nanoseconds += now - start
-        return now
+        account?.nanoseconds += used
     }
 
     // MARK: Events
@@ -163,5 +161,21 @@ extension Poller.Event {
         isWritable = isWritable || event.isWritable
         isHungUp = isHungUp || event.isHungUp
         hasEnded = hasEnded || event.hasEnded
+    }
+}
+
+/// What a turn has used so far.
+private struct Stopwatch {
+    private(set) var now = clinux_monotonic_nanoseconds()
+    /// In nanoseconds, with what is still to come of it.
+    private(set) var used: Int64 = 0
+
+    /// - Returns: What was used since the last call, and `more`.
+    mutating func lap(adding more: Int64) -> Int64 {
+        let last = now
+        now = clinux_monotonic_nanoseconds()
+        let lap = now - last + more
+        used += lap
+        return lap
     }
 }

@@ -132,7 +132,7 @@ struct CopiedStoreTests {
         #expect(after.epoch != before.epoch)
         #expect(after.revision > told)
         let said = "\(stage.daemon.dataPath)/stated.db is not the store that was here last"
-        #expect(stage.daemon.log.contains(said), "law: never silent about storage")
+        #expect(eventually { stage.daemon.log.contains(said) }, "law: never silent about storage")
         #expect(try stage.daemon.connect().value(for: "key/0") != [2])
         #expect(try stage.write(1, 3) > told)
         // From here on it is the same store again.

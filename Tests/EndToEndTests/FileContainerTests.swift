@@ -98,7 +98,7 @@ struct FileContainerTests {
         #expect(try readFile(stage.path("a")) == bytes("loud"))
         let status = try #require(try client.status().first { $0.name == "files" }).text
         #expect(status.contains(stage.path("a")) && status.contains("app/a"), "\(status)")
-        #expect(stage.daemon.log.contains(stage.path("a")))
+        #expect(eventually { stage.daemon.log.contains(stage.path("a")) })
         try stage.daemon.restart()
         #expect(try stage.entries(stage.daemon.connect())["a"] == bytes("0.25"))
         try stage.daemon.connect().set(bytes("1"), for: "app/a")
@@ -142,7 +142,7 @@ struct FileContainerTests {
         #expect(try stage.refuses("app/c", naming: reason))
         #expect(try stage.entries(client) == ["a": bytes("1"), "b": bytes("1")])
         #expect(try client.status().first { $0.name == "files" }?.text.contains(reason) ?? false)
-        #expect(stage.daemon.log.contains(reason))
+        #expect(eventually { stage.daemon.log.contains(reason) })
         let reload = try Statectl.run(stage.daemon, "reload")
         #expect(reload.exitCode == 0, "\(reload)")
         #expect(try stage.becomeEqual(to: ["b": bytes("3")]) != nil)
@@ -204,7 +204,7 @@ struct FileContainerTests {
         let watched = unwatched == "a" ? "b" : "a"
         #expect(found.contains(stage.path(unwatched)))
         #expect(found.contains("max_user_watches") && !found.contains(stage.path(watched)))
-        #expect(stage.daemon.log.contains("\(unwatched) is not followed: no inotify watch is left"))
+        #expect(eventually { stage.daemon.log.contains("\(unwatched) is not followed: no inotify watch is left") })
         try stage.shell("echo 1 > \(unwatched)/k; mkdir \(unwatched)/c; echo 2 > \(unwatched)/c/k")
         #expect(try stage.becomeEqual() != nil)
         try stage.shell("echo 3 > \(unwatched)/c/k; rm \(unwatched)/k")

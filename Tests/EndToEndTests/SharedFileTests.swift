@@ -143,7 +143,7 @@ struct SharedFileTests {
         try asUser("touch $'bad\\e[31m%zz'")
         let place = directory.path(of: "d/bad\\x1B[31m%zz")
         #expect(try eventually { try status(daemon)?.contains(place) ?? false })
-        #expect(daemon.log.contains(place))
+        #expect(eventually { daemon.log.contains(place) })
         #expect(!daemon.log.contains("\u{1B}"))
         #expect(try !Statectl.run(daemon, "check").text.contains("\u{1B}"))
     }
@@ -154,7 +154,7 @@ struct SharedFileTests {
         try asUser("printf 1 > last")
         #expect(try eventually { try daemon.connect().value(for: "app/last") == bytes("1") })
         #expect(daemon.log.split(separator: "is not taken over").count <= 101)
-        #expect(daemon.log.contains("is not logged for a minute"))
+        #expect(eventually { daemon.log.contains("is not logged for a minute") })
         #expect(try status(daemon)?.hasSuffix("(and 399 more)") ?? false)
     }
 
