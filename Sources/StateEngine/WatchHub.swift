@@ -105,9 +105,9 @@ package final class WatchHub {
         }
     }
 
-    /// About how many nanoseconds the globs take for a key: 40 for each, and 2 a byte.
+    /// About how many nanoseconds the globs take for a key, at most: 40 for each, and 8 a byte.
     fileprivate func globCost(of key: Bytes) -> Int64 {
-        Int64(globs.count(atStartOf: key) * (40 + 2 * key.count))
+        Int64(globs.count(atStartOf: key) * (40 + 8 * key.count))
     }
 
     private func tell(_ group: Group, _ record: Record, in core: KeyspaceCore) {

@@ -16,6 +16,8 @@ final class ClientMemory {
         fileprivate(set) var connections: [Int: Connection] = [:]
         /// Time of the loop, halved again and again: who has used less goes first.
         var nanoseconds: Int64 = 0
+        /// What its connections have left over goes on after that, if others are being served; on the monotonic clock.
+        var restsUntil: Int64 = 0
         /// Globs of its watches and subscriptions.
         var globCount = 0
 
@@ -32,6 +34,11 @@ final class ClientMemory {
 
     private var accounts: [UInt32: Account] = [:]
     private var agedAt: Int64 = 0
+    /// The last two users whose events were handled, and when.
+    private var served: (last: Account?, lastAt: Int64, former: Account?, formerAt: Int64) =
+        (nil, 0, nil, 0)
+    /// Whether one user has used much more time than another lately.
+    private(set) var isUneven = false
     /// Of all clients.
     private(set) var byteCount = 0
     /// Of it, input that is not carried out.
@@ -105,8 +112,31 @@ final class ClientMemory {
     func age(at now: Int64) {
         guard now - agedAt >= ClientMemory.halfLife else { return }
         agedAt = now
-        for account in accounts.values { account.nanoseconds /= 2 }
+        var (least, most) = (Int64.max, Int64.zero)
+        for account in accounts.values {
+            (least, most) = (min(least, account.nanoseconds), max(most, account.nanoseconds))
+            account.nanoseconds /= 2
+        }
+        isUneven = most - least > ClientMemory.halfLife / 10
     }
+
+    /// Notes whose event was handled.
+    func noteServed(_ account: Account, at now: Int64) {
+        if served.last !== account {
+            (served.former, served.formerAt) = (served.last, served.lastAt)
+            served.last = account
+        }
+        served.lastAt = now
+    }
+
+    /// Whether an event of another user than that of `account` was handled since some moment.
+    func hasServedOthers(than account: Account, since moment: Int64) -> Bool {
+        if served.last !== account { return served.last != nil && served.lastAt >= moment }
+        return served.former != nil && served.formerAt >= moment
+    }
+
+    /// Users who are connected.
+    var userCount: Int { accounts.count }
 
     // MARK: Who waits, and who pays
 
@@ -148,8 +178,19 @@ package enum LetGoReason: Hashable {
 extension Connection {
     /// The memory that it takes, beside a constant.
     var byteCount: Int {
-        var sum = input.footprint + output.footprint + held.footprint + sessionByteCount
-        sum += parser.footprint
+        let buffers = input.footprint + output.footprint + held.footprint + parser.footprint
+        return buffers + sessionByteCount + (hasWorkUnderWay ? workByteCount : 0)
+    }
+
+    /// Whether there is anything beside buffers and the session: mostly there is not.
+    private var hasWorkUnderWay: Bool {
+        transaction != nil || owed != nil || blocked != nil || listing != nil || reader != nil
+            || !jobs.isEmpty
+    }
+
+    @inline(never)
+    private var workByteCount: Int {
+        var sum = 0
         if let transaction { sum += transaction.footprint }
         if let owed { sum += owed.byteCount }
         if let blocked { sum += blocked.byteCount }

@@ -2,7 +2,7 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// What a command costs that has to be one moment, in steps: a key that it changes is one, and so are four keys that it looks at.
+/// What a command costs that has to be one moment, in steps: each key that it changes or looks at is one.
 extension Dispatcher {
     /// How many steps a command or a transaction of a connection may take.
     ///
@@ -57,9 +57,6 @@ extension Dispatcher {
                 + "have none"
         )
     }
-
-    /// Looks at entries cost a quarter of a change.
-    static let visitsPerStep = 4
 }
 
 extension Verb {
@@ -67,8 +64,7 @@ extension Verb {
     func steps(argumentCount: Int) -> Int {
         switch name {
         case .mset, .msetnx: argumentCount / 2
-        case .mget, .exists, .watch: argumentCount / Dispatcher.visitsPerStep
-        case .del, .unlink: argumentCount
+        case .mget, .exists, .watch, .del, .unlink: argumentCount
         // SET key value, DELETE key.
         case .stateApply: argumentCount / 2
         default: 1

@@ -119,7 +119,7 @@ extension Dispatcher {
         }
         let stepLimit = stepLimit(connection, core)
         guard transaction.steps <= stepLimit else { throw tooManySteps(stepLimit) }
-        visitsLeft = Dispatcher.visitsPerStep * stepLimit
+        visitsLeft = stepLimit
         isExecuting = true
         defer { isExecuting = false }
         core.begin(cause(of: connection, core), at: now, by: restriction(connection, core))

@@ -148,7 +148,8 @@ final class Listing: SlicedListing {
         }
         let comparedTo =
             if let bound = position.passed { bound.withUnsafeBytes { walk($0) } } else { walk(nil) }
-        visitedCount += max(piece.entryCount, 1)
+        // Comparing keys that do not match is looking at them, too.
+        visitedCount += comparedTo == nil ? piece.entryCount : ListingPiece.comparedCount
         if let cutAt {
             position.passed = Array(cutAt.key)
         } else if let comparedTo {
@@ -293,6 +294,8 @@ final class Listing: SlicedListing {
 struct ListingPiece {
     /// As many bytes of keys are compared with patterns.
     static let comparedByteCount = 32 << 10
+    /// That is about as many keys, of a usual length.
+    static let comparedCount = comparedByteCount / 48
     private static let entryLimit = 256
     /// As many bytes of rows are written.
     private static let writtenByteCount = 1 << 20

@@ -41,7 +41,7 @@ final class ListingCommand {
 
 extension Dispatcher {
     /// How long a listing takes before the connection waits for it among those that take longer.
-    private static let firstSliceNanoseconds: Int64 = 250_000
+    private static let firstSliceNanoseconds: Int64 = 100_000
 
     /// Lists and replies: at once if that takes less than a slice or is part of a transaction, else in slices.
     func list(

@@ -74,7 +74,11 @@ extension Server {
     private func noteInput(of connection: Connection, taken: Int) {
         guard !connection.isClosed else { return }
         timeFrame(of: connection, isNew: taken > 0)
-        count(connection)
+        // A small reply is counted when it is sent, at the end of the turn.
+        let isPlain =
+            connection.input.isEmpty && connection.countedInputByteCount == 0
+            && connection.transaction == nil && connection.output.count < 64 << 10
+        if !isPlain { count(connection) }
     }
 
     /// Carries out the commands at the start of `bytes`.

@@ -142,6 +142,7 @@ package final class Server {
         let times = [
             millisecondsToProgress, dispatcher.waitingForChanges.millisecondsLeft,
             millisecondsToExpiry, millisecondsToMovingBack, millisecondsToBounds,
+            millisecondsToUnfinished,
             isEdited ? 20 : -1,
         ]
         return times.lazy.filter { $0 >= 0 }.min() ?? -1

@@ -30,7 +30,7 @@ public struct ServerOptions: Sendable {
     public var outputByteCount = 8 << 20
     /// One reply, in bytes.
     public var replyByteCount = 256 << 20
-    /// Keys that one commit or command of a client without admin rights may change; it may look at four times as many.
+    /// Keys that one commit or command of a client without admin rights may change, or look at in a transaction.
     ///
     /// Nobody else is served meanwhile: 10,000 take about 20 ms.
     public var stepCount = 10_000
