@@ -54,7 +54,8 @@ extension Server {
     /// Reads from a connection again, and carries out what has come in already.
     func resume(_ connection: Connection) {
         connection.pause = nil
-        if !connection.input.isEmpty { processInput(of: connection) }
+        // Also if nothing has come in: the parser gives back what the last command needed.
+        processInput(of: connection)
         if !connection.isClosed { updateInterest(connection) }
     }
 

@@ -204,7 +204,11 @@ struct FileContainerTests {
         let watched = unwatched == "a" ? "b" : "a"
         #expect(found.contains(stage.path(unwatched)))
         #expect(found.contains("max_user_watches") && !found.contains(stage.path(watched)))
-        #expect(eventually { stage.daemon.log.contains("\(unwatched) is not followed: no inotify watch is left") })
+        #expect(
+            eventually {
+                stage.daemon.log.contains("\(unwatched) is not followed: no inotify watch is left")
+            }
+        )
         try stage.shell("echo 1 > \(unwatched)/k; mkdir \(unwatched)/c; echo 2 > \(unwatched)/c/k")
         #expect(try stage.becomeEqual() != nil)
         try stage.shell("echo 3 > \(unwatched)/c/k; rm \(unwatched)/k")

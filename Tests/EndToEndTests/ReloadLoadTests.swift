@@ -59,7 +59,11 @@ struct ReloadLoadTests {
             records.withLock { [record] in $0[number] = record }
         }
         try Self.check(records.withLock { $0 }, windows.withLock { $0 }.get())
-        #expect(eventually { daemon.log.split(separator: "\n").count { $0.contains("not reloaded") } > 0 })
+        #expect(
+            eventually {
+                daemon.log.split(separator: "\n").count { $0.contains("not reloaded") } > 0
+            }
+        )
     }
 
     /// Writes 1 and 2 in turns that are no others' until it is over.
