@@ -18,6 +18,8 @@ final class ClientMemory {
         var nanoseconds: Int64 = 0
         /// What its connections have left over goes on after that, if others are being served; on the monotonic clock.
         var restsUntil: Int64 = 0
+        /// The listing that goes on though it is large: one at a time.
+        weak var largeListing: ListingCommand?
         /// Globs of its watches and subscriptions.
         var globCount = 0
 

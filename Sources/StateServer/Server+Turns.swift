@@ -39,11 +39,26 @@ extension Server {
     var hasUnfinished: Bool {
         guard ready.isEmpty, !unfinished.isEmpty else { return !ready.isEmpty }
         let now = clinux_monotonic_nanoseconds()
-        return unfinished.contains { !isResting($0, at: now) }
+        return unfinished.contains { !isResting($0, at: now) && !waitsForMemory($0) }
     }
 
     /// How long what was left over rests; -1 if nothing was.
-    var millisecondsToUnfinished: Int32 { unfinished.isEmpty ? -1 : 1 }
+    var millisecondsToUnfinished: Int32 {
+        guard !unfinished.isEmpty else { return -1 }
+        return unfinished.allSatisfy(waitsForMemory) ? 20 : 1
+    }
+
+    /// Whether a listing waits for the large one before it of the same user, or until there is room for what it lists.
+    private func waitsForMemory(_ work: Unfinished) -> Bool {
+        guard case .listing(let command) = work, let account = command.connection.account,
+            command.listing.byteCount > Server.smallListingByteCount,
+            account.largeListing !== command
+        else { return false }
+        return account.largeListing != nil || !registry.memory.hasRoom(of: command.connection)
+    }
+
+    /// Up to so many bytes all listings of a user go on beside each other.
+    private static let smallListingByteCount = 1 << 20
 
     /// Whether something that was left over waits so that others find the processor free.
     ///
@@ -97,6 +112,7 @@ extension Server {
         unfinished.removeAll { $0.connection.isClosed }
         guard !unfinished.isEmpty else { return }
         var stopwatch = Stopwatch()
+        if unfinished.contains(where: waitsForMemory) { expectStalls() }
         guard let work = takeUnfinished(at: stopwatch.now) else { return }
         sliceEnd = stopwatch.now + Server.sliceNanoseconds
         switch work {
@@ -105,6 +121,9 @@ extension Server {
             connection.isListedForSending = false
             flush(connection)
         case .listing(let command):
+            if command.listing.byteCount > Server.smallListingByteCount {
+                command.connection.account?.largeListing = command
+            }
             let isDone = keyspace.withCore { dispatcher.goOn(command, until: sliceEnd, $0) }
             if !isDone { unfinished.append(work) }
             count(command.connection)
@@ -117,7 +136,8 @@ extension Server {
     /// Takes out what comes first: of the user who has used the least, what has waited the longest; nil if all of it rests.
     private func takeUnfinished(at now: Int64) -> Unfinished? {
         var least: Int?
-        for index in unfinished.indices where !isResting(unfinished[index], at: now) {
+        for index in unfinished.indices
+        where !isResting(unfinished[index], at: now) && !waitsForMemory(unfinished[index]) {
             guard let found = least else {
                 least = index
                 continue

@@ -217,6 +217,7 @@ struct ReloadTests {
         for peer in own { #expect(try peer.ask("PING").shown == "+PONG") }
         let fourth = try Peer(daemon.socketPath)
         #expect(try fourth.next().errorText == "LIMIT max number of clients reached: 3")
+        withExtendedLifetime((peer, half, third, own)) {}
     }
 
     @Test func `the retention of the history changes while values are served`() throws {

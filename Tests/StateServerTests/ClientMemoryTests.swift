@@ -201,6 +201,7 @@ struct ClientMemoryTests {
         let late = try server.connect(as: TestUser.names[1])
         #expect(try late.peer.rest().map(\.shown) == ["-LIMIT max number of clients reached: 8"])
         #expect(try server.connect().ask("PING") == .simple("PONG"))
+        withExtendedLifetime((greedy, others)) {}
     }
 }
 
