@@ -216,6 +216,7 @@ struct BoundTests {
             try #require(ContinuousClock.now < deadline, "the place of who left is not given away")
         }
         #expect(try peers[8].ask("GET n") == .bulk(Array("1000".utf8)))
+        withExtendedLifetime((peers, own)) {}
     }
 }
 
