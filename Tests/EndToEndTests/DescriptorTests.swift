@@ -69,6 +69,7 @@ struct DescriptorTests {
                     == ["-LIMIT the daemon has no more file descriptors; try again later"]
             )
         }
+        withExtendedLifetime(peers) {}
         try allow(1_000)
         #expect(try Peer(daemon.socketPath).ask("PING") == .simple("PONG"))
     }
