@@ -166,8 +166,7 @@ struct FileContainerTests {
         // No more than three files at once.
         #expect(stage.editCount >= 3)
         try stage.shell("\(fill) b$i; done; rm a1")
-        #expect(eventually { stage.values().count == 17 })
-        #expect(stage.values()["app/a1"] == nil)
+        #expect(eventually { stage.values().count == 17 && stage.values()["app/a1"] == nil })
         #expect(try stage.fileValues() == stage.values())
     }
 
