@@ -84,7 +84,7 @@ struct FoundHistory {
         var end = page.bytes.count
         let count = page.likelyCellCount()
         let compacted = map.number(.compacted) ?? .max
-        var (room, damagedRoom) = (PageRoom(page), PageRoom(page, times: 8))
+        var (room, damagedRoom) = (PageRoom(page, times: 2), PageRoom(page, times: 8))
         // Behind the last pointer there may be more: where the number of cells is damaged, and rows that compaction took away.
         var next = 0
         while next < page.pointerCount(before: end) {
@@ -114,7 +114,7 @@ struct FoundHistory {
             map.free.contains(number) || map.interiors.contains(number)
             || map.meta.pages.contains(number)
         var end = bytes.count
-        var room = PageRoom(page)
+        var room = PageRoom(page, times: 2)
         var next = 0
         while next < page.pointerCount(before: end) {
             defer { next += 1 }

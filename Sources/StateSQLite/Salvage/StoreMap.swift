@@ -155,8 +155,9 @@ struct PageRoom {
     private var places: Set<Int> = []
     private var byteCount: Int
 
-    /// Room for so many pages of cells: those that are damaged may say that they overlap.
-    init(_ page: TreePage, times: Int = 1) { byteCount = page.bytes.count * times }
+    /// Room for so many pages of cells: one bit in the size of a whole row may make it seem as long as a page, and those that are
+    /// damaged may say that they overlap.
+    init(_ page: TreePage, times: Int) { byteCount = page.bytes.count * times }
 
     /// Whether a cell was not read before.
     mutating func isNew(_ place: Int) -> Bool { places.insert(place).inserted }

@@ -39,16 +39,19 @@ struct TreePage {
 
     /// How many cells a leaf has, where the room that they take tells that a bit of what it says of that is damaged.
     ///
-    /// What is not free is cells, so the count is the one with which they take all of the rest. Where the beginning of that
-    /// room may be what is damaged, the page is believed.
+    /// What is not free is cells, so the count is the one with which they take all of the rest, and no two of them the same. If
+    /// the beginning of that room may be what is damaged, the page is believed.
     func likelyCellCount(inIndex isIndex: Bool = false) -> Int {
         let top = bytes.number(at: start + 5, bytes: 2)
         let taken = bytes.count - top - Int(bytes[start + 7]) - freeBlockByteCount
         var (count, sum, lowest) = (0, 0, bytes.count)
+        var places: Set<Int> = []
         while sum < taken, count < pointerCount(before: lowest),
             let cell = cell(count, inIndex: isIndex)
         {
+            // Behind the pointers lie some of before, to cells that were moved or taken away.
             let place = pointer(count)
+            guard place >= top, places.insert(place).inserted else { break }
             sum += max(4, cell.local.upperBound + (cell.overflow > 0 ? 4 : 0) - place)
             lowest = min(lowest, place)
             count += 1
