@@ -24,7 +24,7 @@ package struct GlobSearch: ~Copyable {
 
     private init(_ pattern: Bytes) {
         self.pattern = pattern
-        wordCount = pattern.count / 64 + 1
+        wordCount = GlobSearch.longestSegment(of: pattern) / 64 + 1
         masks = .allocate(capacity: 256 * wordCount)
         state = .allocate(capacity: wordCount)
         any = .allocate(capacity: wordCount)
@@ -57,17 +57,28 @@ package struct GlobSearch: ~Copyable {
 
     private func isStar(_ index: Int) -> Bool { pattern[index] == UInt8(ascii: "*") }
 
+    /// Elements of the longest segment.
+    private static func longestSegment(of pattern: Bytes) -> Int {
+        var (index, count, longest) = (0, 0, 0)
+        while index < pattern.count {
+            count = pattern[index] == UInt8(ascii: "*") ? 0 : count + 1
+            longest = max(longest, count)
+            index = elementEnd(pattern, index)
+        }
+        return longest
+    }
+
     /// Where the segment ends that begins at `start`, and how many elements it has.
     private func segment(from start: Int) -> (end: Int, elementCount: Int) {
         var (index, count) = (start, 0)
         while index < pattern.count, !isStar(index) {
-            index = elementEnd(index)
+            index = GlobSearch.elementEnd(pattern, index)
             count += 1
         }
         return (index, count)
     }
 
-    private func elementEnd(_ index: Int) -> Int {
+    private static func elementEnd(_ pattern: Bytes, _ index: Int) -> Int {
         switch pattern[index] {
         case UInt8(ascii: "["): GlobClass(pattern, after: index).end
         case UInt8(ascii: "\\") where index + 1 < pattern.count: index + 2
@@ -130,7 +141,7 @@ package struct GlobSearch: ~Copyable {
             case UInt8(ascii: "\\") where index + 1 < pattern.count: note(pattern[index + 1])
             default: note(pattern[index])
             }
-            index = elementEnd(index)
+            index = GlobSearch.elementEnd(pattern, index)
             number += 1
         }
     }

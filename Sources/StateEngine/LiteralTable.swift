@@ -70,22 +70,6 @@ package struct LiteralTable<Element: AnyObject> {
         }
     }
 
-    /// How many things there are with whose literal `name` begins.
-    ///
-    /// - Complexity: O(*n*) in the bytes of the name.
-    package func count(atStartOf name: Bytes) -> Int {
-        var hash = LiteralHash()
-        var count = 0
-        for length in 0..<min(name.count + 1, countsByLength.count) {
-            if length > 0 { hash.take(name[length - 1]) }
-            guard countsByLength[length] > 0, let groups = byHash[hash.value] else { continue }
-            for group in groups where group.literal.count == length {
-                count += group.elements.count
-            }
-        }
-        return count
-    }
-
     private func forEach(_ hash: Int, _ literal: Bytes, _ body: (Element) -> Void) {
         guard let groups = byHash[hash] else { return }
         for group in groups where group.literal.withUnsafeBytes(literal.isEqual) {

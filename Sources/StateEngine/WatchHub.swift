@@ -105,9 +105,13 @@ package final class WatchHub {
         }
     }
 
-    /// About how many nanoseconds the globs take for a key, at most: 40 for each, and 8 a byte.
+    /// About how many nanoseconds the globs take for a key, at most: 40 for each, and 8 a byte of it and of the key.
+    ///
+    /// - Complexity: O(*n*) in the globs that begin like the key.
     fileprivate func globCost(of key: Bytes) -> Int64 {
-        Int64(globs.count(atStartOf: key) * (40 + 8 * key.count))
+        var byteCount = 0
+        globs.forEach(atStartOf: key) { byteCount += 5 + key.count + $0.pattern.bytes.count }
+        return Int64(8 * byteCount)
     }
 
     private func tell(_ group: Group, _ record: Record, in core: KeyspaceCore) {

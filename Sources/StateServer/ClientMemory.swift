@@ -16,14 +16,38 @@ final class ClientMemory {
         fileprivate(set) var connections: [Int: Connection] = [:]
         /// Time of the loop, halved again and again: who has used less goes first.
         var nanoseconds: Int64 = 0
-        /// What its connections have left over goes on after that, if others are being served; on the monotonic clock.
-        var restsUntil: Int64 = 0
+        /// It is not served until the end of that, if others are.
+        var rest = Rest()
         /// The listing that goes on though it is large: one at a time.
         weak var largeListing: ListingCommand?
         /// Globs of its watches and subscriptions.
         var globCount = 0
 
+        /// Connections with an event that came while the user rested: the newest last, and the oldest last.
+        private var postponed: (new: [Connection], old: [Connection]) = ([], [])
+
         init(uid: UInt32) { self.uid = uid }
+
+        var hasPostponed: Bool { !postponed.new.isEmpty || !postponed.old.isEmpty }
+
+        /// Notes a connection whose event waits.
+        ///
+        /// - Returns: Whether it is the only one.
+        func postpone(_ connection: Connection) -> Bool {
+            defer { postponed.new.append(connection) }
+            return !hasPostponed
+        }
+
+        /// Takes out the connection that has waited the longest.
+        ///
+        /// - Complexity: O(1), amortized.
+        func takePostponed() -> Connection? {
+            if postponed.old.isEmpty {
+                postponed.old = postponed.new.reversed()
+                postponed.new = []
+            }
+            return postponed.old.popLast()
+        }
 
         /// The connection that has most of something; nil if none has any of it.
         ///
@@ -70,9 +94,11 @@ final class ClientMemory {
     func remove(_ connection: Connection) {
         guard let account = connection.account else { return }
         note(0, input: 0, connection, account)
+        // The account stays for a while: who leaves and comes back has used what it has used.
         account.connections[connection.number] = nil
-        if account.connections.isEmpty { accounts[account.uid] = nil }
     }
+
+    func account(of uid: UInt32) -> Account? { accounts[uid] }
 
     func connectionCount(of uid: UInt32) -> Int { accounts[uid]?.connections.count ?? 0 }
 
@@ -118,8 +144,13 @@ final class ClientMemory {
         for account in accounts.values {
             (least, most) = (min(least, account.nanoseconds), max(most, account.nanoseconds))
             account.nanoseconds /= 2
+            account.rest.age()
         }
         isUneven = most - least > ClientMemory.halfLife / 10
+        for (uid, account) in accounts
+        where account.connections.isEmpty && account.nanoseconds < 1_000 && account.rest.end < now {
+            accounts[uid] = nil
+        }
     }
 
     /// Notes whose event was handled.
@@ -137,7 +168,7 @@ final class ClientMemory {
         return served.former != nil && served.formerAt >= moment
     }
 
-    /// Users who are connected.
+    /// Users who are connected, or were a moment ago.
     var userCount: Int { accounts.count }
 
     // MARK: Who waits, and who pays

@@ -42,7 +42,9 @@ final class Connection {
     /// Stands in the server's list of what is unfinished, to be flushed on.
     var isListedForSending = false
     /// As many bytes are sent at once.
-    private static let flushByteCount = 1 << 20
+    private static let flushByteCount = 256 << 10
+    /// What came while its user rested.
+    var postponedEvent: Poller.Event?
     /// Stands in the server's list of those to be flushed.
     var isListedForFlush = false
     /// Stands in the server's list of those with watches that are not synced.

@@ -71,7 +71,7 @@ extension Verb {
         }
     }
 
-    /// What a command costs beside one that reads or writes a small value; a slice ends at the clock that is looked at for each 64.
+    /// What a command costs beside one that reads or writes a small value; a slice ends at the clock that is looked at for each 16.
     func weight(byteCount: Int, hasRules: Bool) -> Int {
         switch name {
         case .get, .ping, .echo, .exists, .type, .strlen, .stateGet: 1 + byteCount >> 10

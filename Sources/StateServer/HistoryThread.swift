@@ -42,7 +42,7 @@ extension StateError {
 
 /// The thread that reads the history, so that the loop never waits for the disk.
 ///
-/// Jobs take turns, a slice each: one that reads a million changes keeps no other waiting for more than its slice. Where clients
+/// Jobs take turns, a slice each: one that reads a million changes keeps no other waiting for more than its slice. If clients
 /// send meanwhile, a slice of background work is followed by a rest three times as long: on two processors, all of which the loop
 /// and its clients use, a watcher that caught up without a pause made the p99 of 50 clients' GETs two to nine times as long.
 final class HistoryThread: Sendable {
@@ -60,6 +60,8 @@ final class HistoryThread: Sendable {
     private let thread = WorkerThread(name: "history")
     /// How often clients have sent something: the loop counts.
     let activity = Atomic(0)
+    /// The longest rest between slices of one user's replies, in nanoseconds; 0 while there is one user only.
+    let longestRest = Atomic<Int64>(0)
     private let wake: @Sendable () -> Void
 
     /// Starts the thread.
@@ -124,20 +126,22 @@ final class HistoryThread: Sendable {
         // SCHED_IDLE would starve it.
         setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
         var history: (any HistoryReading)?
-        var restEnd: Int64 = 0
-        while let job = thread.next(restingUntil: restEnd) {
+        var rests = Rests()
+        while let job = thread.next(rests) {
             let start = clinux_monotonic_nanoseconds()
             let before = thread.activity.load(ordering: .relaxed)
             defer {
-                if job.isBackground, thread.activity.load(ordering: .relaxed) != before {
-                    let end = clinux_monotonic_nanoseconds()
-                    restEnd = end + min(3 * (end - start), 50_000_000)
+                if thread.activity.load(ordering: .relaxed) != before {
+                    let longest = thread.longestRest.load(ordering: .relaxed)
+                    rests.note(job, from: start, longest: longest)
                 }
             }
             do {
                 let opened = try history ?? thread.backing.openHistory()
                 history = opened
+                let processor = ProcessorClock.nanoseconds
                 let isWhole = try job.readSlice(of: opened)
+                job.control.add(nanoseconds: ProcessorClock.nanoseconds - processor)
                 thread.noteGrowth(of: job)
                 if job.control.isCancelled {
                     thread.hand(job, .cancelled)
@@ -159,13 +163,15 @@ final class HistoryThread: Sendable {
     }
 
     /// The next job; nil at the end.
-    private func next(restingUntil end: Int64) -> (any HistoryJob)? {
+    private func next(_ rests: Rests) -> (any HistoryJob)? {
         while true {
-            let rest = end - clinux_monotonic_nanoseconds()
-            let (job, waits, isStopping) = state.withLock { state in
-                let index = state.waiting.firstIndex { rest <= 0 || !$0.isBackground }
+            let now = clinux_monotonic_nanoseconds()
+            let (job, end, isStopping) = state.withLock { state in
+                let index = state.waiting.firstIndex {
+                    rests.end(for: $0) <= now || $0.control.isCancelled
+                }
                 let job = index.map { state.waiting.remove(at: $0) }
-                return (job, !state.waiting.isEmpty, state.isStopping)
+                return (job, state.waiting.map { rests.end(for: $0) }.min(), state.isStopping)
             }
             if isStopping { return nil }
             if let job, job.control.isCancelled {
@@ -173,7 +179,7 @@ final class HistoryThread: Sendable {
                 continue
             }
             if let job { return job }
-            parking.wait(nanoseconds: waits ? rest : nil)
+            parking.wait(nanoseconds: end.map { max(1, $0 - now) })
         }
     }
 
@@ -186,5 +192,30 @@ final class HistoryThread: Sendable {
     private func hand(_ job: any HistoryJob, _ failure: StateError?) {
         state.withLock { $0.done.append((job, failure)) }
         wake()
+    }
+}
+
+/// Until when jobs wait so that others are served.
+///
+/// A reply of large values takes the thread and the memory of the machine: GETs of 10 clients beside one user who asked for
+/// histories of 24 MiB without a pause had a p99 of 0.6 ms, three times that without.
+private struct Rests {
+    private var background: Int64 = 0
+    private var byUser: [UInt32: Int64] = [:]
+
+    /// On the monotonic clock, in nanoseconds.
+    func end(for job: any HistoryJob) -> Int64 {
+        job.isBackground ? background : byUser[job.control.uid] ?? 0
+    }
+
+    /// Notes that a slice of `job` has ended, during which others sent something.
+    mutating func note(_ job: any HistoryJob, from start: Int64, longest: Int64) {
+        let now = clinux_monotonic_nanoseconds()
+        if job.isBackground {
+            background = now + min(3 * (now - start), 50_000_000)
+        } else if longest > 0, !job.control.isPrivileged {
+            if byUser.count > 64 { byUser = byUser.filter { $0.value > now } }
+            byUser[job.control.uid] = now + min(100 * (now - start), longest)
+        }
     }
 }

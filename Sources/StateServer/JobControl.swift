@@ -1,3 +1,5 @@
+import CLinux
+import StateEngine
 import Synchronization
 
 /// What the loop and the history thread tell each other of one job.
@@ -7,8 +9,17 @@ final class JobControl: Sendable {
     private let cancelled = Atomic(false)
     private let held = Atomic(0)
     private let told = Atomic(0)
+    private let used = Atomic<Int64>(0)
+    /// Whom it reads for.
+    let uid: UInt32
+    /// Whether that is root or the daemon's own user, whom others wait for.
+    let isPrivileged: Bool
 
-    init(for connection: Connection) { self.connection = connection.number }
+    init(for connection: Connection) {
+        self.connection = connection.number
+        uid = connection.peer.uid
+        isPrivileged = connection.subject.isPrivileged
+    }
 
     /// Nobody waits for it any more.
     var isCancelled: Bool { cancelled.load(ordering: .relaxed) }
@@ -18,6 +29,12 @@ final class JobControl: Sendable {
 
     /// Bytes that it holds, as the history thread said last; none once it is cancelled, for they are freed at once.
     var byteCount: Int { isCancelled ? 0 : held.load(ordering: .relaxed) }
+
+    /// What the history thread has had of a processor for it, in nanoseconds.
+    var usedNanoseconds: Int64 { used.load(ordering: .relaxed) }
+
+    /// Adds what a slice took; on the history thread.
+    func add(nanoseconds: Int64) { used.wrappingAdd(nanoseconds, ordering: .relaxed) }
 
     /// Takes over what it holds after a slice; on the history thread.
     ///

@@ -13,8 +13,10 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     private let byteLimit: Int
     private var limit: Int
     private var next: HistoryPlace?
+    /// Behind room for how many there are: the reply is handed over as it is, for a copy of many MiB would keep all clients waiting.
     private var entries = ByteBuffer()
     private var count = 0
+    private static let headByteCount = 24
 
     /// The key; only needed to find ``before`` in the history.
     private let key: [UInt8]
@@ -48,6 +50,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         version = connection.version
         next = place
         before = revision
+        for _ in 0..<KeyHistoryJob.headByteCount { entries.append(0) }
     }
 
     var byteCount: Int { entries.footprint }
@@ -113,7 +116,9 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     }
 
     func writeReply(_ core: KeyspaceCore) {
-        connection.output.writeArray(count)
-        connection.output.append(entries.bytes)
+        var head = ByteBuffer()
+        head.writeArray(count)
+        entries.replaceFirst(KeyHistoryJob.headByteCount, with: head.bytes)
+        connection.output.append(taking: &entries)
     }
 }

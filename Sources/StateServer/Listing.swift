@@ -298,7 +298,7 @@ struct ListingPiece {
     static let comparedCount = comparedByteCount / 48
     private static let entryLimit = 256
     /// As many bytes of rows are written.
-    private static let writtenByteCount = 1 << 20
+    private static let writtenByteCount = 128 << 10
 
     private(set) var entryCount = 0
     private let end: Int

@@ -7,6 +7,8 @@ import StateWire
 extension Server {
     /// Bytes that one connection may bring in a turn.
     private static let receiveByteCount = 64 << 10
+    /// After commands of so much weight it is looked whether the slice is over: 16 SETs take about 30 µs.
+    private static let weightBetweenLooks = 16
 
     // MARK: Sending commands
 
@@ -113,7 +115,7 @@ extension Server {
                         pause(connection, .outputIsFull)
                     }
                     weight += dispatcher.lastWeight
-                    if weight >= 64 {
+                    if weight >= Server.weightBetweenLooks {
                         weight = 0
                         if isSliceOver { pause(connection, .turnIsOver) }
                     }

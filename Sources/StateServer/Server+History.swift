@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 
 /// Jobs of the history thread, from the loop and back.
@@ -49,10 +50,22 @@ extension Server {
     private func finish(_ job: any HistoryJob, _ failure: StateError?) {
         let connection = registry.all[job.control.connection]
         connection?.jobs.removeAll { $0 === job }
+        let start = clinux_monotonic_nanoseconds()
         job.finish(failure, in: self)
+        if !job.isBackground { charge(job.control, since: start) }
         guard let connection, !connection.isClosed else { return }
         if connection.jobs.isEmpty { registry.reading[connection.number] = nil }
         count(connection)
+    }
+
+    /// Who has the history read rests as after any long command, also if nobody waits for it any more.
+    private func charge(_ job: JobControl, since start: Int64) {
+        guard let account = registry.memory.account(of: job.uid) else { return }
+        let now = clinux_monotonic_nanoseconds()
+        let used = now - start + job.usedNanoseconds
+        account.nanoseconds += used
+        let longest = job.isPrivileged ? 0 : longestRest
+        account.rest.note(used, at: now, longest: longest)
     }
 
     /// Counts what jobs hold by now, those that were told so and those that note what is committed.

@@ -44,6 +44,19 @@ package struct ByteBuffer: ~Copyable {
         end += 1
     }
 
+    /// Appends all of `other`, which is empty then; if this is empty, without copying it.
+    package mutating func append(taking other: inout ByteBuffer) {
+        guard isEmpty else {
+            append(other.bytes)
+            other.removeAll()
+            return
+        }
+        let (base, capacity, start, end) = (base, capacity, start, end)
+        (self.base, self.capacity) = (other.base, other.capacity)
+        (self.start, self.end) = (other.start, other.end)
+        (other.base, other.capacity, other.start, other.end) = (base, capacity, start, end)
+    }
+
     /// Appends a number in decimal digits, before it `mark`, behind it CR LF.
     package mutating func appendLine(_ mark: UInt8, _ number: Int) {
         let line = reserve(24).assumingMemoryBound(to: UInt8.self)
@@ -122,6 +135,16 @@ package struct ByteBuffer: ~Copyable {
     package mutating func replaceFirst(with byte: UInt8) {
         precondition(count > 0, "the first byte of an empty buffer")
         base?.storeBytes(of: byte, toByteOffset: start, as: UInt8.self)
+    }
+
+    /// Puts `bytes` in the place of the first `byteCount`, which are as many at least.
+    package mutating func replaceFirst(_ byteCount: Int, with bytes: Bytes) {
+        precondition(
+            bytes.count <= byteCount && byteCount <= count,
+            "more bytes than there is room for"
+        )
+        start += byteCount - bytes.count
+        if let base, let source = bytes.baseAddress { memcpy(base + start, source, bytes.count) }
     }
 
     package mutating func removeAll() {

@@ -25,6 +25,7 @@ extension Options {
             ("limits.files", String(limits.fileCount), true),
             ("limits.memoryBytes", bytes(memoryByteCount), true),
             ("limits.frameTimeout", Quantity.text(.milliseconds(frameMilliseconds)), true),
+            ("limits.rest", Quantity.text(.milliseconds(restMilliseconds)), true),
             ("history.age", Quantity.text(history.age), true),
             ("history.changes", String(history.changeCount), true),
             ("history.bytes", Quantity.text(byteCount: history.byteCount), true),
@@ -65,6 +66,7 @@ extension Options {
         server.replyByteCount = replyByteCount
         server.memoryByteCount = MachineMemory.bound(memoryByteCount, log: log)
         server.frameMilliseconds = Int64(frameMilliseconds)
+        server.restMilliseconds = Int64(restMilliseconds)
         server.clientCount = DescriptorLimit.raise(forClients: clientCount, log: log)
     }
 }

@@ -35,5 +35,6 @@ extension Options {
         replyByteCount = limit("replyBytes", replyByteCount)
         memoryByteCount = limit("memoryBytes", memoryByteCount)
         frameMilliseconds = limit("frameTimeout", frameMilliseconds)
+        restMilliseconds = limit("rest", restMilliseconds)
     }
 }

@@ -164,6 +164,8 @@ struct Options {
     var memoryByteCount = 512 << 20
     /// How long a command may take to come, in milliseconds; 0: for ever.
     var frameMilliseconds = 60_000
+    /// The longest rest after a long command, in milliseconds; 0: none.
+    var restMilliseconds = 150
     /// What is asked of each change.
     var rules = RuleTable([])
     /// The file that says so; nil where there is none.

@@ -87,6 +87,10 @@ struct BrokenConfigurationTests {
             #"limits.inputBytes: a number of bytes, such as "8MiB" is wanted, not true"#
         ),
         (
+            #"{ limits: { rest: "11s" } }"#, "1:13",
+            "limits.rest: at most 10s is wanted, not 11s"
+        ),
+        (
             #"{ limits: { frameTimeout: "2d" } }"#, "1:13",
             "limits.frameTimeout: at most 1d is wanted, not 2d"
         ),

@@ -5,21 +5,6 @@ import StateTestSupport
 import StateWire
 import Testing
 
-/// A client of another user.
-private struct UserClient {
-    let uid: UInt32
-    let peer: Peer
-}
-
-extension ServedKeyspace {
-    fileprivate func connect(as name: String) throws -> UserClient {
-        let user = try #require(TestUser(name))
-        let directory = String(socketPath.dropLast(2))
-        #expect(chmod(directory, 0o755) == 0 && chmod(socketPath, 0o666) == 0)
-        return UserClient(uid: user.uid, peer: Peer(try user.connect(to: socketPath)))
-    }
-}
-
 /// What clients take together, and who pays where it is too much.
 struct ClientMemoryTests {
     private func value(_ byteCount: Int) -> String { String(repeating: "v", count: byteCount) }
