@@ -8,6 +8,8 @@ import Glibc
 /// its pid into the file. https://man7.org/linux/man-pages/man2/fcntl_locking.2.html
 package final class OwnerLock {
     private let descriptor: Int32
+    /// The file of the store that is locked, too; -1 for none.
+    private var held: Int32 = -1
 
     /// Takes the lock at `path`, making the file where it is absent.
     ///
@@ -27,7 +29,31 @@ package final class OwnerLock {
         writePid()
     }
 
+    /// Locks a file of the store itself, too: the lock file may be removed, and then another process would make a new one.
+    ///
+    /// With flock(2), which is apart from the locks that SQLite has of its database. Closing a descriptor of a file drops those, so this
+    /// lock has to live longer than each connection.
+    ///
+    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage``, if the file cannot be opened.
+    package func hold(_ path: String) throws(StateError) {
+        guard held < 0 else { return }
+        let opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard opened >= 0 else {
+            throw StateError(.storage, "\(path) cannot be owned: \(lastSystemError())")
+        }
+        guard flock(opened, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
+            let owner = FileLocks.holders(of: opened).first.map { "process \($0)" }
+            Glibc.close(opened)
+            throw StateError(.locked, "\(path) is owned by \(owner ?? "another process")")
+        }
+        held = opened
+    }
+
     deinit {
+        if held >= 0 {
+            flock(held, LOCK_UN)
+            Glibc.close(held)
+        }
         // The file stays: unlinking it would let a third process lock a file that a second one waits for.
         ftruncate(descriptor, 0)
         // Closing is not enough: where another thread starts a process, the child has the open file until its exec.
@@ -62,10 +88,11 @@ package final class OwnerLock {
             ?? "another process"
     }
 
-    /// Who owns the store whose lock is at `path`, in words; nil where nobody does.
+    /// Who owns the store whose lock is at `path`, or has locked `file` of it, in words; nil if nobody does.
     ///
     /// Takes and changes nothing.
-    package static func owner(path: String) throws(StateError) -> String? {
+    package static func owner(path: String, of file: String) throws(StateError) -> String? {
+        if let pid = FileLocks.holders(of: file).first { return "process \(pid)" }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else {
             if errno == ENOENT { return nil }

@@ -31,7 +31,7 @@ final class ObservedStore {
         guard FileIdentity(path: location.database) != nil else {
             throw try ObservedStore.absence(of: location)
         }
-        owner = try OwnerLock.owner(path: location.lock)
+        owner = try OwnerLock.owner(path: location.lock, of: location.database)
         footprints = ObservedStore.footprints(of: location)
         let path = location.database
         let name = ObservedStore.uri(path)
@@ -63,7 +63,7 @@ final class ObservedStore {
     /// - Throws: ``StateError/Code/storage``, where a process that was not there at the beginning wrote meanwhile.
     func requireUnchanged() throws(StateError) {
         guard owner == nil else { return }
-        guard try OwnerLock.owner(path: location.lock) == nil,
+        guard try OwnerLock.owner(path: location.lock, of: location.database) == nil,
             ObservedStore.footprints(of: location) == footprints
         else {
             throw StateError(

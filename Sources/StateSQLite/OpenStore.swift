@@ -30,6 +30,8 @@ final class OpenStore {
     var hasRowCount: Bool
     /// Why nothing may be written any more.
     private(set) var fault: StateError?
+    /// Where everything is that was acknowledged.
+    let files: StoreFiles
 
     init(
         location: StoreLocation,
@@ -46,6 +48,7 @@ final class OpenStore {
         self.connection = connection
         self.log = log
         self.mark = mark
+        files = StoreFiles(location)
         self.marks = marks
         self.clock = clock
         sweep = try HistorySweep(connection)
@@ -101,12 +104,21 @@ final class OpenStore {
             marks = before
             throw error
         }
+        try requireFiles()
         hasRowCount = false
         hasUnsyncedCompaction = false
         rowCount += Int64(appendedCount)
         doubtfulRowCounts = rowCount...rowCount
         revision = last
         mark.toldRevision = last
+    }
+
+    /// What was committed into files that were removed or replaced meanwhile is not acknowledged.
+    private func requireFiles() throws {
+        guard let finding = files.finding else { return }
+        let lost = StateError(.readOnly, "\(StateError.unknownOutcome): \(finding)")
+        fault = lost
+        throw lost
     }
 
     /// COMMIT: the one statement whose failure can leave unknown what is on disk.
@@ -196,6 +208,8 @@ final class OpenStore {
     /// Ends cleanly, as far as the disk allows; what it did not allow is in the status.
     func finish() -> StorageStatus {
         guard fault == nil else { return log.status }
+        // What is there by now under their names is not ours to write to.
+        guard files.finding == nil else { return log.status }
         var unrecorded: (any Error)?
         do {
             try recordStop()

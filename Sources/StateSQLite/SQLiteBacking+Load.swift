@@ -17,6 +17,7 @@ extension SQLiteBacking {
         try location.prepare()
         let lock = try OwnerLock(path: location.lock, for: location.database)
         try createIfAbsent()
+        try lock.hold(location.database)
         let loaded = try openStore(lock, receive)
         self.lock = lock
         return loaded
@@ -29,6 +30,7 @@ extension SQLiteBacking {
         do {
             let (store, loaded) = try checkedStore(lock, receive)
             open = store
+            files.withLock { $0 = store.files }
             mark = store.mark
             finishedCompaction = nil
             gauges.note(store)

@@ -56,6 +56,14 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Milliseconds of CLOCK_BOOTTIME, by which history grows old; a test may have another, set before the load.
     package var clock: @Sendable () -> Int64 = { clinux_boottime_milliseconds() }
 
+    /// Which file of the store was not in its place when it was closed, in a sentence.
+    package private(set) var lossAtClose: String?
+    let files = StateLock<StoreFiles?>(nil)
+    /// Which file of the store is not in its place, in a sentence; nil if all are.
+    ///
+    /// May be asked for from any thread.
+    package var fileFinding: String? { files.withLock { $0 }?.finding }
+
     let storageStatus = StateLock(StorageStatus())
 
     private let isInUse = Atomic(false)
@@ -176,12 +184,22 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     }
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.
+    ///
+    /// If files of the store were removed or replaced meanwhile, nothing is written to what has their names, and ``lossAtClose`` says
+    /// so.
     public func close() {
+        let wasLoaded = lock != nil
         lock = nil
         mark = nil
         inTurn {
-            guard let closing = open else { return }
+            guard let closing = open else {
+                if wasLoaded {
+                    lossAtClose = fileFinding ?? "\(location.database) could not be opened again"
+                }
+                return
+            }
             open = nil
+            lossAtClose = fileFinding
             let status = closing.finish()
             storageStatus.withLock { $0 = status }
         }

@@ -112,22 +112,24 @@ final class StoreMark {
 
     /// Writes a new generation down, beside the one that the database has; the caller puts it there, then calls ``settle(_:)``.
     ///
-    /// - Throws: ``StateError/Code/storage``, where it cannot be synced.
+    /// Until then there is no attribute: one of a generation that was begun and never came into the database would be taken for that
+    /// of another store, once the next start has begun its own and is killed, too.
+    ///
+    /// - Throws: ``StateError/Code/storage``, if it cannot be synced.
     func begin(after generation: UInt64?) throws(StateError) -> UInt64 {
         let next = UInt64.random(in: 1...UInt64.max)
+        clinux_remove_attribute(descriptor, StoreMark.attribute)
         try write(next, previous: generation ?? 0)
-        var value = next
-        let size = MemoryLayout<UInt64>.size
-        // One that is left from before would be taken for a restored store.
-        if clinux_set_attribute(descriptor, StoreMark.attribute, &value, size) != 0 {
-            clinux_remove_attribute(descriptor, StoreMark.attribute)
-        }
         return next
     }
 
     /// The database has the generation: from now on no other counts.
     func settle(_ generation: UInt64) throws(StateError) {
         try write(generation, previous: generation)
+        var value = generation
+        let size = MemoryLayout<UInt64>.size
+        // File systems without attributes have the record alone.
+        _ = clinux_set_attribute(descriptor, StoreMark.attribute, &value, size)
     }
 
     // MARK: The record

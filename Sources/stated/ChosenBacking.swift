@@ -11,6 +11,8 @@ struct ChosenBacking {
     let report: () -> [(String, String)]
     /// Has it keep so much of the past from now on.
     let keep: @Sendable (HistoryLimits) -> Void
+    /// What stood in the way of a clean stop, after it; nil for nothing.
+    let loss: () -> String?
 
     /// Makes the data directory where it is missing; opens nothing yet.
     init(_ options: Options, log: Log) throws(StateError) {
@@ -20,6 +22,7 @@ struct ChosenBacking {
             name = "memory"
             report = ChosenBacking.ceilingReport(memory, log)
             keep = { _ in }
+            loss = { nil }
             return
         }
         let directory = try DataDirectory.prepare(options)
@@ -35,6 +38,7 @@ struct ChosenBacking {
         backing = sqlite
         name = directory
         keep = { sqlite.history = $0 }
+        loss = { sqlite.lossAtClose }
         report = {
             let status = sqlite.status
             let history = sqlite.historyStatus
@@ -47,6 +51,7 @@ struct ChosenBacking {
                 ("history_backlog", "\(history.backlogRowCount)"),
                 ("compaction", history.failure ?? "ok"),
                 ("checkpoint", status.checkpointFailure ?? "ok"),
+                ("files", sqlite.fileFinding ?? "ok"),
             ]
         }
     }

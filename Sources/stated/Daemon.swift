@@ -41,7 +41,8 @@ struct Daemon {
         let keyspace = try LoadingNotice.during(notifier) { () throws(StateError) in
             try LocalKeyspace(backing: chosen.backing, limits: options.limits)
         }
-        defer { keyspace.close() }
+        var isClosed = false
+        defer { if !isClosed { keyspace.close() } }
         let installation = RuleInstallation(
             keyspace: keyspace,
             dataDirectory: try DataDirectory.path(options),
@@ -62,7 +63,7 @@ struct Daemon {
         }
         server.reloads(from: Reload(arguments, options, installation, chosen, log, notifier).source)
         for socket in sockets { server.listen(on: socket.descriptor) }
-        return server.run(
+        let signal = server.run(
             signals: signals,
             onReady: { announce(places, keyspace, from: chosen.name, loadTime) },
             onStopping: {
@@ -70,6 +71,10 @@ struct Daemon {
                 for socket in sockets { socket.stopListening() }
             }
         )
+        keyspace.close()
+        isClosed = true
+        if let loss = chosen.loss() { throw StateError(.storage, loss) }
+        return signal
     }
 
     /// The sockets that were inherited and the one that was asked for; without either, the user's own.

@@ -43,60 +43,20 @@ final class DirectoryLock {
             guard flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK else {
                 return nil
             }
-            let holders = holders(of: descriptor)
+            let holders = FileLocks.holders(of: descriptor)
             if let pid = holders.first(where: isTrusted) { return "process \(pid)" }
             if !holders.isEmpty { return nil }
         }
         return "another process"
     }
 
-    /// The processes that hold such a lock of an opened directory.
-    ///
-    /// Lines of proc_locks(5): `1: FLOCK  ADVISORY  WRITE 1234 fd:01:131074 0 EOF`, with the device in hexadecimal. Some file systems
-    /// (Btrfs) have another device there than stat(2) says: then the inode alone counts.
-    private static func holders(of descriptor: Int32) -> [pid_t] {
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return [] }
-        var exact: [pid_t] = []
-        var similar: [pid_t] = []
-        for line in text(of: "/proc/locks").split(separator: "\n") {
-            let words = line.split(separator: " ")
-            guard let start = words.firstIndex(of: "FLOCK"), words.count > start + 4,
-                let pid = pid_t(words[start + 3])
-            else { continue }
-            let place = words[start + 4].split(separator: ":")
-            guard place.count == 3, UInt64(place[2]) == UInt64(status.st_ino) else { continue }
-            similar.append(pid)
-            if UInt32(place[0], radix: 16) == clinux_device_major(status.st_dev),
-                UInt32(place[1], radix: 16) == clinux_device_minor(status.st_dev)
-            {
-                exact.append(pid)
-            }
-        }
-        return exact.isEmpty ? similar : exact
-    }
-
     /// Whether root or this process's user has started a process; the real uid counts, which running a setuid program does not change.
     private static func isTrusted(_ pid: pid_t) -> Bool {
-        for line in text(of: "/proc/\(pid)/status").split(separator: "\n")
+        for line in FileLocks.text(of: "/proc/\(pid)/status").split(separator: "\n")
         where line.hasPrefix("Uid:") {
             let uid = line.dropFirst(4).split(whereSeparator: { $0 == "\t" || $0 == " " }).first
             return uid.flatMap { UInt32($0) }.map { $0 == 0 || $0 == geteuid() } ?? false
         }
         return false
-    }
-
-    private static func text(of path: String) -> String {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return "" }
-        defer { Glibc.close(file) }
-        var bytes: [UInt8] = []
-        var room = [UInt8](repeating: 0, count: 16 << 10)
-        while true {
-            let count = read(file, &room, room.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
-            bytes += room[..<count]
-        }
     }
 }

@@ -58,7 +58,7 @@ package struct StoreSalvage {
     ///   ``StateError/Code/storage`` where `target` has a store already, or cannot be written.
     /// - Complexity: O(*n*) in the bytes of the store; memory for each row's place and each key.
     package func run() throws -> Summary {
-        if let owner = try OwnerLock.owner(path: source.lock) {
+        if let owner = try OwnerLock.owner(path: source.lock, of: source.database) {
             throw StateError(.locked, "\(source.database) is owned by \(owner); stop it first")
         }
         let footprints = ObservedStore.footprints(of: source)
@@ -85,7 +85,7 @@ package struct StoreSalvage {
             notes: found.map.meta.notes
         ) {
             guard ObservedStore.footprints(of: source) == footprints,
-                try OwnerLock.owner(path: source.lock) == nil
+                try OwnerLock.owner(path: source.lock, of: source.database) == nil
             else { throw changed }
         }
         for line in losses.lines() { report(line) }
