@@ -39,7 +39,10 @@ struct RuleInstallation {
     private func recall() throws(StateError) {
         guard keyspace.isPersistent else { return }
         let last = try RevisionCeiling(path: dataDirectory + "/memory.revisions").floor
-        keyspace.forget(try memoryKeys.beginLife(after: last))
+        let forgotten = try memoryKeys.beginLife(after: last) {
+            log.write(.warning, "which keys were in memory stays noted as it was: \($0.message)")
+        }
+        keyspace.forget(forgotten)
     }
 
     /// Makes ready what the rules need; waits for the disk, and changes nothing that holds.

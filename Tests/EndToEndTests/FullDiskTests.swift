@@ -78,6 +78,29 @@ struct FullDiskTests {
         withExtendedLifetime(disk) {}
     }
 
+    @Test func `a daemon with keys in memory starts on a full disk`() throws {
+        let directory = try TemporaryDirectory()
+        let disk = try SmallFileSystem(at: directory.path(of: "data"))
+        try directory.write("{ rules: [{ keys: 'm/', backing: 'memory' }] }", to: "c.json5")
+        let daemon = try Daemon(["--config", directory.path(of: "c.json5")], directory: directory)
+        try daemon.connect().set([1], for: "stored")
+        try daemon.connect().set([1], for: "m/a")
+        for _ in 0..<3 {
+            daemon.kill()
+            _ = try? directory.write([UInt8](repeating: 7, count: 40 << 20), to: "data/ballast")
+            try daemon.start()
+            let client = try daemon.connect()
+            #expect(try client.value(for: "stored") == [1])
+            #expect(try client.value(for: "m/a") == nil)
+            // A watch that goes on from before the start has to be told that they are gone.
+            try client.set([2], for: "m/a")
+            #expect(try client.value(for: "m/a") == [2])
+        }
+        #expect(daemon.log.contains("stays noted as it was"))
+        try daemon.stop()
+        withExtendedLifetime(disk) {}
+    }
+
     @Test(arguments: ["sqlite", "file"])
     func `a reload that moves more to storage than there is room for changes nothing`(
         backing: String

@@ -29,13 +29,23 @@ package struct MemoryKeysFile {
 
     /// Notes that the life before this one has ended.
     ///
-    /// - Parameter revision: Not below any that it told.
+    /// A file that cannot be written (the disk is full) stays as it is, which is safe: the next life takes the keys of the last two
+    /// for those of the last.
+    ///
+    /// - Parameters:
+    ///   - revision: Not below any that it acknowledged.
+    ///   - onFailure: Called if the file cannot be written.
     /// - Returns: What former lives had in memory.
-    /// - Throws: ``StateError/Code/storage``, naming the file.
-    package func beginLife(after revision: Int64) throws(StateError) -> [ForgottenKeys] {
+    /// - Throws: ``StateError/Code/storage``, naming the file, if it cannot be read.
+    package func beginLife(
+        after revision: Int64,
+        onFailure: (StateError) -> Void
+    ) throws(StateError) -> [ForgottenKeys] {
         let lines = try read()
         let ended = lines.mapValues { Int64?.some($0 ?? revision) }
-        if ended != lines { try write(ended) }
+        if ended != lines {
+            do throws(StateError) { try write(ended) } catch { onFailure(error) }
+        }
         return ended.map { ForgottenKeys(pattern: $0, lastRevision: $1 ?? revision) }
     }
 
