@@ -113,15 +113,19 @@ extension FileContainers {
         }
     }
 
-    /// The keys that live in a container, as they are now.
+    /// The keys that live in a container, as stable storage has them.
+    ///
+    /// A delete that is not committed yet does not count: without a file the next start would take its key for removed, though its
+    /// transaction never came to be.
     func keys(of container: FileContainer, in keyspace: LocalKeyspace) -> [Key] {
         keyspace.withCore { core in
             var keys: [Key] = []
             (container.only ?? container.prefix).withUnsafeBytes { prefix in
-                core.table.live.forEach(prefix: prefix, after: nil) { record in
-                    if !record.isDeleted, container.holds(record.key) {
-                        keys.append(Key(verified: record.key))
-                    }
+                core.table.live.forEach(prefix: prefix, after: nil) { head in
+                    guard let version = head.version(at: core.durableRevision),
+                        !version.isDeleted, container.holds(version.key)
+                    else { return true }
+                    keys.append(Key(verified: version.key))
                     return true
                 }
             }
