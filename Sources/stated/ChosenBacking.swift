@@ -51,7 +51,7 @@ struct ChosenBacking {
                 ("history_backlog", "\(history.backlogRowCount)"),
                 ("compaction", history.failure ?? "ok"),
                 ("checkpoint", status.checkpointFailure ?? "ok"),
-                ("files", sqlite.fileFinding ?? "ok"),
+                ("store_files", sqlite.fileFinding ?? "ok"),
             ]
         }
     }

@@ -53,6 +53,38 @@ struct MovedFileKillTests {
         try daemon.stop()
     }
 
+    private func temporaries() throws -> [String] {
+        try runCommand("/usr/bin/find", [directory.path(of: "one"), "-name", ".stated-*"]).lines
+    }
+
+    @Test(.enabled(if: access("/usr/bin/strace", X_OK) == 0, "strace is not installed"))
+    func `what a commit left beside its file goes with the rule`() throws {
+        try configure("one")
+        let daemon = try Daemon(["--config", path], directory: directory)
+        try daemon.connect().set([1], for: "f/a/x")
+        try daemon.stop()
+        let traced = try RunningCommand(
+            "/usr/bin/strace",
+            [
+                "-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2", "-e",
+                "inject=renameat2:signal=SIGKILL", builtProgram("stated"), "--config", path,
+                "--socket", daemon.socketPath, "--data", daemon.dataPath,
+            ]
+            .map { Array($0.utf8) }
+        )
+        #expect(eventually { (try? daemon.connect().status()) != nil })
+        #expect(throws: StateError.self) { try daemon.connect().set([2], for: "f/a/x") }
+        _ = traced.wait()
+        #expect(try temporaries().count == 1)
+        try directory.write("mine", to: "one/a/.stated-notes")
+        try directory.write("{ rules: [] }", to: "c.json5")
+        try daemon.start()
+        // Who connects while it opens its files is answered once it has.
+        #expect(try daemon.connect().value(for: "f/a/x") == [2])
+        #expect(try temporaries() == ["\(directory.path(of: "one"))/a/.stated-notes"])
+        try daemon.stop()
+    }
+
     /// Gives keys files and takes them away, each time with a note of it in another key, until the connection ends.
     private static func write(_ socket: String, _ seed: UInt64) throws {
         let peer = try Peer(socket)

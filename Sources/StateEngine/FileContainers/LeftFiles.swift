@@ -103,7 +103,8 @@ struct LeftFiles {
     /// - Returns: Those that could not be looked at or removed, which may be back some day, and are older than what their keys become.
     /// - Complexity: O(*n*) in the keys that have left; one file is read for each.
     func remove(now containers: FileContainers?, _ notice: (String) -> Void) -> [KeptFiles] {
-        files.flatMap { directory, files -> [KeptFiles] in
+        removeTemporaries(now: containers)
+        return files.flatMap { directory, files -> [KeptFiles] in
             guard isOwner else {
                 notice(
                     "the files in \(directory) of keys that live elsewhere now stay: the store is another than the one that wrote them"
@@ -118,6 +119,31 @@ struct LeftFiles {
                 )
             }
             return kept(rest, in: directory)
+        }
+    }
+
+    /// Removes what a commit that was killed left beside its targets, in directories that no keys have any more.
+    ///
+    /// It holds values, and nobody would look for it there again.
+    private func removeTemporaries(now containers: FileContainers?) {
+        let used = Set(containers?.containers.map(\.location) ?? [])
+        for (directory, place) in places where isOwner && !used.contains(directory) {
+            let marks = [FormerFiles.text(keyspace.epoch)]
+            guard let tree = try? FileTree(trusted: directory, isShared: true, marks: marks),
+                (try? tree.isOwn(DirectoryIdentity(tree.root), place)) ?? false
+            else { continue }
+            var (rest, found): ([FilePath], [FilePath]) = ([.root], [])
+            while let next = rest.popLast() {
+                try? tree.forEachName(in: next) { (name, isDirectory) throws(FileFailure) in
+                    let path = next.appending(name)
+                    if isDirectory, FileName.isOfKey(name), path.mayHoldKeys {
+                        rest.append(path)
+                    } else if !isDirectory, tree.isTemporary(name) {
+                        found.append(path)
+                    }
+                }
+            }
+            for path in found { try? tree.remove(path) }
         }
     }
 
