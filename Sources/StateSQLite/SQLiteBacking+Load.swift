@@ -110,6 +110,7 @@ extension SQLiteBacking {
         _ lock: OwnerLock,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (OpenStore, LoadedStore) {
+        try location.requirePage()
         let acknowledged = AcknowledgedCheck(location)
         let connection = try connect(lock)
         let rows = try check(connection, lock, receive)

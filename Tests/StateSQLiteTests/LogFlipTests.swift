@@ -117,6 +117,18 @@ struct LogFlipTests {
 
     // MARK: Larger damage
 
+    @Test(arguments: [0, 1, 99, 511, 8_191])
+    func `a database that was cut to nothing keeps its log`(byteCount: Int) throws {
+        try stage.run(.long, seed: 4)
+        try stage.put(database: Array(stage.database.prefix(byteCount)), log: stage.log)
+        let files = try stage.store.files()
+        _ = try? stage.store.check()
+        #expect(try stage.store.files() == files)
+        let error = try #require(throws: StateError.self) { try stage.store.contents() }
+        #expect(error.code == .corrupt)
+        #expect(try stage.store.files() == files)
+    }
+
     /// A page of 8 KiB in the middle of the log, all of it, or the frame with what says which page it is.
     @Test(arguments: [24..<8_216, 0..<8_216, 5_000..<5_100, 0..<4_096])
     func `a frame that is gone costs its own rows at most, and they are reported`(
