@@ -6,7 +6,9 @@ struct FileIdentity: Hashable {
     var inode: Int64
     /// Nanoseconds since 1970; 0 where the file system keeps none.
     var birthTime: Int64
+}
 
+extension FileIdentity {
     /// The identity of the file at `path`; nil with errno.
     init?(path: String) {
         let place = clinux_open_place(path)

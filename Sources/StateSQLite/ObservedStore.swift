@@ -31,6 +31,7 @@ final class ObservedStore {
         guard FileIdentity(path: location.database) != nil else {
             throw try ObservedStore.absence(of: location)
         }
+        try location.requirePage()
         owner = try OwnerLock.owner(path: location.lock, of: location.database)
         footprints = ObservedStore.footprints(of: location)
         let path = location.database

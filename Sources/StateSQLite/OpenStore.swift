@@ -20,6 +20,8 @@ final class OpenStore {
     var doubtfulRowCounts: ClosedRange<Int64>
     /// Whether the log ends with pieces of compaction that no sync has covered yet.
     var hasUnsyncedCompaction = false
+    /// Where the last transaction that was synced ends; nil before the first.
+    private var syncedEnd: AcknowledgedCommit.Log?
     /// Where the history may be cut.
     var marks: HistoryMarks
     /// Milliseconds of CLOCK_BOOTTIME.
@@ -110,7 +112,17 @@ final class OpenStore {
         rowCount += Int64(appendedCount)
         doubtfulRowCounts = rowCount...rowCount
         revision = last
-        mark.toldRevision = last
+        noteEnd()
+    }
+
+    /// Writes to the mark that everything up to here is stored and synced.
+    ///
+    /// After the sync, never before: what the mark says is acknowledged has to be there after any crash.
+    func noteEnd() {
+        mark.acknowledged = AcknowledgedCommit(
+            revision: revision,
+            log: syncedEnd ?? mark.acknowledged.log
+        )
     }
 
     /// What was committed into files that were removed or replaced meanwhile is not acknowledged.
@@ -122,9 +134,13 @@ final class OpenStore {
     }
 
     /// COMMIT: the one statement whose failure can leave unknown what is on disk.
-    func finishCommit() throws {
+    ///
+    /// A transaction that wrote nothing is not synced, and says nothing of those before it that were not.
+    func finishCommit(isSynced: Bool = true) throws {
+        let before = log.end
         do {
             try end.run()
+            if isSynced, log.end != before { syncedEnd = log.end }
         } catch {
             // The log has no room for the last page of the transaction, the one that makes it whole.
             if error.primaryCode == SQLITE_FULL || error.primaryCode == SQLITE_BUSY {
@@ -201,6 +217,8 @@ final class OpenStore {
         try metadata.set(.rowCount, "\(rowCount)")
         try metadata.set(.generation, "\(generation)")
         try connection.execute("COMMIT")
+        syncedEnd = log.end
+        noteEnd()
         hasUnsyncedCompaction = false
         try mark.settle(generation)
     }
@@ -222,6 +240,9 @@ final class OpenStore {
         if unrecorded != nil, hasUnsyncedCompaction { return log.status }
         // Closing the connection takes the log away, which, unlike cutting it to nothing, a loss of power does not do by half.
         checkpoint()
+        if unrecorded == nil, log.isMoved {
+            mark.acknowledged = AcknowledgedCommit(revision: revision)
+        }
         if let unrecorded { log.note("a clean stop could not be recorded: \(unrecorded)") }
         if fault == nil { connection.checkpointsOnClose() }
         return log.status

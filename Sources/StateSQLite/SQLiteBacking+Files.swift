@@ -35,6 +35,7 @@ extension SQLiteBacking: FileMarkBacking {
                 try open.abandon(error)
             }
             try open.finishCommit()
+            open.noteEnd()
         }
     }
 }

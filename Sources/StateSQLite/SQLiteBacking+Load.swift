@@ -112,8 +112,11 @@ extension SQLiteBacking {
         _ lock: OwnerLock,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (OpenStore, LoadedStore) {
+        try location.requirePage()
+        let acknowledged = AcknowledgedCheck(location)
         let connection = try connect(lock)
         let rows = try check(connection, lock, receive)
+        try require(acknowledged, connection, revision: rows.revision)
         foundNotes = try StoreMetadata(connection).notes()
         foundFileMark = try StoreMetadata(connection).value(of: .pendingFiles)
         // Order matters: everything was checked, from here on the store may be written.
@@ -123,8 +126,8 @@ extension SQLiteBacking {
         let mark = try known ?? StoreMark(path: location.mark)
         let isFirst = known == nil
         let loaded = try identify(connection, lastRevision: rows.revision, isFirst ? mark : nil)
-        if isFirst { try beginGeneration(connection, mark, at: loaded.revision) }
         let log = try WriteAheadLog(location, limits: logLimits, connection: connection)
+        if isFirst { try beginGeneration(connection, mark, log, at: loaded.revision) }
         try log.preallocate()
         let store = try OpenStore(
             location: location,
@@ -138,6 +141,24 @@ extension SQLiteBacking {
             hasRowCount: try StoreMetadata(connection).value(of: .rowCount) != nil
         )
         return (store, loaded)
+    }
+
+    /// Checks that everything is there that was acknowledged.
+    ///
+    /// - Throws: ``StateError/Code/corrupt``, with the newest revision of both.
+    private func require(
+        _ acknowledged: AcknowledgedCheck,
+        _ connection: SQLiteConnection,
+        revision: Int64
+    ) throws {
+        let metadata = StoreMetadata(connection)
+        let finding = try acknowledged.finding(
+            metadata,
+            mark ?? StoreMark(reading: location.mark),
+            revision: try metadata.lastRevision(ofRows: revision),
+            readsLog: true
+        )
+        if let finding { throw StateError.damaged(location.database, finding) }
     }
 
     private func createIfAbsent() throws {
@@ -212,76 +233,5 @@ extension SQLiteBacking {
                 "\(location.database) stays in journal mode '\(mode)', with which it cannot be used"
             )
         }
-    }
-
-    /// The identity of the store and its last revision: where the file is a copy, or an older one that was put in its
-    /// place, another epoch, and revisions 2^32 above, which the original will not reach while a client remembers them.
-    private func identify(
-        _ connection: SQLiteConnection,
-        lastRevision: Int64,
-        _ mark: StoreMark?
-    ) throws -> LoadedStore {
-        let metadata = StoreMetadata(connection)
-        let epoch = try metadata.epoch()
-        let compacted = try metadata.required(.compacted)
-        let revision = max(lastRevision, try metadata.required(.leastRevision), compacted)
-        guard let identity = FileIdentity(path: location.database) else {
-            throw StateError(.storage, "\(location.database): \(lastSystemError())")
-        }
-        let known = (try metadata.required(.inode), try metadata.required(.birthTime))
-        let generation = try metadata.generation()
-        let isMoved = known != (identity.inode, identity.birthTime)
-        let objection =
-            isMoved
-            ? "it is another file than its values were written to, as a copy is"
-            : mark?.objection(toGeneration: generation, revision: revision)
-        guard let objection else {
-            return LoadedStore(epoch: epoch, revision: revision, compacted: compacted)
-        }
-        let newest = max(revision, mark?.toldRevision ?? 0)
-        guard newest <= RevisionCeiling.largestRevision - 1 << 32 else {
-            throw StateError(
-                .storage,
-                "\(location.database): revisions end at 2^53, and it is at \(newest)"
-            )
-        }
-        let copy = LoadedStore(
-            epoch: .random(),
-            revision: newest + (1 << 32),
-            compacted: compacted
-        )
-        try connection.execute("BEGIN IMMEDIATE")
-        try metadata.set(.epoch, copy.epoch.description)
-        try metadata.set(.leastRevision, "\(copy.revision)")
-        try metadata.set(identity)
-        try connection.execute("COMMIT")
-        onFinding(
-            "\(location.database) is not the store that was here last: \(objection); it goes on under another epoch, "
-                + "above revision \(copy.revision)"
-        )
-        return copy
-    }
-
-    /// From here on a copy that was made before is another store.
-    private func beginGeneration(
-        _ connection: SQLiteConnection,
-        _ mark: StoreMark,
-        at revision: Int64
-    ) throws {
-        let metadata = StoreMetadata(connection)
-        let generation = try mark.begin(after: metadata.generation())
-        mark.toldRevision = revision
-        do {
-            try connection.execute("BEGIN IMMEDIATE")
-            try metadata.set(.generation, "\(generation)")
-            try connection.execute("COMMIT")
-        } catch {
-            // A disk without room, or somebody who holds the write lock: the mark knows both generations, and the values
-            // can be read.
-            if connection.isInTransaction { try connection.execute("ROLLBACK") }
-            onFinding("\(location.database) can be read, and not written: \(error)")
-            return
-        }
-        try mark.settle(generation)
     }
 }

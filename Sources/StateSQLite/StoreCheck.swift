@@ -4,8 +4,8 @@ import StateEngine
 /// Checks a store without owning it and without changing a byte, also beside the process that owns it.
 ///
 /// Looked at are: the header, format and tables; SQLite's quick_check; `meta`; each row's checksum; the order of the rows;
-/// the chain of each key's changes; and the number of rows at a clean stop. The rows are read in short transactions;
-/// quick_check is one, 0.2 s for a million rows, for which the owner's log cannot be begun anew.
+/// the chain of each key's changes; the number of rows at a clean stop; and what the mark says was acknowledged. The rows are
+/// read in short transactions; quick_check is one, 0.2 s for a million rows, for which the owner's log cannot be begun anew.
 package final class StoreCheck {
     /// What a check found.
     package struct Summary: Hashable, Sendable {
@@ -48,12 +48,23 @@ package final class StoreCheck {
     /// - Complexity: O(*n*) in the bytes of the history, and memory for each key.
     package func run() throws -> Summary {
         do {
+            // Before the rows are read: an owner that goes on has all of it then, and more.
+            let acknowledged = AcknowledgedCheck(location)
+            let mark = StoreMark(reading: location.mark)
             let store = try ObservedStore(location)
             try HistorySchema.checkHeader(of: store.connection)
             try note { try HistorySchema.check(store.connection) }
             try note { try quickCheck(store.connection) }
             try note { try checkMeta(StoreMetadata(store.connection)) }
             try note { try checkRows(store.connection, isBesideOwner: store.owner != nil) }
+            // What of `meta` is damaged was found above.
+            let finding = try? acknowledged.finding(
+                StoreMetadata(store.connection),
+                mark,
+                revision: summary.revision,
+                readsLog: store.owner == nil
+            )
+            if let finding { add(finding) }
             try store.requireUnchanged()
         } catch let failure as SQLiteFailure {
             throw StateError.cannotOpen(location.database, failure)

@@ -44,6 +44,20 @@ struct StoreLocation: Sendable {
     /// The index of the log, which processes share.
     var logIndex: String { database + "-shm" }
 
+    /// Checks that the database is as long as a page at least, if there is a log: SQLite removes the log of an empty database.
+    ///
+    /// - Throws: ``StateError/Code/corrupt``, naming the database.
+    func requirePage() throws(StateError) {
+        var (file, status) = (stat(), stat())
+        guard stat(database, &file) == 0, file.st_size < HistorySchema.pageByteCount,
+            stat(log, &status) == 0, status.st_size > 0
+        else { return }
+        throw StateError.damaged(
+            database,
+            "it is not an SQLite database: it has \(file.st_size) bytes"
+        )
+    }
+
     /// Makes the directory where it is ours and absent, and checks that a store can live there.
     ///
     /// - Throws: ``StateError/Code/storage``, naming the directory and what is wrong with it.

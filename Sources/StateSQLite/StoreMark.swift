@@ -14,24 +14,28 @@ import StateEngine
 /// 0     "statmark"
 /// 8     the generation                   16  the one before, until the database is sure to have the new one; 0: none
 /// 24    CRC-32C of bytes 0 to 23
-/// 2048  the newest revision that was told
+/// 2048  the newest commit that was acknowledged, 48 bytes (``AcknowledgedCommit``)
 /// ```
 ///
 /// The generation is an extended attribute of this file too, where there are such: copying the bytes of the whole directory
-/// back, this file's among them, leaves it. The revision is written for each commit without a sync, and outlives the process; a
-/// power failure may leave an older one, which notices less and is never wrong. The file is not mapped: where somebody cuts it,
-/// or the disk cannot give or take a page of it, that would end the process by a signal.
+/// back, this file's among them, leaves it. What was acknowledged is written for each commit, after its sync, without one of its
+/// own, and outlives the process; a power failure may leave an older one, which notices less and is never wrong. The file is not
+/// mapped: where somebody cuts it, or the disk cannot give or take a page of it, that would end the process by a signal.
+///
+/// A store of this generation, in the same files, that lacks what was acknowledged is damaged (``AcknowledgedCheck``). An older copy
+/// that is put back into the same database *and* the same log, made while the store was open, where the process was killed in that
+/// same run, looks the same: it is refused too.
 ///
 /// What cannot be noticed from inside: a snapshot of the file system or the volume that is rolled back; all files put back into
 /// the very same ones, this one with its attributes (`cp -a`, `rsync -X`), or without them where the copy was made while the
 /// store was open and the process was killed in that same run.
 final class StoreMark {
     private static let byteCount = 4_096
-    private static let toldOffset = 2_048
+    private static let acknowledgedOffset = 2_048
     private static let magic: UInt64 = 0x6B72_616D_7461_7473
     private static let attribute = "user.stated.generation"
 
-    private let path: String
+    let path: String
     private let descriptor: Int32
     /// What the file says.
     private var bytes: [UInt8]
@@ -65,19 +69,29 @@ final class StoreMark {
         bytes = read
     }
 
-    deinit { close(descriptor) }
+    /// Reads the mark at `path` without changing it; an absent one is as an empty one.
+    init(reading path: String) {
+        self.path = path
+        descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        var read = [UInt8](repeating: 0, count: StoreMark.byteCount)
+        if descriptor >= 0 { pread(descriptor, &read, read.count, 0) }
+        bytes = read
+    }
 
-    /// The newest revision that was told; a number that none can be counts as damage, and as 0.
-    var toldRevision: Int64 {
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// The newest commit that was acknowledged.
+    var acknowledged: AcknowledgedCommit {
         get {
-            let told = word(at: StoreMark.toldOffset, as: Int64.self)
-            return (0..<1 << 53).contains(told) ? told : 0
+            let start = StoreMark.acknowledgedOffset
+            return AcknowledgedCommit(Array(bytes[start..<start + AcknowledgedCommit.byteCount]))
         }
         set {
-            set(newValue, at: StoreMark.toldOffset)
+            let value = newValue.bytes
+            let start = StoreMark.acknowledgedOffset
+            bytes.replaceSubrange(start..<start + value.count, with: value)
             // Without success an older one stays, as after a power failure.
-            var value = newValue
-            pwrite(descriptor, &value, MemoryLayout<Int64>.size, off_t(StoreMark.toldOffset))
+            pwrite(descriptor, value, value.count, off_t(start))
         }
     }
 
@@ -96,8 +110,10 @@ final class StoreMark {
 
     /// Why a database of this generation, at this revision, is not the one that was here last; nil where it is.
     func objection(toGeneration generation: UInt64?, revision: Int64) -> String? {
-        guard revision >= toldRevision else {
-            return "it ends at revision \(revision), and \(path) says that \(toldRevision) was told"
+        let acknowledged = acknowledged.revision
+        guard revision >= acknowledged else {
+            return
+                "it ends at revision \(revision), and \(path) says that \(acknowledged) was acknowledged"
         }
         let others = "\(path) says that another one was"
         switch record {
@@ -105,9 +121,24 @@ final class StoreMark {
         case .damaged: return "\(path) is damaged"
         case .known(let current, let previous):
             guard [current, previous].contains(generation ?? 0) else { return others }
-            let isOf = attribute.map { $0 == current || $0 == previous } ?? true
-            return isOf ? nil : "the attributes of \(others)"
+            return hasAttribute(of: current, previous) ? nil : "the attributes of \(others)"
         }
+    }
+
+    /// Whether a database of this generation is the one that was here last.
+    func isOf(generation: UInt64?) -> Bool {
+        guard let generation, case .known(let current, let previous) = record else { return false }
+        return [current, previous].contains(generation) && hasAttribute(of: current, previous)
+    }
+
+    /// Whether a copy of a store may have this mark with a database of this generation; also true if either is not known.
+    func mayBeOf(generation: UInt64?) -> Bool {
+        guard let generation, case .known(let current, let previous) = record else { return true }
+        return [current, previous].contains(generation)
+    }
+
+    private func hasAttribute(of current: UInt64, _ previous: UInt64) -> Bool {
+        attribute.map { $0 == current || $0 == previous } ?? true
     }
 
     /// Writes a new generation down, beside the one that the database has; the caller puts it there, then calls ``settle(_:)``.

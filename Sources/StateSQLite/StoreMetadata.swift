@@ -81,6 +81,12 @@ struct StoreMetadata {
         return number
     }
 
+    /// The revision that the store is at, whose newest row has revision `revision`: a copy, a commit that only noted something and
+    /// compaction leave one that no row has.
+    func lastRevision(ofRows revision: Int64) throws -> Int64 {
+        max(revision, try required(.leastRevision), try required(.compacted))
+    }
+
     /// The identity of the store.
     func epoch() throws -> Epoch {
         guard let text = try value(of: .epoch), let epoch = Epoch(text) else {

@@ -37,7 +37,15 @@ final class WriteAheadLog {
     private var dueFrameCount: Int
     /// Whether all of the log was in the database once since it was last begun anew.
     private var wasMoved = false
+    /// Whether all of the log is in the database.
+    private(set) var isMoved = false
     private(set) var status = StorageStatus()
+
+    /// The log itself, of which only headers of frames are read; -1 where it cannot be opened.
+    private let descriptor: Int32
+    private let file: FileIdentity?
+    /// The salts of the last frame in use.
+    private var salts: UInt64?
 
     init(
         _ location: StoreLocation,
@@ -52,6 +60,9 @@ final class WriteAheadLog {
         // A frame is a page and 24 bytes: https://www.sqlite.org/fileformat2.html#walformat
         frameByteCount = Int(try connection.number("PRAGMA page_size")) + 24
         dueFrameCount = limits.checkpointByteCount / frameByteCount
+        // SQLite keeps no locks on the log itself, which closing this one would drop.
+        descriptor = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        file = FileIdentity(path: location.log)
         try connection.execute("PRAGMA journal_size_limit=\(limits.keptByteCount)")
         connection.waitForLocks(limits.lockWait)
         sqlite3_wal_hook(
@@ -67,15 +78,42 @@ final class WriteAheadLog {
         noteSizes()
     }
 
-    deinit { sqlite3_wal_hook(connection.handle, nil, nil) }
+    deinit {
+        sqlite3_wal_hook(connection.handle, nil, nil)
+        if descriptor >= 0 { Glibc.close(descriptor) }
+    }
 
     private func didCommit(frameCount frames: Int) {
-        if frames < frameCount {
+        let salts = salts(ofFrame: frames)
+        if frames <= frameCount || salts != self.salts {
             // Begun anew: whatever was in the way is gone.
             didRestart()
         }
+        isMoved = false
         frameCount = frames
+        self.salts = salts
         status.logByteCount = Swift.max(status.logByteCount, Int64(byteCount))
+    }
+
+    /// Where the last commit ends, and in which file; nil before the first, and where that cannot be read.
+    ///
+    /// The salts are those of the commit's own last frame: whoever begins the log anew meanwhile, both belong together.
+    var end: AcknowledgedCommit.Log? {
+        guard let salts, let file, frameCount > 0 else { return nil }
+        return AcknowledgedCommit.Log(
+            position: LogPosition(frameCount: frameCount, salts: salts),
+            file: file
+        )
+    }
+
+    private func salts(ofFrame number: Int) -> UInt64? {
+        let size = frameByteCount - LogPosition.frameHeaderByteCount
+        let offset = LogPosition.offset(ofFrame: number, pageByteCount: size)
+        var salts: UInt64 = 0
+        let count = MemoryLayout<UInt64>.size
+        return pread(descriptor, &salts, count, off_t(offset + LogPosition.frameSaltsOffset))
+            == count
+            ? salts : nil
     }
 
     private func didRestart() {
@@ -136,7 +174,8 @@ final class WriteAheadLog {
         } else {
             status.checkpointFailure = nil
         }
-        wasMoved = wasMoved || (code == SQLITE_OK && isWhole)
+        isMoved = code == SQLITE_OK && isWhole
+        wasMoved = wasMoved || isMoved
         noteSizes()
         // SQLITE_IOERR_FSYNC, a macro that Swift does not see.
         return code == SQLITE_IOERR | 4 << 8 ? failure : nil

@@ -62,6 +62,13 @@ final class TemporaryStore {
         try write(mark, to: self.mark)
     }
 
+    /// Leaves the mark as a power failure may: it says of no commit that it was acknowledged.
+    func forgetAcknowledged() throws {
+        var mark = try readFile(self.mark)
+        mark.replaceSubrange(2_048..<2_096, with: [UInt8](repeating: 0, count: 48))
+        try write(mark, to: self.mark)
+    }
+
     /// Copies all files into another directory, as `cp -r` does.
     func copy(to other: TemporaryStore) throws {
         mkdir(other.directory, 0o700)
@@ -115,6 +122,13 @@ func sampleChanges(_ count: Int, from first: Int64 = 1) -> [BuiltBatch.Change] {
 struct TestFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
+}
+
+/// Bytes of a log up to the last frame that belongs to its header: those with its salts.
+func usedLogByteCount(of log: [UInt8]) -> Int {
+    var end = 32
+    while end + 8_216 <= log.count, log[end + 8..<end + 16] == log[16..<24] { end += 8_216 }
+    return end
 }
 
 func names(in directory: String) -> [String] {

@@ -42,7 +42,7 @@ extension OpenStore {
             try abandon(error)
         }
         do {
-            try finishCommit()
+            try finishCommit(isSynced: false)
         } catch {
             sweep.didFail()
             doubtfulRowCounts = rowCount - count...doubtfulRowCounts.upperBound
@@ -99,6 +99,7 @@ extension OpenStore {
         try finishCommit()
         hasUnsyncedCompaction = false
         doubtfulRowCounts = rowCount...rowCount
+        noteEnd()
     }
 
     /// Bytes of pages that nothing uses.

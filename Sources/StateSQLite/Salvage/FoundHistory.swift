@@ -32,7 +32,7 @@ struct FoundHistory {
     /// Pages that nothing whole uses, in order.
     private(set) var strayPages: [ClosedRange<Int>] = []
 
-    private let pages: StorePages
+    let pages: StorePages
     /// Pages that continue rows that are whole.
     private var overflowPages: Set<Int> = []
 
@@ -53,6 +53,8 @@ struct FoundHistory {
         for number in rest where !overflowPages.contains(number) {
             if !takeStray(number) { strayPages.append(number) }
         }
+        for number in pages.earlierVersions { _ = takeStray(number) }
+        if pages.mayLackPages { removeFoundElsewhere() }
         let ranges = pages.unwritten + strayPages.map { $0...$0 }
         self.strayPages = ranges.without(overflowPages.union(map.free))
         rows.sort { $0.place < $1.place }
@@ -164,6 +166,14 @@ struct FoundHistory {
             row.key = Array(change.key)
         }
         return row
+    }
+
+    /// A row that is damaged in the newest version of its page may be whole in the one before.
+    ///
+    /// Of those without a number nothing tells which they are: their frames are reported.
+    private mutating func removeFoundElsewhere() {
+        let numbers = Set(rows.map(\.number))
+        damagedRows.removeAll { row in row.number.map(numbers.contains) ?? true }
     }
 
     private mutating func removeDuplicates() {

@@ -17,14 +17,20 @@ struct LossReport {
     /// nil where that cannot be read.
     private let compacted: Int64?
     private let gaps: [Gap]
+    /// The newest revision that was acknowledged, as far as the mark says; 0 where it does not.
+    private let acknowledged: Int64
+    /// Whether the mark says that there was no clean stop since.
+    private let wasKilled: Bool
     /// Lost changes that a whole row supersedes.
     private var superseded: [(place: HistoryCheck.Place, key: [UInt8], by: Int64)] = []
     /// The newest whole row of each key that a damaged row has.
     private var served: [[UInt8]: Int64] = [:]
     private var liveKeys: Set<[UInt8]> = []
 
-    init(_ found: FoundHistory) {
+    init(_ found: FoundHistory, acknowledged: AcknowledgedCommit = AcknowledgedCommit()) {
         self.found = found
+        self.acknowledged = acknowledged.revision
+        wasKilled = acknowledged.log != nil
         compacted = found.map.number(.compacted)
         gaps = LossReport.gaps(found.rows, compacted ?? 0)
         for key in found.damagedRows.compactMap(\.key) { served[key] = 0 }
@@ -49,31 +55,52 @@ struct LossReport {
 
     /// Whether every row that there was is whole.
     var isEmpty: Bool {
-        guard superseded.isEmpty else { return false }
-        if let count = found.map.number(.rowCount) { return Int64(found.rows.count) >= count }
+        guard superseded.isEmpty, !lacksAcknowledged else { return false }
+        if let count = countedRows { return Int64(found.rows.count) >= count }
         return found.map.isWhole && found.damagedRows.isEmpty && gaps.isEmpty
+            && !found.pages.mayLackPages
+    }
+
+    /// The newest revision that the store has itself.
+    private var foundRevision: Int64 {
+        let known = [found.map.number(.leastRevision), found.rows.last?.place.revision, compacted]
+        return known.compactMap { $0 }.max() ?? 0
+    }
+
+    /// Whether the newest commits may be lost; where the rows are counted, their number tells.
+    private var lacksAcknowledged: Bool { !isCounted && acknowledged > foundRevision }
+
+    /// Whether nothing but a commit that is lost can have had the newest revision: compaction, or a note, would be noted.
+    private var isAcknowledgedCertain: Bool {
+        compacted != nil && found.map.number(.leastRevision) != nil
     }
 
     private var gapRowCount: Int64 { gaps.reduce(0) { $0 + Int64($1.numbers.count) } }
 
     /// Whether it is known how many rows there were.
-    var isCounted: Bool { found.map.number(.rowCount) != nil }
+    var isCounted: Bool { countedRows != nil }
+
+    /// How many rows there were at the last clean stop; nil where commits came after it, though what says so may be lost with them.
+    private var countedRows: Int64? {
+        let isLater = wasKilled && acknowledged > foundRevision || found.pages.mayLackPages
+        return isLater ? nil : found.map.number(.rowCount)
+    }
 
     /// Rows that are lost for certain.
     var lostRowCount: Int64 {
         if isEmpty { return 0 }
-        let missing = (found.map.number(.rowCount) ?? 0) - Int64(found.rows.count)
+        let missing = (countedRows ?? 0) - Int64(found.rows.count)
         return max(
             missing,
             compacted == nil ? 0 : gapRowCount,
-            Int64(max(superseded.count, found.damagedRows.count))
+            Int64(max(superseded.count, found.damagedRows.count)),
+            lacksAcknowledged && isAcknowledgedCertain ? 1 : 0
         )
     }
 
     /// The revision that the new store goes on above: no client remembers one that it will give to another change.
     var leastRevision: Int64 {
-        let known = [found.map.number(.leastRevision), found.rows.last?.place.revision, compacted]
-        return min((known.compactMap { $0 }.max() ?? 0) + 1 << 32, RevisionCeiling.largestRevision)
+        min(max(foundRevision, acknowledged) + 1 << 32, RevisionCeiling.largestRevision)
     }
 
     /// From here on every change is there.
@@ -81,7 +108,7 @@ struct LossReport {
         guard let compacted else { return leastRevision }
         if isEmpty { return compacted }
         // All that is lost lies between whole rows: else the newest rows may be among it.
-        guard let count = found.map.number(.rowCount),
+        guard let count = countedRows,
             count - Int64(found.rows.count) == gapRowCount
         else { return leastRevision }
         let ends = gaps.map(\.revisions.upperBound) + superseded.map(\.by)
@@ -89,7 +116,7 @@ struct LossReport {
     }
 
     /// What is not whole, a sentence each.
-    func lines() -> [String] { rowLines() + noteLines() }
+    func lines() -> [String] { found.pages.logDamage + rowLines() + noteLines() }
 
     private func noteLines() -> [String] {
         let pages = LossReport.ranges(found.map.meta.lostPages).map {
@@ -123,8 +150,18 @@ struct LossReport {
             let pages = Int64($0.lowerBound)...Int64($0.upperBound)
             return "\(LossReport.range("page", pages)) cannot be read as part of anything"
         }
-        if let count = found.map.number(.rowCount), count > found.rows.count {
+        if let count = countedRows, count > found.rows.count {
             lines.append("the last clean stop left \(count) rows, \(found.rows.count) are whole")
+        }
+        if lacksAcknowledged {
+            let revisions = foundRevision + 1...acknowledged
+            lines.append(
+                "\(isAcknowledgedCertain ? "lost" : "missing"): \(LossReport.range("revision", revisions)), "
+                    + "acknowledged as the mark of the store says"
+            )
+        }
+        if found.pages.mayLackPages {
+            lines.append("frames of the log are damaged: rows that they alone had may be lost")
         }
         if !isCounted, !found.map.isWhole {
             let revision = found.rows.last?.place.revision ?? 0

@@ -16,6 +16,16 @@ final class StorePages {
     /// What a header, a log or the length of a sparse file says beyond them takes neither time nor memory.
     let written: [ClosedRange<Int>]
 
+    /// What is wrong with the log, a sentence each.
+    var logDamage: [String] { log?.damage ?? [] }
+    /// Whether the newest version of a page may be lost with a frame of the log.
+    var mayLackPages: Bool { log?.mayLackPages ?? false }
+    /// The numbers, above those of the pages, under which the versions before are read of pages whose newest one is damaged.
+    var earlierVersions: [Int] {
+        let count = (log?.earlierOffsets.count ?? 0) + (log?.earlierPages.count ?? 0)
+        return Array(pageCount + 1..<pageCount + 1 + count)
+    }
+
     private let database: Int32
     private let log: LogPages?
     private var last: (number: Int, bytes: [UInt8]) = (0, [])
@@ -25,12 +35,15 @@ final class StorePages {
 
     /// Opens the files of a store.
     ///
+    /// - Parameters:
+    ///   - location: Where they are.
+    ///   - acknowledged: How far the log went, as far as the mark of the store says.
     /// - Throws: ``StateError/Code/storage``, where there is neither a database that can be opened nor a log.
-    init(_ location: StoreLocation) throws(StateError) {
+    init(_ location: StoreLocation, acknowledged: LogPosition? = nil) throws(StateError) {
         let descriptor = open(location.database, O_RDONLY | O_CLOEXEC)
         let reason = lastSystemError()
         database = descriptor
-        log = LogPages(path: location.log)
+        log = LogPages(path: location.log, acknowledged: acknowledged)
         var status = stat()
         if descriptor >= 0 { fstat(descriptor, &status) }
         let header = readBytes(descriptor, count: 18, at: 0) ?? []
@@ -40,7 +53,9 @@ final class StorePages {
             log?.pageByteCount
             ?? (StorePages.isPageSize(stated) ? stated : HistorySchema.pageByteCount)
         let end = (Int(status.st_size) + pageByteCount - 1) / pageByteCount
-        pageCount = min(log?.pageCount ?? end, Int(UInt32.max))
+        let isIncomplete = log?.isIncomplete ?? false
+        let count = max(log?.pageCount ?? end, isIncomplete ? end : 0)
+        pageCount = min(count, Int(UInt32.max))
         written = StorePages.merged(
             StorePages.extents(of: descriptor, pageByteCount) + (log?.pages ?? []),
             upTo: pageCount
@@ -59,11 +74,21 @@ final class StorePages {
 
     /// The bytes of a page; nil where they cannot be read.
     func page(_ number: Int) -> [UInt8]? {
-        guard (1...max(1, pageCount)).contains(number) else { return nil }
+        guard number > 0 else { return nil }
         if last.number == number { return last.bytes }
-        guard let bytes = log?.page(number) ?? readPage(number) else { return nil }
+        let read =
+            number > max(1, pageCount)
+            ? earlierVersion(number - pageCount - 1) : log?.page(number) ?? readPage(number)
+        guard let bytes = read else { return nil }
         last = (number, bytes)
         return bytes
+    }
+
+    private func earlierVersion(_ index: Int) -> [UInt8]? {
+        guard let log else { return nil }
+        if index < log.earlierOffsets.count { return log.page(at: log.earlierOffsets[index]) }
+        let page = index - log.earlierOffsets.count
+        return page < log.earlierPages.count ? readPage(log.earlierPages[page]) : nil
     }
 
     private func readPage(_ number: Int) -> [UInt8]? {

@@ -6,6 +6,9 @@ import StateEngine
 /// Rows keep their revisions. Of a key whose newest row is lost, the newest row that is whole is what there is; where
 /// anything is lost, history before it is not offered (`COMPACTED`).
 ///
+/// What the log has behind a damaged frame is read too (``LogPages``), and where the mark of the store says that more was acknowledged
+/// than there is, that is a loss.
+///
 /// The pages are read one by one, not by SQLite: it needs a whole header, and whole pages on the way to each row. What
 /// makes that simple is the checksum in each row. See ``FoundHistory``.
 package struct StoreSalvage {
@@ -62,9 +65,16 @@ package struct StoreSalvage {
             throw StateError(.locked, "\(source.database) is owned by \(owner); stop it first")
         }
         let footprints = ObservedStore.footprints(of: source)
-        let found = FoundHistory(try StorePages(source))
+        let mark = StoreMark(reading: source.mark)
+        let acknowledged = mark.acknowledged
+        let found = FoundHistory(
+            try StorePages(source, acknowledged: acknowledged.log?.position)
+        )
         try requireStore(found)
-        var losses = LossReport(found)
+        let isMarked = mark.mayBeOf(
+            generation: found.map.meta.values[.generation].flatMap(UInt64.init)
+        )
+        var losses = LossReport(found, acknowledged: isMarked ? acknowledged : AcknowledgedCommit())
         let store = try SalvagedStore(directory: target)
         for (index, row) in found.rows.enumerated() {
             guard let record = found.record(of: row) else { throw changed }
