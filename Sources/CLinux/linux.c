@@ -194,6 +194,14 @@ int64_t clinux_birth_time(int descriptor) {
     return status.stx_btime.tv_sec * 1000000000 + status.stx_btime.tv_nsec;
 }
 
+int clinux_file_number(const char *path, uint64_t *device, uint64_t *inode) {
+    struct statx status;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO, &status) != 0) return -1;
+    *device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor;
+    *inode = status.stx_ino;
+    return 0;
+}
+
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size) {
     return fgetxattr(descriptor, name, value, size);
 }

@@ -1,4 +1,4 @@
-import Glibc
+import CLinux
 import StateEngine
 
 /// The files of an open store, by what they were when it was opened.
@@ -8,32 +8,45 @@ import StateEngine
 struct StoreFiles: Sendable {
     private struct File {
         let path: String
-        let device: dev_t
-        let inode: ino_t
+        let number: Number?
+    }
+
+    private struct Number: Hashable {
+        let device: UInt64
+        let inode: UInt64
+
+        /// Nil if nothing has this name; then the reason is in `errno`.
+        init?(of path: String) {
+            var (device, inode): (UInt64, UInt64) = (0, 0)
+            // Not by stat(2): a commit after it took half as long again.
+            guard clinux_file_number(path, &device, &inode) == 0 else { return nil }
+            (self.device, self.inode) = (device, inode)
+        }
     }
 
     private let files: [File]
 
     /// Notes the files that are there now: the database, its log, and its mark.
     init(_ location: StoreLocation) {
-        files = [location.database, location.log, location.mark].map { path in
-            var status = stat()
-            // No file has the inode 0, so one that is not there never is in its place.
-            _ = lstat(path, &status)
-            return File(path: path, device: status.st_dev, inode: status.st_ino)
+        files = [location.log, location.database, location.mark].map {
+            File(path: $0, number: Number(of: $0))
         }
     }
 
     /// Which file is not in its place any more, in a sentence; nil if all are.
     ///
-    /// - Complexity: one lstat(2) for each, 2 µs together.
-    var finding: String? {
+    /// - Complexity: one statx(2) for each, 1 µs.
+    var finding: String? { finding(among: files[...]) }
+
+    /// The same of the log and the database alone: where a commit is.
+    var commitFinding: String? { finding(among: files[..<2]) }
+
+    private func finding(among files: ArraySlice<File>) -> String? {
         for file in files {
-            var status = stat()
-            guard lstat(file.path, &status) == 0 else {
+            guard let number = Number(of: file.path) else {
                 return "\(file.path) is gone (\(lastSystemError())): what is written would be lost"
             }
-            guard status.st_dev == file.device, status.st_ino == file.inode else {
+            guard number == file.number else {
                 return "\(file.path) was replaced by another file: what is written would be lost"
             }
         }

@@ -112,6 +112,12 @@ static inline void clinux_note_allocation(const void *memory) {
 /// Birth time of a file in nanoseconds since the epoch, 0 where the file system keeps none; -1 with errno.
 int64_t clinux_birth_time(int descriptor);
 
+/// Device and inode of what has a name, which may be a link; -1 with errno.
+///
+/// Without its times: who asks for those of a file has the next write to it set new ones, which costs the file system's journal a commit
+/// (multigrain timestamps, Linux 6.13).
+int clinux_file_number(const char *path, uint64_t *device, uint64_t *inode);
+
 /// Extended attributes of an open file: fgetxattr, fsetxattr, fremovexattr.
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size);
 int clinux_set_attribute(int descriptor, const char *name, const void *value, size_t size);
