@@ -51,7 +51,7 @@ struct ChosenBacking {
                 ("history_backlog", "\(history.backlogRowCount)"),
                 ("compaction", history.failure ?? "ok"),
                 ("checkpoint", status.checkpointFailure ?? "ok"),
-                ("store_files", sqlite.fileFinding ?? "ok"),
+                ("store", sqlite.fileFinding ?? "ok"),
             ]
         }
     }

@@ -21,10 +21,10 @@ struct StoreFileTests {
 
     @Test(arguments: ["stated.db", "stated.db-wal", "stated.db-mark"])
     func `a commit into a file that was removed is refused by its name`(file: String) throws {
-        #expect(try status("store_files") == "ok")
+        #expect(try status("store") == "ok")
         let path = "\(daemon.dataPath)/\(file)"
         #expect(unlink(path) == 0)
-        #expect(try status("store_files")?.hasPrefix("\(path) is gone") == true)
+        #expect(try status("store")?.hasPrefix("\(path) is gone") == true)
         let refusal = #expect(throws: StateError.self) {
             // Whether the mark is there is looked at now and then; what a commit is in, with each.
             for _ in 0..<(file == "stated.db-mark" ? 64 : 1) { try client.set([2], for: "key/1") }
@@ -44,7 +44,7 @@ struct StoreFileTests {
         #expect(try client.value(for: "key/3") == [1])
         #expect(rename(away, daemon.dataPath) == 0)
         #expect(eventually { (try? client.set([3], for: "key/4")) != nil })
-        #expect(try status("store_files") == "ok" && status("storage") == "ok")
+        #expect(try status("store") == "ok" && status("storage") == "ok")
         let values = try (0..<20).map { try client.value(for: Key(verified: "key/\($0)")) }
         daemon.kill()
         try daemon.start()
