@@ -27,7 +27,7 @@ package struct Configuration: Sendable {
             ("replyBytes", 256 << 20, 64 << 10...1 << 40),
             ("files", 100_000, 1...100_000_000),
             ("memoryBytes", 512 << 20, 16 << 20...1 << 40),
-            ("frameTimeout", 60_000, 0...86_400_000), ("rest", 150, 0...10_000),
+            ("frameTimeout", 60_000, 0...86_400_000), ("rest", 250, 0...10_000),
         ]
 
     package init() {}

@@ -26,7 +26,7 @@ public struct ServerOptions: Sendable {
     public var frameMilliseconds: Int64 = 60_000
     /// The longest rest of a user without admin rights after commands that kept others waiting, while others are served, in milliseconds;
     /// 0: none.
-    public var restMilliseconds: Int64 = 150
+    public var restMilliseconds: Int64 = 250
     /// Memory of all clients together, in bytes: what they send, are sent, and have read for them.
     public var memoryByteCount = 512 << 20
     /// Output that waits for one client, in bytes; a single reply or push may exceed it.

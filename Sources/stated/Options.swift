@@ -165,7 +165,7 @@ struct Options {
     /// How long a command may take to come, in milliseconds; 0: for ever.
     var frameMilliseconds = 60_000
     /// The longest rest after a long command, in milliseconds; 0: none.
-    var restMilliseconds = 150
+    var restMilliseconds = 250
     /// What is asked of each change.
     var rules = RuleTable([])
     /// The file that says so; nil where there is none.
