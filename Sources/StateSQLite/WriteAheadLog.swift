@@ -84,7 +84,10 @@ final class WriteAheadLog {
     }
 
     private func didCommit(frameCount frames: Int) {
-        let salts = salts(ofFrame: frames)
+        // A log that only grew has the salts it had; once it was moved, a commit may begin it anew. If somebody else has done both, the
+        // salts noted are of a log that is gone, and count for nothing at a start.
+        let hasGrown = frames > frameCount && frameCount > 0 && !wasMoved && !isMoved
+        let salts = hasGrown ? self.salts : salts(ofFrame: frames)
         if frames <= frameCount || salts != self.salts {
             // Begun anew: whatever was in the way is gone.
             didRestart()
