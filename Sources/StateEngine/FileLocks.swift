@@ -14,7 +14,7 @@ enum FileLocks {
         return exact.isEmpty ? similar : exact
     }
 
-    /// The same of the file at `path`, on file systems that have one device; nobody if there is none.
+    /// The same for the file at `path`; empty if there is no file, and on file systems whose device stat(2) does not give.
     static func holders(of path: String) -> [pid_t] {
         var status = stat()
         return lstat(path, &status) == 0 ? holders(of: status).exact : []

@@ -44,10 +44,14 @@ struct StoreFiles: Sendable {
     private func finding(among files: ArraySlice<File>) -> String? {
         for file in files {
             guard let number = Number(of: file.path) else {
-                return "\(file.path) is gone (\(lastSystemError())): what is written would be lost"
+                return
+                    "\(file.path) is gone (\(lastSystemError())): what is written would be lost; put it back, or "
+                    + "restart with the files that are to count"
             }
             guard number == file.number else {
-                return "\(file.path) was replaced by another file: what is written would be lost"
+                return
+                    "\(file.path) was replaced by another file: what is written would be lost; put the one back that "
+                    + "was there, or restart with the files that are to count"
             }
         }
         return nil

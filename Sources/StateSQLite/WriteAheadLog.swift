@@ -98,9 +98,9 @@ final class WriteAheadLog {
         status.logByteCount = Swift.max(status.logByteCount, Int64(byteCount))
     }
 
-    /// Where the last commit ends, and in which file; nil before the first, and where that cannot be read.
+    /// Where the last commit ends, and in which file; nil before the first commit, and if the log cannot be read.
     ///
-    /// The salts are those of the commit's own last frame: whoever begins the log anew meanwhile, both belong together.
+    /// The salts are those of the commit's own log, also if another process begins the log anew meanwhile.
     var end: AcknowledgedCommit.Log? {
         guard let salts, let file, frameCount > 0 else { return nil }
         return AcknowledgedCommit.Log(

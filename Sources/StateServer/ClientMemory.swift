@@ -28,6 +28,12 @@ final class ClientMemory {
 
         init(uid: UInt32) { self.uid = uid }
 
+        /// Charges the user for time of the loop, or of a thread that worked for it, in nanoseconds.
+        func charge(_ used: Int64, at now: Int64, longestRest: Int64) {
+            nanoseconds += used
+            rest.note(used, at: now, longest: longestRest)
+        }
+
         var hasPostponed: Bool { !postponed.new.isEmpty || !postponed.old.isEmpty }
 
         /// Notes a connection whose event waits.

@@ -63,9 +63,7 @@ extension Server {
         guard let account = registry.memory.account(of: job.uid) else { return }
         let now = clinux_monotonic_nanoseconds()
         let used = now - start + job.usedNanoseconds
-        account.nanoseconds += used
-        let longest = job.isPrivileged ? 0 : longestRest
-        account.rest.note(used, at: now, longest: longest)
+        account.charge(used, at: now, longestRest: job.isPrivileged ? 0 : longestRest)
     }
 
     /// Counts what jobs hold by now, those that were told so and those that note what is committed.

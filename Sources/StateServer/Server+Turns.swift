@@ -225,12 +225,11 @@ extension Server {
         let used = stopwatch.lap(adding: dispatcher.owedNanoseconds)
         dispatcher.owedNanoseconds = 0
         guard let connection, let account = connection.account else { return }
-        account.nanoseconds += used
         var longest = longestRest
         if used > Rest.long, keyspace.withCore({ dispatcher.isAdmin(connection, $0) }) {
             longest = 0
         }
-        account.rest.note(used, at: stopwatch.now, longest: longest)
+        account.charge(used, at: stopwatch.now, longestRest: longest)
     }
 
     // MARK: Events

@@ -27,7 +27,7 @@ struct MovedFileKillTests {
         try directory.write("{ rules: [ \(rule) ] }", to: "c.json5")
     }
 
-    @Test func `a transaction of a moved key and another is whole after a kill`() throws {
+    @Test func `atomic: a transaction of a moved key and another is whole after a kill`() throws {
         try configure("one")
         let daemon = try Daemon(["--config", path], directory: directory)
         var random = SplitMix(seed: Seed.each(1)[0])

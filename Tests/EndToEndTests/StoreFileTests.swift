@@ -20,7 +20,9 @@ struct StoreFileTests {
     }
 
     @Test(arguments: ["stated.db", "stated.db-wal", "stated.db-mark"])
-    func `a commit into a file that was removed is refused by its name`(file: String) throws {
+    func `never silent about storage: a commit into a file that was removed is refused`(
+        file: String
+    ) throws {
         #expect(try status("store") == "ok")
         let path = "\(daemon.dataPath)/\(file)"
         #expect(unlink(path) == 0)
@@ -65,7 +67,7 @@ struct StoreFileTests {
         #expect(try readFile(path) == Array("somebody's".utf8))
     }
 
-    @Test func `who removes the lock file lets no second daemon in`() throws {
+    @Test func `one authority: who removes the lock file lets no second daemon in`() throws {
         #expect(unlink("\(daemon.dataPath)/lock") == 0)
         let owner = "\(daemon.dataPath)/stated.db is owned by process \(daemon.pid)"
         for arguments in [

@@ -19,7 +19,8 @@ struct RestTests {
     }
 
     @Test(.enabled(if: TestUser.areThere))
-    func `long commands of one user wait while others are served, and not longer`() throws {
+    func `bounded: long commands of one user wait while others are served, and not longer`() throws
+    {
         let server = try ServedKeyspace { $0.restMilliseconds = 10_000 }
         try fill(server)
         let heavy = try server.connect(as: TestUser.names[0]).peer

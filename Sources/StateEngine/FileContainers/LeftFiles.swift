@@ -103,7 +103,7 @@ struct LeftFiles {
     /// - Returns: Those that could not be looked at or removed, which may be back some day, and are older than what their keys become.
     /// - Complexity: O(*n*) in the keys that have left; one file is read for each.
     func remove(now containers: FileContainers?, _ notice: (String) -> Void) -> [KeptFiles] {
-        removeTemporaries(now: containers)
+        removeTemporaries(now: containers, notice)
         return files.flatMap { directory, files -> [KeptFiles] in
             guard isOwner else {
                 notice(
@@ -124,27 +124,43 @@ struct LeftFiles {
 
     /// Removes what a commit that was killed left beside its targets, in directories that no keys have any more.
     ///
-    /// It holds values, and nobody would look for it there again.
-    private func removeTemporaries(now containers: FileContainers?) {
+    /// It holds values, and nobody would look for it there again. Of more names than a directory of keys may have (`limits.files`) the
+    /// rest is not looked at: others may have made them.
+    private func removeTemporaries(now containers: FileContainers?, _ notice: (String) -> Void) {
         let used = Set(containers?.containers.map(\.location) ?? [])
         for (directory, place) in places where isOwner && !used.contains(directory) {
             let marks = [FormerFiles.text(keyspace.epoch)]
             guard let tree = try? FileTree(trusted: directory, isShared: true, marks: marks),
                 (try? tree.isOwn(DirectoryIdentity(tree.root), place)) ?? false
             else { continue }
-            var (rest, found): ([FilePath], [FilePath]) = ([.root], [])
-            while let next = rest.popLast() {
-                try? tree.forEachName(in: next) { (name, isDirectory) throws(FileFailure) in
-                    let path = next.appending(name)
-                    if isDirectory, FileName.isOfKey(name), path.mayHoldKeys {
-                        rest.append(path)
-                    } else if !isDirectory, tree.isTemporary(name) {
-                        found.append(path)
-                    }
+            for path in temporaries(in: tree) {
+                do throws(FileFailure) { try tree.remove(path) } catch {
+                    notice(
+                        "\(directory)/\(path), which holds a value of a commit that was not finished, stays; remove it: "
+                            + error.sentence
+                    )
                 }
             }
-            for path in found { try? tree.remove(path) }
         }
+    }
+
+    private func temporaries(in tree: FileTree) -> [FilePath] {
+        var namesLeft = keyspace.withCore { $0.limits.fileCount }
+        var (rest, found): ([FilePath], [FilePath]) = ([.root], [])
+        while namesLeft >= 0, let next = rest.popLast() {
+            // What cannot be read has been said of the keys that were there.
+            try? tree.forEachName(in: next) { (name, isDirectory) throws(FileFailure) in
+                namesLeft -= 1
+                guard namesLeft >= 0 else { throw FileFailure(tooManyNames: 0) }
+                let path = next.appending(name)
+                if isDirectory, FileName.isOfKey(name), path.mayHoldKeys {
+                    rest.append(path)
+                } else if !isDirectory, tree.isTemporary(name) {
+                    found.append(path)
+                }
+            }
+        }
+        return found
     }
 
     /// - Returns: Those that are left, and why.

@@ -44,7 +44,7 @@ struct LogScan {
         return Array(found.prefix { $0.number <= max(last, least) })
     }
 
-    /// Reads the file to its end; a frame that is cut off there is none.
+    /// Reads the file to its end, without a frame that is cut off there.
     mutating func run() {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return }
