@@ -5,11 +5,12 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -105,6 +106,34 @@ void clinux_wait(sem_t *semaphore, int64_t nanoseconds) {
 void clinux_schedule_as_batch(void) {
     struct sched_param none = {0};
     sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
+int clinux_current_processor(void) { return sched_getcpu(); }
+
+_Static_assert(
+    sizeof(struct clinux_processors) == sizeof(cpu_set_t), "a set of processors has another size"
+);
+
+int clinux_leave_processor(int processor, struct clinux_processors *before) {
+    if (processor < 0 || sched_getcpu() != processor) return 0;
+    cpu_set_t processors;
+    if (sched_getaffinity(0, sizeof processors, &processors) != 0) return 0;
+    memcpy(before, &processors, sizeof processors);
+    CPU_CLR(processor, &processors);
+    if (CPU_COUNT(&processors) == 0) return 0;
+    return sched_setaffinity(0, sizeof processors, &processors) == 0;
+}
+
+void clinux_use_processors(const struct clinux_processors *processors) {
+    sched_setaffinity(0, sizeof(cpu_set_t), (const cpu_set_t *)processors);
+}
+
+void clinux_reserve_descriptors(int count) {
+    int any = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (any < 0) return;
+    int last = fcntl(any, F_DUPFD_CLOEXEC, count - 1);
+    if (last >= 0) close(last);
+    close(any);
 }
 
 static int read_failure(int descriptor) {

@@ -50,7 +50,7 @@ extension Server {
     /// The longest rest after what is longer than a slice, in nanoseconds.
     var longestRest: Int64 { options.restMilliseconds * 1_000_000 }
     /// How long events are handled in one turn, if there is more than one user.
-    private static let eventNanoseconds: Int64 = 1_000_000
+    private static let eventNanoseconds: Int64 = 120_000
 
     /// Whether something can be done without waiting for an event.
     var hasUnfinished: Bool {
@@ -98,8 +98,11 @@ extension Server {
         guard !ready.isEmpty else { return }
         let memory = registry.memory
         let isShared = memory.userCount > 1
-        history?.longestRest.store(isShared ? longestRest : 0, ordering: .relaxed)
-        let limit = isShared ? Server.eventNanoseconds : 4 * Server.eventNanoseconds
+        if let history {
+            history.longestRest.store(isShared ? longestRest : 0, ordering: .relaxed)
+            history.loopProcessor.store(clinux_current_processor(), ordering: .relaxed)
+        }
+        let limit = isShared ? Server.eventNanoseconds : 4_000_000
         if memory.isUneven, ready.count > 1 { orderEvents() }
         var stopwatch = Stopwatch(countsProcessor: isShared)
         var count = 0
@@ -165,7 +168,9 @@ extension Server {
         guard !unfinished.isEmpty else { return }
         if unfinished.contains(where: waitsForMemory) { expectStalls() }
         var stopwatch = Stopwatch(countsProcessor: registry.memory.userCount > 1)
-        sliceEnd = stopwatch.now + sliceNanoseconds
+        // Clients that came have had most of the slice.
+        sliceEnd = stopwatch.now + sliceNanoseconds / (hasAccepted ? 4 : 1)
+        hasAccepted = false
         repeat {
             guard let work = takeUnfinished(at: stopwatch.now) else { return }
             charge(goOn(with: work), &stopwatch)
@@ -257,9 +262,15 @@ extension Server {
     /// Puts the events of those first who have used the least, and leaves the order among them.
     private func orderEvents() {
         let ordered = ready.enumerated().map { index, event in
-            (event, used: connection(of: event)?.account?.nanoseconds ?? 0, index)
+            (event, used: usedNanoseconds(of: event), index)
         }
         ready = ordered.sorted { ($0.used, $0.2) < ($1.used, $1.2) }.map(\.0)
+    }
+
+    /// What the user has used whose event it is; clients that come are last.
+    private func usedNanoseconds(of event: Poller.Event) -> Int64 {
+        guard event.token & 3 != Token.listener else { return .max }
+        return connection(of: event)?.account?.nanoseconds ?? 0
     }
 
     private func connection(of event: Poller.Event) -> Connection? {

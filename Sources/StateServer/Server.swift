@@ -31,6 +31,8 @@ package final class Server {
     var listeners: [Int32] = []
     /// Descriptors have run out: when it is looked again whether there are any, on the monotonic clock, in milliseconds.
     var acceptAt: Int64?
+    /// Whether clients have come in this turn.
+    var hasAccepted = false
     var reserve = DescriptorReserve()
     /// Where bytes of connections without an unfinished command are read to.
     var scratch = ByteBuffer()

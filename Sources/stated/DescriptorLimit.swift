@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StateServer
 
@@ -23,6 +24,7 @@ enum DescriptorLimit {
             }
             guard getrlimit(openFiles, &limit) == 0 else { return clientCount }
         }
+        clinux_reserve_descriptors(Int32(min(wanted, limit.rlim_cur, 1 << 14)))
         let fitting = min(clientCount, max(1, Int(clamping: limit.rlim_cur) - reserve))
         if fitting < clientCount {
             log.write(

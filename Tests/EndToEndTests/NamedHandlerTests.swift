@@ -131,7 +131,9 @@ struct NamedHandlerTests {
         let last = try set("w/4")
         #expect(try position(of: runner) == last)
         #expect(try lines == ["w/1", "w/2", "w/3", "w/4"])
-        #expect(String(decoding: runner.errorBytes, as: UTF8.self).isEmpty)
+        // The daemon may still have taken the request, and have died before it answered.
+        let notices = String(decoding: runner.errorBytes, as: UTF8.self)
+        #expect(notices.isEmpty || notices.hasSuffix("its outcome is unknown; connecting again\n"))
     }
 
     @Test func `count ends behind a whole commit, and the next start goes on there`() throws {

@@ -25,14 +25,20 @@ struct FileContainerTests {
     @Test func `many edits at once are one commit, each difference told once`() throws {
         let stage = try FileContainerStage()
         try stage.set("app/same", "same")
-        try stage.shell("for i in 1 2 3 4 5 6 7 8 9; do echo -n $i > $i; done; touch same")
-        #expect(stage.adopts("app/9", "9"))
+        // A directory that is moved there is there at once, however slow the machine is.
+        try stage.shell(
+            """
+            mkdir ../made; for i in 1 2 3 4 5 6 7 8 9; do echo -n $i > ../made/$i; done
+            mv ../made many; touch same
+            """
+        )
+        #expect(stage.adopts("app/many/9", "9"))
         #expect(stage.editCount == 1)
         #expect(stage.changeCount("app/same") == 1)
-        try stage.shell("rm 1 2 3; echo -n 4 > 4; echo -n new > 5")
-        #expect(stage.adopts("app/3", nil))
-        #expect(stage.hears("app/5", "new"))
-        #expect(stage.changeCount("app/4") == 1 && stage.changeCount("app/5") == 2)
+        try stage.shell("cd many; rm 1 2 3; echo -n 4 > 4; echo -n new > 5")
+        #expect(stage.adopts("app/many/3", nil))
+        #expect(stage.hears("app/many/5", "new"))
+        #expect(stage.changeCount("app/many/4") == 1 && stage.changeCount("app/many/5") == 2)
     }
 
     @Test(arguments: [

@@ -35,7 +35,10 @@ package final class ByteSocket {
 
     /// Closes the socket, as a process that ends does.
     package func end() {
-        if descriptor >= 0 { close(descriptor) }
+        guard descriptor >= 0 else { return }
+        // A process that another test starts at this moment has the socket open, too, until it is another program.
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        close(descriptor)
         descriptor = -1
     }
 
