@@ -38,12 +38,14 @@ extension CommitQueue {
     func lookForCompaction(_ compaction: inout Compaction) {
         guard let compacting else { return }
         compaction.need = compacting.compactionNeed
-        let pause: Int64 = compaction.need.isAny ? 1_000_000_000 : 10_000_000_000
+        let isSoon = compaction.need.isAny || compacting.shortage != nil
+        let pause: Int64 = isSoon ? 1_000_000_000 : 10_000_000_000
         compaction.lookAt = max(clinux_monotonic_nanoseconds() + pause, compaction.retryAt)
     }
 
     /// A piece while there is nothing to commit: it ends when something comes.
     func compactWhileIdle(_ compaction: inout Compaction) {
+        compacting?.lookForRoom()
         lookForCompaction(&compaction)
         guard compaction.need.isAny || isAsked(compaction) else { return }
         let start = clinux_monotonic_nanoseconds()

@@ -36,9 +36,10 @@ extension CommitQueue {
                     compactBetweenCommits(&compaction, after: end - start)
                     if isForThread, pace.expectedCount == 1 { awaitNext() }
                 case .failed(_, let error): if !error.isOutcomeUnknown { backing.maintain() }
-                case .edited, .reopened, .unopened, .raised, .compacted: break
+                case .edited, .reopened, .unopened, .raised, .compacted, .room: break
                 }
             }
+            answer(compacting?.shortage)
         }
         endCompaction(&compaction)
         endExchanges()

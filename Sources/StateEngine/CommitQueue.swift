@@ -27,6 +27,8 @@ final class CommitQueue: Sendable {
         case raised(Int64)
         /// A piece of the history was compacted, or could not be; and what is told to who asked for it.
         case compacted(CompactionStep?, [CompactionAnswer])
+        /// The disk is too full for more than deletes, or is not any more.
+        case room(shortage: StateError?)
     }
 
     /// Who uses the backing.
@@ -66,6 +68,8 @@ final class CommitQueue: Sendable {
         var fileExchanges: [@Sendable (_ isOpen: Bool) -> Void] = []
         /// Asked for and not begun.
         var compactions: [CompactionRequest] = []
+        /// What was answered last of the room on the disk.
+        var shortage: StateError?
         var isStopping = false
         var notify: @Sendable () -> Void = {}
 
@@ -173,8 +177,10 @@ final class CommitQueue: Sendable {
         guard let batch else { return }
         let finished = commit(batch)
         let maintains = backing.needsMaintenance
+        let shortage = compacting?.shortage
         // Order matters: the next commit begins, then the answers go, then comes the checkpoint.
         _ = answer(finished)
+        answer(shortage)
         if maintains { wakeThread { $0.maintains = true } }
     }
 
@@ -300,6 +306,17 @@ final class CommitQueue: Sendable {
         files.publish(staged)
     }
 
+    /// Says what there is of room, if that is not what was said last.
+    func answer(_ shortage: StateError?) {
+        let notify = state.withLock { state -> (@Sendable () -> Void)? in
+            guard state.shortage != shortage else { return nil }
+            state.shortage = shortage
+            state.finished.append(.room(shortage: shortage))
+            return state.notify
+        }
+        notify?()
+    }
+
     /// Hands an answer to whoever settles; a writer hands the backing back with it.
     ///
     /// - Returns: How many transactions wait for the next commit.
@@ -316,7 +333,7 @@ final class CommitQueue: Sendable {
             case .reopened(let adopted, _):
                 // Else the next failure would have them adopted once more.
                 if let last = adopted.last { state.storedRevision = last.revision }
-            case .unopened, .raised, .compacted: break
+            case .unopened, .raised, .compacted, .room: break
             }
             if state.committer == .writer { state.committer = .nobody }
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())

@@ -7,6 +7,12 @@ package protocol CompactingBacking: HistoryBacking {
     /// - Complexity: O(log *n*) in the history's length, without the disk.
     var compactionNeed: CompactionNeed { get }
 
+    /// Why only deletes can be committed; nil if everything can.
+    var shortage: StateError? { get }
+
+    /// Looks whether there is room again.
+    func lookForRoom()
+
     /// Has everything up to `revision` compacted, beyond what the retention says.
     func raiseCompaction(to revision: Int64)
 

@@ -47,7 +47,7 @@ extension KeyspaceCore {
         }
         let isVolatile = isInMemory(rule)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
-        if isVolatile { try checkMove(of: key, head) }
+        if isVolatile { try checkMove(of: key, head) } else if let shortage { throw shortage }
         let last = head.flatMap { $0.isDeleted ? nil : $0 }
         let current = last.flatMap { isDue($0) ? nil : $0 }
         if let rule {

@@ -107,6 +107,8 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     /// Why nothing may be written for now; nil where it may.
     @exclusivity(unchecked) package internal(set) var refusal: StateError?
+    /// Why no key is set that is stored, though keys are deleted; nil while they are.
+    @exclusivity(unchecked) package internal(set) var shortage: StateError?
     /// Why nothing will be written any more.
     @exclusivity(unchecked) var closure: StateError?
 

@@ -14,6 +14,8 @@ public final class LocalKeyspace: Keyspace {
         case reopened(adopted: Int, through: Int64)
         /// It could not be opened, and will be tried again; writes are refused until then.
         case unopened(StateError)
+        /// From here on only keys in memory are set, for the disk is full; nil: all are.
+        case room(shortage: StateError?)
     }
 
     @usableFromInline let core: StateLock<KeyspaceCore>
@@ -182,6 +184,9 @@ public final class LocalKeyspace: Keyspace {
         case .unopened(let error):
             core.refuseWrites(after: error)
             return .unopened(error)
+        case .room(let shortage):
+            core.shortage = shortage
+            return .room(shortage: shortage)
         case .compacted(let step, let answers):
             if let step { core.takeOver(step) }
             for answer in answers { core.deliveries.append(.compaction(answer)) }

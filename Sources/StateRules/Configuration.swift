@@ -25,7 +25,7 @@ package struct Configuration: Sendable {
             ("queueBytes", 64 << 20, 64 << 10...1 << 40),
             ("transactionBytes", 64 << 20, 64 << 10...1 << 40),
             ("replyBytes", 256 << 20, 64 << 10...1 << 40),
-            ("files", 100_000, 1...100_000_000),
+            ("files", 100_000, 1...100_000_000), ("reserveBytes", 10 << 20, 0...1 << 40),
             ("memoryBytes", 512 << 20, 16 << 20...1 << 40),
             ("frameTimeout", 60_000, 0...86_400_000), ("rest", 250, 0...10_000),
         ]

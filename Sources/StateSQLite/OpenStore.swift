@@ -35,6 +35,11 @@ final class OpenStore {
     /// Where everything is that was acknowledged.
     let files: StoreFiles
     private var commitCount = 0
+    let room: StoreRoom
+    private let pageCount: SQLiteStatement
+    private let freePageCount: SQLiteStatement
+    /// Keys and values of the transaction at hand, in bytes.
+    private var openByteCount: Int64 = 0
 
     init(
         location: StoreLocation,
@@ -42,6 +47,7 @@ final class OpenStore {
         log: WriteAheadLog,
         mark: StoreMark,
         marks: HistoryMarks,
+        room: StoreRoom,
         clock: @escaping @Sendable () -> Int64,
         rowCount: Int64,
         revision: Int64,
@@ -52,6 +58,7 @@ final class OpenStore {
         self.log = log
         self.mark = mark
         files = StoreFiles(location)
+        self.room = room
         self.marks = marks
         self.clock = clock
         sweep = try HistorySweep(connection)
@@ -63,6 +70,8 @@ final class OpenStore {
         noteWriter = try NoteWriter(connection)
         begin = try connection.prepare("BEGIN IMMEDIATE")
         end = try connection.prepare("COMMIT")
+        pageCount = try connection.prepare("PRAGMA page_count")
+        freePageCount = try connection.prepare("PRAGMA freelist_count")
     }
 
     func commit(
@@ -77,6 +86,8 @@ final class OpenStore {
         var isFirst = true
         let before = marks
         let now = clock()
+        openByteCount = 0
+        defer { openByteCount = 0 }
         writer.begin(rowCount: appendedCount)
         do {
             try begin.run()
@@ -89,6 +100,7 @@ final class OpenStore {
                 last = change.revision
                 isFirst = false
                 marks.take(change, at: now)
+                openByteCount += Int64(change.key.count + (change.value?.count ?? 0))
                 try writer.append(change)
             }
             if let note = notes.last {
@@ -114,6 +126,7 @@ final class OpenStore {
         doubtfulRowCounts = rowCount...rowCount
         revision = last
         noteEnd()
+        if room.isWatched { lookForRoom() }
     }
 
     /// Writes to the mark that everything up to here is stored and synced.
@@ -162,8 +175,30 @@ final class OpenStore {
     /// was not told, as a piece of compaction is, nobody would know: what is appended behind the hole counts for nothing at the
     /// next start, and a page that is read back from it is an old one. So the store has to be opened anew.
     func checkpoint() {
-        guard let failure = log.checkpoint(), hasUnsyncedCompaction else { return }
+        var failure = log.checkpoint()
+        if log.isDatabaseFull, room.noteFull(use, byteCount: 0) { failure = log.checkpoint() }
+        lookForRoom()
+        guard let failure, hasUnsyncedCompaction else { return }
         _ = unknown(failure)
+    }
+
+    /// Looks whether the disk has room for more than deletes.
+    func lookForRoom() { room.look(use) }
+
+    private var use: StoreUse {
+        let page = Int64(HistorySchema.pageByteCount)
+        let byteCount = count(pageCount) * page
+        return StoreUse(
+            growthByteCount: max(0, byteCount - log.status.databaseByteCount),
+            freeByteCount: count(freePageCount) * page
+        )
+    }
+
+    /// The number that a statement yields; 0 if it fails, as it does where nothing can be read.
+    private func count(_ statement: SQLiteStatement) -> Int64 {
+        defer { statement.reset() }
+        guard (try? statement.step()) == true else { return 0 }
+        return statement.number(at: 0)
     }
 
     /// The log may hold the transaction whole although its sync failed, and a start would then find it: nothing more may be
@@ -183,6 +218,8 @@ final class OpenStore {
         guard let failure = error as? SQLiteFailure else { throw error }
         switch failure.primaryCode {
         case SQLITE_FULL:
+            // For the next: what fails is told so.
+            if room.noteFull(use, byteCount: openByteCount) { checkpoint() }
             throw StateError(.noSpace, "the disk of \(location.database) is full: \(failure)")
         case SQLITE_BUSY:
             let holder = LockHolder.description(

@@ -30,6 +30,7 @@ extension SQLiteBacking {
         do {
             let (store, loaded) = try checkedStore(lock, receive)
             open = store
+            store.lookForRoom()
             files.withLock { $0 = store.files }
             mark = store.mark
             finishedCompaction = nil
@@ -120,6 +121,7 @@ extension SQLiteBacking {
         foundNotes = try StoreMetadata(connection).notes()
         foundFileMark = try StoreMetadata(connection).value(of: .pendingFiles)
         // Order matters: everything was checked, from here on the store may be written.
+        StoreRoom.giveUpReserveIfFull(location)
         try useWriteAheadLog(connection)
         // Where the store is opened again, it is known to be the one that was here.
         let known = mark
@@ -135,6 +137,7 @@ extension SQLiteBacking {
             log: log,
             mark: mark,
             marks: rows.marks,
+            room: StoreRoom(location, reserveByteCount: reserveByteCount),
             clock: clock,
             rowCount: rows.rowCount,
             revision: loaded.revision,

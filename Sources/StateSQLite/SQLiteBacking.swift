@@ -24,6 +24,14 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         set { historyLimits.withLock { $0 = newValue } }
     }
 
+    private let reserve = StateLock<Int64>(0)
+    /// Bytes of the disk that are kept for deletes and compaction; may be exchanged from any thread, and counts from the next
+    /// checkpoint on.
+    package var reserveByteCount: Int64 {
+        get { reserve.withLock { $0 } }
+        set { reserve.withLock { $0 = newValue } }
+    }
+
     /// Whose turn it is to commit; nil before the load, after the close, and where the store could not be opened again.
     var open: OpenStore?
     /// Held from load to close, also while the store is opened anew.

@@ -41,6 +41,8 @@ struct StoreLocation: Sendable {
     var log: String { database + "-wal" }
     /// What was last true of the database.
     var mark: String { database + "-mark" }
+    /// Room that is kept on the disk.
+    var reserve: String { database + "-reserve" }
     /// The index of the log, which processes share.
     var logIndex: String { database + "-shm" }
 

@@ -40,6 +40,8 @@ final class WriteAheadLog {
     /// Whether all of the log is in the database.
     private(set) var isMoved = false
     private(set) var status = StorageStatus()
+    /// Whether the last checkpoint had no room for the pages by which the database grows.
+    private(set) var isDatabaseFull = false
 
     /// The log itself, of which only headers of frames are read; -1 where it cannot be opened.
     private let descriptor: Int32
@@ -167,6 +169,7 @@ final class WriteAheadLog {
     func checkpoint() -> SQLiteFailure? {
         let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)
         let failure = code == SQLITE_OK ? nil : connection.failure(code, during: "checkpoint")
+        isDatabaseFull = code & 0xFF == SQLITE_FULL
         let limit = limits.checkpointByteCount / frameByteCount
         // Not again at each commit, where the log cannot be begun anew.
         dueFrameCount = frameCount + Swift.max(1, limit / 4)

@@ -20,7 +20,7 @@ extension Server {
                     release(connection, durable: revision - 1)
                 // What nothing undid is told now, too.
                 case .reopened: release(connection, durable: core.durableRevision)
-                case .unopened: break
+                case .unopened, .room: break
                 }
                 flushes.add(connection)
             }
@@ -78,6 +78,8 @@ extension Server {
             )
         case .unopened(let error):
             options.log(.error, "the store cannot be opened again yet: \(error)")
+        case .room(let shortage?): options.log(.error, shortage.message)
+        case .room(nil): options.log(.notice, "the disk has room again: keys can be set")
         }
     }
 }

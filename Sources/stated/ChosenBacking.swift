@@ -9,8 +9,8 @@ struct ChosenBacking {
     let name: String
     /// What STATE.STATUS tells of it.
     let report: () -> [(String, String)]
-    /// Has it keep so much of the past from now on.
-    let keep: @Sendable (HistoryLimits) -> Void
+    /// Has it keep so much of the past, and of the disk, from now on.
+    let keep: @Sendable (HistoryLimits, _ reserveByteCount: Int) -> Void
     /// What stood in the way of a clean stop, after it; nil for nothing.
     let loss: () -> String?
 
@@ -21,7 +21,7 @@ struct ChosenBacking {
             backing = memory
             name = "memory"
             report = ChosenBacking.ceilingReport(memory, log)
-            keep = { _ in }
+            keep = { _, _ in }
             loss = { nil }
             return
         }
@@ -37,7 +37,11 @@ struct ChosenBacking {
         sqlite.onFinding = { log.write(.warning, $0) }
         backing = sqlite
         name = directory
-        keep = { sqlite.history = $0 }
+        sqlite.reserveByteCount = Int64(options.reserveByteCount)
+        keep = { history, reserveByteCount in
+            sqlite.history = history
+            sqlite.reserveByteCount = Int64(reserveByteCount)
+        }
         loss = { sqlite.lossAtClose }
         report = {
             let status = sqlite.status

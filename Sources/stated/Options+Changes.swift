@@ -26,6 +26,7 @@ extension Options {
             ("limits.memoryBytes", bytes(memoryByteCount), true),
             ("limits.frameTimeout", Quantity.text(.milliseconds(frameMilliseconds)), true),
             ("limits.rest", Quantity.text(.milliseconds(restMilliseconds)), true),
+            ("limits.reserveBytes", bytes(reserveByteCount), true),
             ("history.age", Quantity.text(history.age), true),
             ("history.changes", String(history.changeCount), true),
             ("history.bytes", Quantity.text(byteCount: history.byteCount), true),

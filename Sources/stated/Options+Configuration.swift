@@ -36,5 +36,6 @@ extension Options {
         memoryByteCount = limit("memoryBytes", memoryByteCount)
         frameMilliseconds = limit("frameTimeout", frameMilliseconds)
         restMilliseconds = limit("rest", restMilliseconds)
+        reserveByteCount = limit("reserveBytes", reserveByteCount)
     }
 }

@@ -166,6 +166,8 @@ struct Options {
     var frameMilliseconds = 60_000
     /// The longest rest after a long command, in milliseconds; 0: none.
     var restMilliseconds = 250
+    /// What is kept of the disk for deletes and compaction.
+    var reserveByteCount = 10 << 20
     /// What is asked of each change.
     var rules = RuleTable([])
     /// The file that says so; nil where there is none.

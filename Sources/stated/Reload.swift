@@ -155,7 +155,7 @@ final class Reload: @unchecked Sendable {
         _ server: inout ServerOptions
     ) {
         core.limits = options.limits
-        chosen.keep(options.history)
+        chosen.keep(options.history, options.reserveByteCount)
         options.apply(to: &server, log)
         let retired = RetiredOptions(former?.options)
         former = (running, false)

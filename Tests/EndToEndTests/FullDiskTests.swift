@@ -78,6 +78,71 @@ struct FullDiskTests {
         withExtendedLifetime(disk) {}
     }
 
+    @Test(arguments: ["compact", "restart"])
+    func `a disk filled by the history heals by what the history gives up`(way: String) throws {
+        let directory = try TemporaryDirectory()
+        let disk = try SmallFileSystem(at: directory.path(of: "data"))
+        func configure(_ history: String) throws {
+            try directory.write(
+                "{ history: { \(history) }, limits: { reserveBytes: '4MiB' } }",
+                to: "c.json5"
+            )
+        }
+        try configure("bytes: '1GiB'")
+        let daemon = try Daemon(["--config", directory.path(of: "c.json5")], directory: directory)
+        var client = try daemon.connect()
+        var kept = Kept(seed: 7)
+        #expect(try kept.fill(client).code == .noSpace)
+        #expect(try kept.fill(client).message.contains("statectl compact --to"))
+        #expect(try Statectl.run(daemon, "status").text.contains("is full: until there is room"))
+        // Somebody else takes what the reserve left.
+        _ = try? directory.write([UInt8](repeating: 7, count: 1 << 20), to: "data/ballast")
+        for number in 0..<150 { try kept.delete("disk/\(number)", client) }
+        #expect(try kept.faults(client) == [])
+        if way == "compact" {
+            let field = try client.status().first { $0.name == "revision" }
+            let revision = try #require(field?.number)
+            let compaction = try Statectl.run(daemon, "compact", "--to", "\(revision)")
+            #expect(compaction.exitCode == 0, "\(compaction)")
+        } else {
+            daemon.kill()
+            try configure("changes: 10")
+            try daemon.start()
+            client = try daemon.connect()
+        }
+        let deadline = Deadline(after: .seconds(30))
+        while try kept.write(client) != nil, !deadline.hasPassed { poll(nil, 0, 20) }
+        for _ in 0..<200 { #expect(try kept.write(client) == nil) }
+        #expect(try Statectl.run(daemon, "status").text.contains("storage:               ok\n"))
+        #expect(try kept.faults(client) == [])
+        daemon.kill()
+        try daemon.start()
+        #expect(try kept.faults(daemon.connect()) == [])
+        #expect(daemon.log.contains("the disk has room again: keys can be set"))
+        try daemon.stop()
+        withExtendedLifetime(disk) {}
+    }
+
+    @Test func `what others take of the disk leaves room for deletes`() throws {
+        let directory = try TemporaryDirectory()
+        let disk = try SmallFileSystem(at: directory.path(of: "data"))
+        let daemon = try Daemon(directory: directory)
+        let client = try daemon.connect()
+        var kept = Kept(seed: 8)
+        #expect(access(directory.path(of: "data/stated.db-reserve"), F_OK) == 0)
+        for _ in 0..<50 { #expect(try kept.write(client) == nil) }
+        _ = try? directory.write([UInt8](repeating: 7, count: 40 << 20), to: "data/ballast")
+        #expect(try kept.fill(client).code == .noSpace)
+        for number in 0..<300 { try kept.delete("disk/\(number)", client) }
+        #expect(try client.count(of: "disk/") == 0)
+        unlink(directory.path(of: "data/ballast"))
+        let deadline = Deadline(after: .seconds(30))
+        while try kept.write(client) != nil, !deadline.hasPassed { poll(nil, 0, 20) }
+        #expect(try kept.faults(client) == [])
+        try daemon.stop()
+        withExtendedLifetime(disk) {}
+    }
+
     @Test func `a daemon with keys in memory starts on a full disk`() throws {
         let directory = try TemporaryDirectory()
         let disk = try SmallFileSystem(at: directory.path(of: "data"))
@@ -109,7 +174,10 @@ struct FullDiskTests {
         let disk = try SmallFileSystem(at: directory.path(of: "data"))
         mkdir(directory.path(of: "d"), 0o755)
         func configure(_ rule: String) throws -> String {
-            try directory.write("{ rules: [ { keys: 'm/', \(rule) } ] }", to: "stated.json5")
+            try directory.write(
+                "{ limits: { reserveBytes: 0 }, rules: [ { keys: 'm/', \(rule) } ] }",
+                to: "stated.json5"
+            )
         }
         let path = try configure("backing: 'memory'")
         let daemon = try Daemon(["--config", path], directory: directory)
@@ -168,6 +236,12 @@ private struct Kept {
         }
         values[key] = value
         return nil
+    }
+
+    mutating func delete(_ key: String, _ client: Client) throws {
+        let key = try Key(key)
+        _ = try client.delete([key])
+        values[key] = nil
     }
 
     /// Writes until it is refused, and says why.

@@ -32,6 +32,17 @@ extension SQLiteBacking: CompactingBacking {
         return need
     }
 
+    package var shortage: StateError? { open?.room.shortage }
+
+    package func lookForRoom() {
+        inTurn {
+            guard let open else { return }
+            open.room.reserveByteCount = reserveByteCount
+            if open.room.shortage != nil, !open.log.isMoved { open.checkpoint() }
+            open.lookForRoom()
+        }
+    }
+
     package func raiseCompaction(to revision: Int64) {
         wantedRevision = max(wantedRevision, revision)
     }

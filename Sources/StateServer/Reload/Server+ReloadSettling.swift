@@ -35,7 +35,7 @@ extension Server {
             } else {
                 undo(reloader, doubt)
             }
-        case .unopened: break
+        case .unopened, .room: break
         }
     }
 
@@ -99,7 +99,7 @@ extension Server {
         case .failed(let revision, let error):
             guard revision <= moving.revision else { return }
             postponeMovingBack(reloader, error)
-        case .reopened, .unopened: return
+        case .reopened, .unopened, .room: return
         }
         reloader.startNext()
     }
