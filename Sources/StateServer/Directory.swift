@@ -24,7 +24,10 @@ package enum Directory {
 
     /// Another process that makes the same directory now is none the worse.
     private static func isMadeAlone(_ path: String) -> Bool {
-        mkdir(path, 0o700) == 0 || (errno == EEXIST && isDirectory(path))
+        guard mkdir(path, 0o700) == 0 else { return errno == EEXIST && isDirectory(path) }
+        // What is stored in it is only as durable as its name.
+        let above = parent(of: path) ?? (path.hasPrefix("/") ? "/" : ".")
+        return WholeFile.syncDirectory(above)
     }
 
     /// Makes the directory that `path` lies in.

@@ -240,7 +240,7 @@ private struct Kept {
 
     mutating func delete(_ key: String, _ client: Client) throws {
         let key = try Key(key)
-        _ = try client.delete([key])
+        _ = try client.delete([Pattern(key)])
         values[key] = nil
     }
 

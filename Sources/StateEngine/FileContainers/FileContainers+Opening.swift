@@ -138,7 +138,8 @@ extension FileContainers {
         wakeForRetries()
     }
 
-    /// Writes those of the keys that storage keeps, have no file, and had none here before.
+    /// Writes those of the keys that storage keeps and that have no file: because they had none here before, or because another key's
+    /// stands in its place, which a start under other rules put there that did not end.
     private func export(
         _ container: FileContainer,
         _ keyspace: LocalKeyspace,
@@ -146,15 +147,19 @@ extension FileContainers {
         _ exports: inout [FileExport],
         where isNew: (Key) -> Bool
     ) throws {
-        for key in keys(of: container, in: keyspace) where isNew(key) {
+        for key in keys(of: container, in: keyspace) {
             let path = try key.bytes.withBorrowed(container.path)
+            let isNew = isNew(key)
+            guard isNew || left.mayHaveFile(at: path, in: container.location) else { continue }
             guard let files = container.files, keyspace.isStored(key),
                 let value = keyspace.entry(for: key)?.value
             else { continue }
             // That of another key that has left makes way.
             let former = files.known[path] == nil ? nil : try container.value(at: path)
-            if files.known[path] != nil {
-                guard let former, left.has(former, at: path, in: container.location) else {
+            if files.known[path] == nil {
+                guard isNew else { continue }
+            } else {
+                guard let former, former != value, left.has(former, at: path, in: container.location) else {
                     continue
                 }
             }

@@ -9,8 +9,8 @@ struct LeftFiles {
         var isCurrent = false
     }
 
-    /// The files by their paths, by directory.
-    private(set) var files: [String: [FilePath: File]] = [:]
+    /// The files by their paths, by directory: rules of different times may have had different keys there.
+    private(set) var files: [String: [FilePath: [File]]] = [:]
     /// What the files of an unfinished commit may hold in place of what their keys do.
     private let marks: [[UInt8]: ValueMark?]
     private let keyspace: LocalKeyspace
@@ -74,18 +74,24 @@ struct LeftFiles {
                 try FileName.path(of: key, from: prefixByteCount)
             })
         else { return }
-        body(
-            &files[directory, default: [:]][
-                path,
-                default: File(key: key, prefixByteCount: prefixByteCount)
-            ]
-        )
+        var candidates = files[directory]?[path] ?? []
+        let known = candidates.firstIndex {
+            $0.key == key && $0.prefixByteCount == prefixByteCount
+        }
+        if known == nil { candidates.append(File(key: key, prefixByteCount: prefixByteCount)) }
+        body(&candidates[known ?? candidates.count - 1])
+        files[directory, default: [:]][path] = candidates
+    }
+
+    /// Whether there may be a file of a key that has left.
+    func mayHaveFile(at path: FilePath, in directory: String) -> Bool {
+        files[directory]?[path] != nil
     }
 
     /// Whether a file is that of a key that has left, and nobody has made anything else of it.
     func has(_ value: [UInt8]?, at path: FilePath, in directory: String) -> Bool {
-        guard let value, let file = files[directory]?[path] else { return false }
-        return isOf(file, value)
+        guard let value, let candidates = files[directory]?[path] else { return false }
+        return candidates.contains { isOf($0, value) }
     }
 
     private func isOf(_ file: File, _ value: [UInt8]) -> Bool {
@@ -165,7 +171,7 @@ struct LeftFiles {
 
     /// - Returns: Those that are left, and why.
     private func remove(
-        _ files: [FilePath: File],
+        _ files: [FilePath: [File]],
         in directory: String,
         _ user: FileContainer?,
         _ notice: (String) -> Void
@@ -177,18 +183,18 @@ struct LeftFiles {
             tree = try FileTree(trusted: directory, isShared: true, marks: marks)
             guard try tree.isOwn(DirectoryIdentity(tree.root), places[directory]) else {
                 return (
-                    Array(files.values),
+                    files.values.flatMap { $0 },
                     "it is empty, and not the one that held them; is it not mounted?"
                         + " If they are gone for good, make \(directory)/.stated"
                 )
             }
         } catch {
-            return (Array(files.values), LeftFiles.sentence(error))
+            return (files.values.flatMap { $0 }, LeftFiles.sentence(error))
         }
         var (rest, failure): ([File], String?) = ([], nil)
-        for (path, file) in files where !isInUse(path, by: user) {
-            do { try remove(path, of: file, tree, user, notice) } catch {
-                rest.append(file)
+        for (path, candidates) in files where !isInUse(path, by: user) {
+            do { try remove(path, of: candidates, tree, user, notice) } catch {
+                rest += candidates
                 failure = failure ?? LeftFiles.sentence(error)
             }
         }
@@ -225,23 +231,27 @@ struct LeftFiles {
 
     private func remove(
         _ path: FilePath,
-        of file: File,
+        of candidates: [File],
         _ tree: FileTree,
         _ user: FileContainer?,
         _ notice: (String) -> Void
     ) throws {
         guard let status = try tree.status(path), !status.isDirectory else { return }
-        let limit = max(
-            keyspace.entry(for: file.key)?.value.count ?? 0,
-            possibleMarks(of: file).map(\.byteCount).max() ?? 0
-        )
+        let limits = candidates.map { file in
+            max(
+                keyspace.entry(for: file.key)?.value.count ?? 0,
+                possibleMarks(of: file).map(\.byteCount).max() ?? 0
+            )
+        }
+        let limit = limits.max() ?? 0
         // One that is larger than the value is not what the key held.
         guard status.isRegular, status.stamp.byteCount <= Int64(limit),
             case .value(let bytes, let read)? = try tree.contents(of: path, limit: limit),
-            isOf(file, bytes)
+            candidates.contains(where: { isOf($0, bytes) })
         else {
+            let keys = candidates.map { "'\($0.key)'" }.joined(separator: " or ")
             return notice(
-                "\(tree.location)/\(path) is left, for it is not what key '\(file.key)' holds, which lives elsewhere now"
+                "\(tree.location)/\(path) is left, for it is not what key \(keys) holds, which lives elsewhere now"
             )
         }
         // Order matters: it is no edit of who has the directory now.
