@@ -131,8 +131,10 @@ struct Checker {
         let kind = CrashKind.random(&random)
         state.image = system.image(kind, &random)
         state.description += ", then before event \(point) of \(trace.events.count) of the start, \(kind)"
-        let isServed = trace.lives.last?.sent.first?.last.map { $0.begun <= point } ?? false
-        state.served = isServed ? state.newest : 0
+        let life = trace.lives.last
+        state.served = state.answers.last { answer in
+            life?.begun(ofByte: answer.end, connection: 0).map { $0 <= point } ?? false
+        }?.revision ?? 0
         state.trace = nil
         findings.stateCount += 1
         findings.secondCrashCount += 1

@@ -6,6 +6,7 @@ struct Difference: Hashable {
         case torn = "a transaction is not whole, or not the one that was sent"
         case state = "the state is that of no revision"
         case epoch = "a new epoch, though the store is the same"
+        case directory = "the data directory is lost, with all that is in it"
         case adopted = "a file that nobody has changed became a transaction"
         case files = "the files are not what is served"
         case leftover = "a file of an unfinished transaction is left"
@@ -20,6 +21,8 @@ struct Difference: Hashable {
 /// Compares what a start serves with what clients knew before a crash.
 struct Comparison {
     let recording: Recording
+    /// What was sent, as far as this start can know it.
+    let history: History
     /// The event before which the crash was.
     let event: Int
     /// What a start in between has served; 0 for nothing.
@@ -45,22 +48,27 @@ struct Comparison {
         return found
     }
 
+    /// The newest transaction that is served.
+    func newest(of seen: Observation) -> Int64 {
+        separate(seen).others.last?.revision ?? history.newestStored(to: seen.compacted)
+    }
+
     private func commitDifferences(of seen: Observation) -> [Difference] {
         let (adopted, commits) = separate(seen)
         var found = adopted.map {
             Difference(kind: .adopted, text: "revision \($0.revision): \($0.changes.keys.sorted())")
         }
-        let newest = commits.last?.revision ?? recording.history.newestStored(to: seen.compacted)
+        let newest = newest(of: seen)
         if newest < told {
             found.append(
                 Difference(kind: .lost, text: "it ends at revision \(newest), and \(told) was told")
             )
         }
-        let expected = recording.history.storedCommits(after: seen.compacted, to: newest)
+        let expected = history.storedCommits(after: seen.compacted, to: newest)
         if let text = Comparison.difference(of: commits, from: expected) {
             found.append(Difference(kind: .torn, text: text))
         }
-        var state = recording.history.state(at: newest)
+        var state = history.state(at: newest)
         for commit in adopted {
             for (key, value) in commit.changes {
                 state[key] = value.map { Entry(value: $0, revision: commit.revision) }
@@ -74,7 +82,7 @@ struct Comparison {
 
     /// Keeps apart transactions that a start made of files: of keys that may live in one, and newer than all that was sent.
     private func separate(_ seen: Observation) -> (adopted: [Commit], others: [Commit]) {
-        let known = Set(recording.history.commits.map(\.revision))
+        let known = Set(history.commits.map(\.revision))
         let isAdopted = { (commit: Commit) in
             !known.contains(commit.revision)
                 && commit.changes.keys.allSatisfy { $0.hasPrefix("app/") || $0.hasPrefix("box/") }

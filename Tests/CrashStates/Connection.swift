@@ -78,6 +78,9 @@ final class Connection {
         }
     }
 
+    /// How many bytes the daemon has sent up to the end of the last answer.
+    var end: Int { reader.takenCount }
+
     func ask(_ words: String...) throws(Failure) -> Value {
         send(words)
         return try read().value

@@ -28,6 +28,9 @@ struct History {
 
     mutating func append(_ commit: Commit) { commits.append(commit) }
 
+    /// Forgets what came after a revision: it was lost before anybody knew it.
+    mutating func cut(to revision: Int64) { commits.removeAll { $0.revision > revision } }
+
     /// What is stored after a revision.
     func state(at revision: Int64) -> [String: Entry] {
         var state: [String: Entry] = [:]

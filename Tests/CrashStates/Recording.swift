@@ -72,6 +72,7 @@ struct Recorder {
                 daemon.isAlive
             }
             for step in life.steps { try session.take(step, &random) }
+            try session.rest()
         } catch {
             daemon.end(SIGKILL)
             let text = (try? Files.contents(of: directory.log)) ?? []

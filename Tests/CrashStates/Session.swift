@@ -55,6 +55,11 @@ struct Session {
         }
     }
 
+    /// Waits until nothing of it is under way: what was sent before is recorded then, also if the daemon is killed.
+    func rest() throws(Failure) {
+        for connection in connections + [watcher] { _ = try connection.ask("PING") }
+    }
+
     private func command(_ words: [String]) throws(Failure) {
         connections[0].send(words)
         let answer = try connections[0].read().value

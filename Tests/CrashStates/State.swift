@@ -11,12 +11,14 @@ struct State {
     let life: Int
     var image: CrashImage
     var description: String
-    /// What a start in between has served.
+    /// What was sent; after a start in between, what that served and was sent.
+    var history: History
+    /// What a start in between is sure to have served; 0 for nothing.
     var served: Int64 = 0
     /// What the start did, if that was recorded.
     var trace: Trace?
-    /// The newest revision that it served.
-    private(set) var newest: Int64 = 0
+    /// What it served: the newest revision, and how many bytes it had sent with that.
+    private(set) var answers: [(end: Int, revision: Int64)] = []
 
     init(
         recording: Recording,
@@ -28,6 +30,7 @@ struct State {
     ) {
         (self.recording, self.plan, self.event, self.life) = (recording, plan, event, life)
         (self.image, self.description) = (image, description)
+        history = recording.history
     }
 
     private var rules: [Workload.Rule] { recording.rules[life].filter { $0.directory != nil } }
@@ -42,6 +45,9 @@ struct State {
     }
 
     mutating func check(isRecorded: Bool) throws(Failure) -> [Difference] {
+        if !image.directories.contains("d"), recording.epochEvent <= event {
+            return [Difference(kind: .directory, text: "all up to \(recording.newestTold(at: event))")]
+        }
         try plan.directory.build(image)
         // The daemon takes no file of a key that was changed less than 100 ms ago.
         if recording.rules.contains(where: { !$0.isEmpty }) { usleep(120_000) }
@@ -68,9 +74,13 @@ struct State {
         do throws(Failure) {
             let connection = try Connection(path: plan.directory.socket) { daemon.isAlive }
             let seen = try Observation(connection)
-            var found = Comparison(recording: recording, event: event, served: served)
-                .differences(of: seen)
-            newest = max(0, seen.commits.last?.revision ?? 0)
+            let comparison = Comparison(
+                recording: recording, history: history, event: event, served: served
+            )
+            var found = comparison.differences(of: seen)
+            let newest = comparison.newest(of: seen)
+            history.cut(to: newest)
+            answers = [(connection.end, newest)]
             found += try fileDifferences(seen, connection)
             found += try repetition(seen, connection)
             return found
@@ -135,7 +145,7 @@ struct State {
     // MARK: Revisions
 
     /// A new transaction has to have a revision that nobody knows.
-    private func repetition(
+    private mutating func repetition(
         _ seen: Observation,
         _ connection: Connection
     ) throws(Failure) -> [Difference] {
@@ -143,6 +153,8 @@ struct State {
         guard let revision = answer["revision"]?.number else {
             return [Difference(kind: .refused, text: "a write after the start: \(answer)")]
         }
+        history.append(Commit(revision: revision, changes: ["k/probe": Array("x".utf8)]))
+        answers.append((connection.end, revision))
         let told = recording.newestTold(at: event)
         guard seen.epoch == recording.epoch, revision <= told else { return [] }
         return [Difference(kind: .repeated, text: "\(revision), and \(told) was told")]
