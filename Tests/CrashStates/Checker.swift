@@ -6,25 +6,17 @@ struct Plan {
     var program = ""
     var seed: UInt64 = 1
     /// States of one recording.
-    var states = 25
-    var ignoresSyncs = false
+    var states = 24
+    /// Of which files syncs do nothing; all of them if empty.
+    var ignored: String?
     var directory = StateDirectory(path: "")
     /// Where states with differences are put; nil keeps none.
     var kept: String?
 }
 
-/// What was found in a recording's states.
-struct Findings {
-    var stateCount = 0
-    var secondCrashCount = 0
-    var eventCount = 0
-    var commitCount = 0
-    var differences: [(difference: Difference, state: String)] = []
-}
-
 /// Records one workload and checks states of it.
 struct Checker {
-    let plan: Plan
+    private(set) var plan: Plan
     let number: Int
     let kind: Workload.Kind
     private var random: Random
@@ -40,7 +32,7 @@ struct Checker {
 
     mutating func run() throws(Failure) -> Findings {
         Files.remove(plan.directory.path)
-        try plan.directory.make()
+        try plan.directory.make(isEmpty: number / 10 % 5 == 4)
         var recorder = Recorder(
             Workload(kind, &random),
             program: plan.program,
@@ -48,6 +40,7 @@ struct Checker {
             Random(seed: random.next())
         )
         recording = try recorder.run()
+        findings.recordingCount = 1
         findings.eventCount = recording.trace.events.count
         findings.commitCount = recording.history.commits.count
         for order in FileSystem.Order.allCases { try check(order, count: plan.states / 2) }
@@ -78,7 +71,7 @@ struct Checker {
     }
 
     private mutating func check(_ order: FileSystem.Order, count: Int) throws(Failure) {
-        var system = plan.directory.fileSystem(order: order, ignoresSyncs: plan.ignoresSyncs)
+        var system = plan.directory.fileSystem(order: order, ignored: plan.ignored)
         var points = points(count, in: recording.trace, &random)[...]
         var lives = recording.trace.lives.map(\.first)[...]
         for (number, event) in recording.trace.events.enumerated() {
@@ -110,6 +103,8 @@ struct Checker {
             description:
                 "recording \(number) (\(self.kind.rawValue)), before event \(event) of \(recording.trace.events.count), \(system.order.rawValue), \(kind)"
         )
+        state.isLate = random.chance(0.7)
+        if !state.isLate { state.description += ", started at once" }
         findings.stateCount += 1
         let isTwice = random.chance(0.25)
         try report(state.check(isRecorded: isTwice), state)

@@ -3,7 +3,12 @@ import Glibc
 /// What `scripts/faults --states` starts: crash states of the daemon, built from what it did to files.
 ///
 /// ```
-/// crashstates --program stated --directory DIR [--states N] [--seed S] [--jobs N] [--recording N] [--no-sync yes]
+/// crashstates --program stated --directory DIR [--states N] [--seed S] [--jobs N]
+///             [--recording N]      this one alone
+///             [--no-sync all]      takes syncs for nothing: then losses have to be found
+///             [--no-sync TEXT]     the same of files with this in their path
+///             [--known KIND,…]     differences that do not count as a failure
+///             [--kept DIR]         where states with differences are put
 /// ```
 @main
 enum CrashStates {
@@ -11,7 +16,7 @@ enum CrashStates {
         signal(SIGPIPE, SIG_IGN)
         var options = [
             "--program": "", "--directory": "", "--states": "3000", "--seed": "1", "--jobs": "4",
-            "--recording": "", "--no-sync": "", "--kept": "", "--job": "", "--of": "1",
+            "--recording": "", "--no-sync": "", "--kept": "", "--job": "", "--known": "",
         ]
         var arguments = CommandLine.arguments.dropFirst()
         while let name = arguments.popFirst() {

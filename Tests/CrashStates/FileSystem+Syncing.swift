@@ -2,7 +2,6 @@
 extension FileSystem {
     /// Syncs one file or directory: what was done before an event.
     mutating func sync(_ file: Int, before event: Int, isDataOnly: Bool) {
-        guard !ignoresSyncs else { return }
         switch order {
         case .strict:
             files[file].flush(before: event) { !isDataOnly || !$0.isBesideData }
@@ -16,7 +15,6 @@ extension FileSystem {
     }
 
     mutating func syncAll(before event: Int) {
-        guard !ignoresSyncs else { return }
         for index in files.indices { files[index].flush(before: event) { _ in true } }
         flushNames(before: event) { _ in true }
     }

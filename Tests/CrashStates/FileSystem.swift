@@ -19,8 +19,8 @@ struct FileSystem {
     }
 
     let order: Order
-    /// Whether a sync does nothing: then losses have to be found.
-    let ignoresSyncs: Bool
+    /// Of files with this in their path a sync does nothing, of all with an empty text: then losses have to be found.
+    let ignored: String?
     /// The directory that the paths of events begin with; file 0.
     let root: String
     var files: [ModelFile] = [ModelFile(isDirectory: true)]
@@ -29,15 +29,17 @@ struct FileSystem {
     var durableNames: [Int: [String: Int]] = [0: [:]]
     var pendingNames: [NameChange] = []
     private var descriptors: [Int32: Int] = [:]
+    /// What was opened while its name was being made or taken away by another thread: it is looked for when it is used.
+    private var unresolved: [Int32: String] = [:]
 
-    init(root: String, order: Order, ignoresSyncs: Bool) {
+    init(root: String, order: Order, ignored: String?) {
         self.root = root
         self.order = order
-        self.ignoresSyncs = ignoresSyncs
+        self.ignored = ignored
     }
 
     /// A new process has no files open.
-    mutating func beginLife() { descriptors = [:] }
+    mutating func beginLife() { (descriptors, unresolved) = ([:], [:]) }
 
     /// Adds a directory that was there before, durably.
     mutating func addDirectory(_ path: String) {
@@ -95,14 +97,14 @@ struct FileSystem {
         let record = event.record
         switch event.kind {
         case RECORDER_OPEN: try didOpen(event, number)
-        case RECORDER_CLOSE: descriptors[record.descriptor] = nil
+        case RECORDER_CLOSE: forget(record.descriptor)
         case RECORDER_DUPLICATE:
             descriptors[record.result] = descriptors[record.descriptor]
-        case RECORDER_ACCEPT: descriptors[record.result] = nil
+        case RECORDER_ACCEPT: forget(record.result)
         case RECORDER_SYNC:
-            guard let file = descriptors[record.descriptor] else { return }
-            sync(file, before: event.begun, isDataOnly: record.argument == 1)
-        case RECORDER_SYNC_ALL: syncAll(before: event.begun)
+            guard let file = file(of: event) else { return }
+            if !ignores(file) { sync(file, before: event.begun, isDataOnly: record.argument == 1) }
+        case RECORDER_SYNC_ALL: if ignored == nil { syncAll(before: event.begun) }
         case RECORDER_RENAME, RECORDER_UNLINK, RECORDER_LINK, RECORDER_MAKE_DIRECTORY:
             try didName(event, number)
         case RECORDER_SEND: break
@@ -116,21 +118,35 @@ struct FileSystem {
         }
     }
 
+    private func ignores(_ file: Int) -> Bool {
+        ignored.map { $0.isEmpty || files[file].path.contains($0) } ?? false
+    }
+
     /// The file that an event is of, by its descriptor or its path.
     private func file(of event: Trace.Event) -> Int? {
-        event.record.descriptor >= 0
-            ? descriptors[event.record.descriptor] : file(at: event.path)
+        let descriptor = event.record.descriptor
+        guard descriptor >= 0 else { return file(at: event.path) }
+        return descriptors[descriptor] ?? unresolved[descriptor].flatMap { file(at: $0) }
+    }
+
+    private mutating func forget(_ descriptor: Int32) {
+        descriptors[descriptor] = nil
+        unresolved[descriptor] = nil
     }
 
     private mutating func didOpen(_ event: Trace.Event, _ number: Int) throws(Failure) {
         let record = event.record
         let isDirectory = record.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
         let flags = Int32(bitPattern: record.argument)
-        descriptors[record.result] = nil
+        forget(record.result)
         var found = file(at: event.path)
         if found == nil {
             guard let place = place(of: event.path), flags & O_CREAT != 0 else {
-                throw Failure("\(event.path) was opened, and is not known")
+                guard flags & O_ACCMODE == O_RDONLY else {
+                    throw Failure("\(event.path) was opened to be written, and is not known")
+                }
+                unresolved[record.result] = event.path
+                return
             }
             let file = addFile(isDirectory: false)
             files[file].durable.mode = record.mode & 0o7777
@@ -138,6 +154,7 @@ struct FileSystem {
             found = file
         }
         guard let file = found else { return }
+        files[file].path = event.path
         if !isDirectory { files[file].identity = "\(record.inode).\(record.born)" }
         if flags & O_TRUNC != 0, files[file].byteCount > 0 { files[file].add(.length(0), event: number) }
         let isPlaceOnly = flags & 0o10_000_000 != 0

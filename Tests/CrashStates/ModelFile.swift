@@ -41,6 +41,8 @@ struct ModelFile {
     let isDirectory: Bool
     /// Inode and time of birth of the real file, which a rebuilt state has to have; nil where nobody asks for them.
     var identity: String?
+    /// What it was last opened as.
+    var path = ""
     var durable = Contents()
     var pending: [Pending] = []
     /// How long it is for the daemon.

@@ -1,7 +1,6 @@
 /// What a daemon serves.
 struct Observation {
     var epoch = ""
-    var revision: Int64 = 0
     var compacted: Int64 = 0
     var entries: [String: Entry] = [:]
     var memory: [String: Entry] = [:]
@@ -11,13 +10,18 @@ struct Observation {
     var refusals: [String] = []
 
     init(_ connection: Connection) throws(Failure) {
-        let status = try connection.ask("STATE.STATUS")
-        epoch = status["epoch"]?.string ?? ""
-        compacted = status["compacted"]?.number ?? 0
         entries = try Observation.entries(Keys.storedPatterns, connection)
         memory = try Observation.entries([Keys.memoryPattern], connection)
-        try readCommits(connection)
-        revision = try connection.ask("STATE.STATUS")["revision"]?.number ?? 0
+        // Compaction may go on meanwhile.
+        for _ in 0..<100 {
+            let status = try connection.ask("STATE.STATUS")
+            epoch = status["epoch"]?.string ?? ""
+            compacted = status["compacted"]?.number ?? 0
+            try readCommits(connection)
+            if refusals.isEmpty { break }
+            let isCompacted = try connection.ask("STATE.STATUS")["compacted"]?.number != compacted
+            guard isCompacted else { break }
+        }
     }
 
     static func entries(
@@ -40,13 +44,14 @@ struct Observation {
 
     private mutating func readCommits(_ connection: Connection) throws(Failure) {
         var since = compacted
+        (commits, refusals) = ([], [])
         while true {
             connection.send(["STATE.CHANGES", "SINCE", "\(since)"] + Keys.storedPatterns)
             let answer = try connection.read().value
             guard let parts = answer.list, parts.count == 3, parts[0].string == "ok",
                 let next = parts[1].number, let rows = parts[2].list
             else {
-                refusals.append("STATE.CHANGES SINCE \(since): \(answer)")
+                refusals.append("STATE.CHANGES SINCE \(since): " + (answer.list?.first?.string ?? "\(answer)"))
                 return
             }
             for row in rows {

@@ -1,11 +1,17 @@
 import Glibc
 
 /// A run over many recordings, shared among processes.
+///
+/// Each process says on standard output what it has checked, and leaves what it found in a file of its own; the one that
+/// started them sums up.
 struct Run {
     private let plan: Plan
     private let options: [String: String]
     private let recordings: [Int]
     private let jobCount: Int
+    private let directory: String
+    /// Kinds of differences that are listed and do not count as a failure.
+    private let known: [String]
     /// Which of the processes this is; nil for the one that starts them.
     let job: Int?
 
@@ -14,62 +20,84 @@ struct Run {
         guard let program = options["--program"], let directory = options["--directory"],
             !program.isEmpty, !directory.isEmpty
         else { return nil }
-        self.options = options
+        (self.options, self.directory) = (options, directory)
         job = number("--job")
         jobCount = max(1, number("--jobs") ?? 1)
+        known = options["--known"]?.split(separator: ",").map(String.init) ?? []
         var plan = Plan()
         plan.program = program
         plan.seed = UInt64(number("--seed") ?? 1)
-        plan.ignoresSyncs = options["--no-sync"] == "yes"
+        plan.ignored = options["--no-sync"].flatMap { $0.isEmpty ? nil : $0 == "all" ? "" : $0 }
         plan.kept = options["--kept"].flatMap { $0.isEmpty ? nil : $0 }
         plan.directory = StateDirectory(path: "\(directory)/\(job ?? 0)")
         self.plan = plan
-        let count = max(1, ((number("--states") ?? 3_000) * 4 / 5 + plan.states - 1) / plan.states)
-        recordings = number("--recording").map { [$0] } ?? Array(0..<count)
+        let count = ((number("--states") ?? 3_000) + plan.states - 1) / plan.states
+        recordings = number("--recording").map { [$0] } ?? Array(0..<max(1, count))
     }
 
-    /// Starts the processes, and sums up what they say.
+    // MARK: The processes
+
+    /// Starts the processes, and sums up what they found.
+    ///
+    /// - Returns: The exit status: 0 if there is no difference but those that are known; with syncs that do nothing, if losses
+    ///   were found.
     func startJobs() -> Int32 {
-        var jobs: [pid_t] = []
-        for job in 0..<min(jobCount, recordings.count) {
-            var words = [CommandLine.arguments[0], "--job", "\(job)"]
-            for (name, value) in options where name != "--job" { words += [name, value] }
-            var arguments = words.map { strdup($0) }
-            arguments.append(nil)
-            var process: pid_t = 0
-            guard posix_spawn(&process, "/proc/self/exe", nil, nil, arguments, environ) == 0 else {
-                return 1
-            }
-            jobs.append(process)
-        }
-        var code: Int32 = 0
+        let jobs = (0..<min(jobCount, recordings.count)).map(start)
+        var isWhole = true
         for job in jobs {
             var status: Int32 = 0
             while waitpid(job, &status, 0) < 0, errno == EINTR {}
-            if status != 0 { code = 1 }
+            isWhole = isWhole && status == 0
         }
-        return code
+        var total = Findings()
+        for job in jobs.indices {
+            guard let text = try? Files.contents(of: outcome(job)) else { return 1 }
+            total.add(String(decoding: text, as: UTF8.self))
+            unlink(outcome(job))
+        }
+        print(total.summary)
+        return isWhole && isExpected(total) ? 0 : 1
     }
 
-    /// Checks this process's share of the recordings; one line for each recording and each difference.
+    private func isExpected(_ total: Findings) -> Bool {
+        guard plan.ignored == nil else {
+            return total.differences.contains { $0.difference.kind == .lost }
+        }
+        return total.differences.allSatisfy { known.contains("\($0.difference.kind)") }
+    }
+
+    private func start(job: Int) -> pid_t {
+        var words = [CommandLine.arguments[0]]
+        for (name, value) in options where name != "--job" { words += [name, value] }
+        words += ["--job", "\(job)"]
+        var arguments = words.map { strdup($0) }
+        arguments.append(nil)
+        defer { for argument in arguments { free(argument) } }
+        var process: pid_t = 0
+        posix_spawn(&process, "/proc/self/exe", nil, nil, arguments, environ)
+        return process
+    }
+
+    private func outcome(_ job: Int) -> String { "\(directory)/outcome\(job)" }
+
+    /// Checks this process's share of the recordings.
     func work() -> Int32 {
+        var total = Findings()
         var code: Int32 = 0
         for number in recordings where recordings.count == 1 || number % jobCount == job {
             var checker = Checker(plan, recording: number)
             do throws(Failure) {
                 let findings = try checker.run()
-                print(
-                    "recording \(number) \(checker.kind.rawValue): \(findings.eventCount) events, \(findings.commitCount) commits, \(findings.stateCount) states, \(findings.secondCrashCount) of them crashed twice, \(findings.differences.count) differences"
-                )
-                for (difference, state) in findings.differences {
-                    code = 1
-                    print("difference \(difference.kind): \(difference.text)\n    \(state)")
-                }
+                total.add(findings)
+                print("recording \(number), \(checker.kind.rawValue): \(findings.counts)")
+                fflush(nil)
             } catch {
                 code = 1
-                print("failure of recording \(number) \(checker.kind.rawValue): \(error)")
+                print("recording \(number), \(checker.kind.rawValue), failed: \(error)")
             }
         }
+        Files.remove(plan.directory.path)
+        guard let job, (try? Files.write(total.text, to: outcome(job))) != nil else { return 1 }
         return code
     }
 }

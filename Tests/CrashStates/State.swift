@@ -11,6 +11,8 @@ struct State {
     let life: Int
     var image: CrashImage
     var description: String
+    /// Whether the start comes some time after the crash.
+    var isLate = true
     /// What was sent; after a start in between, what that served and was sent.
     var history: History
     /// What a start in between is sure to have served; 0 for nothing.
@@ -49,8 +51,8 @@ struct State {
             return [Difference(kind: .directory, text: "all up to \(recording.newestTold(at: event))")]
         }
         try plan.directory.build(image)
-        // The daemon takes no file of a key that was changed less than 100 ms ago.
-        if recording.rules.contains(where: { !$0.isEmpty }) { usleep(120_000) }
+        // The daemon takes no file of a key that was changed less than 100 ms ago: as after a power failure, or at once.
+        if isLate, recording.rules.contains(where: { !$0.isEmpty }) { usleep(120_000) }
         let log = "\(plan.directory.path)/record-start"
         let daemon = try Daemon(
             plan.program,
@@ -137,7 +139,8 @@ struct State {
         _ connection: Connection
     ) throws(Failure) -> [Difference] {
         let now = try Observation(connection)
-        return now.commits.dropFirst(seen.commits.count).map {
+        let newest = seen.commits.last?.revision ?? seen.compacted
+        return now.commits.filter { $0.revision > newest }.map {
             Difference(kind: .adopted, text: "revision \($0.revision), later: \($0.changes.keys.sorted())")
         }
     }

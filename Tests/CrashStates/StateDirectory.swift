@@ -16,14 +16,21 @@ struct StateDirectory {
     static let ruled = ["app", "box", "new"]
 
     let path: String
+    /// What was there before the daemon was ever started.
+    private(set) var present = StateDirectory.ruled
+
+    init(path: String) { self.path = path }
+
     var root: String { "\(path)/root" }
     var kept: String { "\(path)/kept" }
     var data: String { "\(root)/d" }
     var socket: String { "\(path)/s" }
     var log: String { "\(path)/log" }
 
-    func make() throws(Failure) {
-        for directory in [path, root, kept] + StateDirectory.ruled.map({ "\(root)/\($0)" }) {
+    /// Makes it, with the directory of the data unless the daemon is to make that itself.
+    mutating func make(isEmpty: Bool) throws(Failure) {
+        present = StateDirectory.ruled + (isEmpty ? [] : ["d"])
+        for directory in [path, root, kept] + present.map({ "\(root)/\($0)" }) {
             guard mkdir(directory, 0o700) == 0 || errno == EEXIST else {
                 throw .ofCall("mkdir \(directory)")
             }
@@ -31,16 +38,16 @@ struct StateDirectory {
     }
 
     /// An empty model of it.
-    func fileSystem(order: FileSystem.Order, ignoresSyncs: Bool) -> FileSystem {
-        var system = FileSystem(root: root, order: order, ignoresSyncs: ignoresSyncs)
-        for name in StateDirectory.ruled { system.addDirectory(name) }
+    func fileSystem(order: FileSystem.Order, ignored: String?) -> FileSystem {
+        var system = FileSystem(root: root, order: order, ignored: ignored)
+        for name in present { system.addDirectory(name) }
         return system
     }
 
     /// A model of it as a start finds a state: all of that is on stable storage.
     func fileSystem(of image: CrashImage, like other: FileSystem) -> FileSystem {
-        var system = fileSystem(order: other.order, ignoresSyncs: other.ignoresSyncs)
-        for path in image.directories where !StateDirectory.ruled.contains(path) {
+        var system = fileSystem(order: other.order, ignored: other.ignored)
+        for path in image.directories where !present.contains(path) {
             system.addDirectory(path)
         }
         for file in image.files { system.addFile(file) }
@@ -62,10 +69,10 @@ struct StateDirectory {
     /// Makes a state of it.
     func build(_ image: CrashImage) throws(Failure) {
         for name in Files.names(in: root) {
-            StateDirectory.ruled.contains(name)
+            present.contains(name)
                 ? Files.empty("\(root)/\(name)") : Files.remove("\(root)/\(name)")
         }
-        for directory in image.directories where !StateDirectory.ruled.contains(directory) {
+        for directory in image.directories where !present.contains(directory) {
             guard mkdir("\(root)/\(directory)", 0o700) == 0 else { throw .ofCall("mkdir \(directory)") }
         }
         for file in image.files { try build(file) }
