@@ -131,6 +131,7 @@ struct Checker {
             life?.begun(ofByte: answer.end, connection: 0).map { $0 <= point } ?? false
         }?.revision ?? 0
         state.trace = nil
+        if random.chance(0.3) { state.life = random.below(recording.configurations.count) }
         findings.stateCount += 1
         findings.secondCrashCount += 1
         try report(state.check(isRecorded: false), state)

@@ -11,7 +11,7 @@ struct Difference: Hashable {
         case files = "the files are not what is served"
         case leftover = "a file of an unfinished transaction is left"
         case repeated = "a revision was given twice"
-        case memory = "a key of memory outlived a start"
+        case memory = "a key of memory outlived a start, or nobody was told that it did not"
     }
 
     let kind: Kind

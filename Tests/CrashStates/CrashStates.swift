@@ -6,7 +6,7 @@ import Glibc
 /// crashstates --program stated --directory DIR [--states N] [--seed S] [--jobs N]
 ///             [--recording N]      this one alone
 ///             [--no-sync all]      takes syncs for nothing: then losses have to be found
-///             [--no-sync TEXT]     the same of files with this in their path
+///             [--no-sync TEXT]     the same of files with this in their path, or at its end: db$
 ///             [--known KIND,…]     differences that do not count as a failure
 ///             [--kept DIR]         where states with differences are put
 /// ```

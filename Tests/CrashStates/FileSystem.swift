@@ -119,7 +119,10 @@ struct FileSystem {
     }
 
     private func ignores(_ file: Int) -> Bool {
-        ignored.map { $0.isEmpty || files[file].path.contains($0) } ?? false
+        guard let ignored else { return false }
+        let path = files[file].path
+        return ignored.hasSuffix("$") ? path.hasSuffix(ignored.dropLast()) : path.contains(ignored)
+            || ignored.isEmpty
     }
 
     /// The file that an event is of, by its descriptor or its path.

@@ -4,8 +4,9 @@ struct Operation {
     var commands: [[[UInt8]]]
     /// What the last answer has to be like.
     var isAnswer: (Value) -> Bool
-    /// Nothing: then there is no commit.
     var changes: [String: [UInt8]?]
+    /// Whether the answer says that it is on stable storage.
+    var isSynced = true
 }
 
 /// Makes the operations of one writer, whose keys nobody else writes.
@@ -15,10 +16,13 @@ struct Writer {
     /// What its keys hold once all is done that it has asked for.
     var present: [String: [UInt8]] = [:]
     private var count = 0
+    /// What its keys may begin with.
+    private var prefixes: [String]
 
     init(number: Int, mix: Workload.Mix) {
         self.number = number
         self.mix = mix
+        prefixes = mix.prefixes
     }
 
     mutating func next(_ random: inout Random) -> Operation {
@@ -34,11 +38,15 @@ struct Writer {
         return operation
     }
 
-    /// Memory is gone after a start.
-    mutating func forgetMemory() { present = present.filter { !Keys.isMemory($0.key) } }
+    /// Memory is gone after a start, and there may be none now.
+    mutating func beginLife(_ rules: [Workload.Rule]) {
+        present = present.filter { !Keys.isMemory($0.key) }
+        let hasMemory = rules.contains { $0.directory == nil }
+        prefixes = mix.prefixes.filter { hasMemory || !Keys.isMemory($0) }
+    }
 
     private func key(_ random: inout Random) -> String {
-        let prefix = random.one(of: mix.prefixes)
+        let prefix = random.one(of: prefixes)
         // Some are in directories of their own.
         let name = random.chance(0.3) ? "s\(random.below(2))/n\(random.below(4))" : "n\(random.below(8))"
         return "\(prefix)\(number)/\(name)"
@@ -59,10 +67,13 @@ struct Writer {
         let value = value(&random)
         let words = [Array(key.utf8), value]
         if random.chance(0.5) {
+            let isSynced = random.chance(0.8)
+            let rest = isSynced ? [] : ["DURABILITY", "memory"].map { Array($0.utf8) }
             return Operation(
-                commands: [[Array("STATE.SET".utf8)] + words],
+                commands: [[Array("STATE.SET".utf8)] + words + rest],
                 isAnswer: { $0["revision"]?.number != nil },
-                changes: [key: value]
+                changes: [key: value],
+                isSynced: isSynced
             )
         }
         return Operation(

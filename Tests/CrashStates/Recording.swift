@@ -65,7 +65,7 @@ struct Recorder {
     private mutating func run(_ life: Workload.Life, _ configuration: String) throws(Failure) {
         let log = "\(directory.path)/record\(recording.trace.lives.count)"
         let daemon = try Daemon(program, configuration: configuration, in: directory, record: log)
-        for index in writers.indices { writers[index].forgetMemory() }
+        for index in writers.indices { writers[index].beginLife(life.rules) }
         var session: Session
         do throws(Failure) {
             session = try Session(directory.socket, writers, after: recording.history) {

@@ -14,8 +14,9 @@ struct Session {
     private(set) var epochEnd = 0
     private let watcher: Connection
     private let connections: [Connection]
-    /// What each writer has asked for and the watcher has not seen yet, with the end of its answer.
-    private var expected: [[(changes: [String: [UInt8]?], end: Int)]]
+    /// What each writer has asked for and the watcher has not seen yet, with the end of its answer if that says
+    /// that it is on stable storage.
+    private var expected: [[(changes: [String: [UInt8]?], end: Int?)]]
 
     /// Connects, the watcher first: the recorder counts connections in the order in which they are made.
     init(
@@ -66,26 +67,52 @@ struct Session {
         if case .error(let text) = answer { throw Failure("\(words): \(text)") }
     }
 
-    /// Sends operations of several writers, and waits until all are answered and delivered.
+    /// Sends operations of several writers and reads by others, and waits until all are answered and delivered.
     private mutating func write(_ count: Int, _ random: inout Random) throws(Failure) {
-        var asked: [(writer: Int, operation: Operation)] = []
+        var asked: [(connection: Int, operation: Operation?, key: String)] = []
         for _ in 0..<count {
             let writer = random.below(writers.count)
             let operation = writers[writer].next(&random)
             for command in operation.commands { connections[writer].send(command) }
-            asked.append((writer, operation))
+            let key = operation.changes.keys.sorted()[0]
+            asked.append((writer, operation, key))
+            guard random.chance(0.3) else { continue }
+            let reader = random.below(writers.count)
+            connections[reader].send(["GET", key])
+            asked.append((reader, nil, key))
         }
-        for (writer, operation) in asked {
-            var answer: (value: Value, end: Int) = (.null, 0)
-            for _ in operation.commands { answer = try connections[writer].read() }
-            guard operation.isAnswer(answer.value) else {
-                throw Failure("\(operation.changes.keys.sorted()): \(answer.value)")
-            }
-            if !operation.changes.isEmpty {
-                expected[writer].append((operation.changes, answer.end))
+        var reads: [(key: String, value: [UInt8], heard: Heard)] = []
+        for (connection, operation, key) in asked {
+            if let operation {
+                try readAnswers(to: operation, connection)
+            } else {
+                let (value, end) = try connections[connection].read()
+                guard let bytes = value.bytes else { continue }
+                reads.append((key, bytes, Heard(connection: connection + 1, end: end, revision: 0)))
             }
         }
         while expected.contains(where: { !$0.isEmpty }) { try readPush() }
+        for (key, value, heard) in reads { note(heard, of: key, value) }
+    }
+
+    private mutating func readAnswers(
+        to operation: Operation,
+        _ writer: Int
+    ) throws(Failure) {
+        var answer: (value: Value, end: Int) = (.null, 0)
+        for _ in operation.commands { answer = try connections[writer].read() }
+        guard operation.isAnswer(answer.value) else {
+            throw Failure("\(operation.changes.keys.sorted()): \(answer.value)")
+        }
+        expected[writer].append((operation.changes, operation.isSynced ? answer.end : nil))
+    }
+
+    /// Who has read a value knows the transaction that it is of.
+    private mutating func note(_ read: Heard, of key: String, _ value: [UInt8]) {
+        guard let commit = commits.last(where: { $0.changes[key] == .some(value) }) else { return }
+        heard.append(
+            Heard(connection: read.connection, end: read.end, revision: commit.revision)
+        )
     }
 
     private mutating func readPush() throws(Failure) {
@@ -109,9 +136,9 @@ struct Session {
             let answered = expected[index].removeFirst()
             commits.append(commit)
             heard.append(Heard(connection: 0, end: end, revision: commit.revision))
-            heard.append(
-                Heard(connection: index + 1, end: answered.end, revision: commit.revision)
-            )
+            if let end = answered.end {
+                heard.append(Heard(connection: index + 1, end: end, revision: commit.revision))
+            }
             return
         }
         throw Failure("revision \(commit.revision), of \(commit.changes.keys.sorted()), is nobody's")

@@ -8,7 +8,7 @@ struct State {
     /// The event before which the crash was.
     let event: Int
     /// Which configuration the start has.
-    let life: Int
+    var life: Int
     var image: CrashImage
     var description: String
     /// Whether the start comes some time after the crash.
@@ -83,6 +83,7 @@ struct State {
             let newest = comparison.newest(of: seen)
             history.cut(to: newest)
             answers = [(connection.end, newest)]
+            found += try gapDifferences(connection)
             found += try fileDifferences(seen, connection)
             found += try repetition(seen, connection)
             return found
@@ -143,6 +144,17 @@ struct State {
         return now.commits.filter { $0.revision > newest }.map {
             Difference(kind: .adopted, text: "revision \($0.revision), later: \($0.changes.keys.sorted())")
         }
+    }
+
+    // MARK: Memory
+
+    /// Whoever knows of keys in memory is told that they are gone.
+    private func gapDifferences(_ connection: Connection) throws(Failure) -> [Difference] {
+        let told = recording.newestTold(at: event) { !$0.stored.keys.elementsEqual($0.changes.keys) }
+        guard told > 0 else { return [] }
+        let answer = try connection.ask("STATE.CHANGES", "SINCE", "\(told)", Keys.memoryPattern)
+        guard answer.list?.first?.string != "gap" else { return [] }
+        return [Difference(kind: .memory, text: "no gap for who knows revision \(told): \(answer)")]
     }
 
     // MARK: Revisions

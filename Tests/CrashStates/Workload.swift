@@ -48,7 +48,7 @@ struct Workload {
     init(_ kind: Kind, _ random: inout Random) {
         self.kind = kind
         mix = Workload.mix(of: kind)
-        let count = [.stops, .rules, .mixed].contains(kind) ? 3 + random.below(2) : 1 + random.below(2)
+        let count = [.stops, .rules, .memory, .mixed].contains(kind) ? 3 + random.below(2) : 1 + random.below(2)
         for number in 0..<count {
             let isLast = number == count - 1
             let life = Life(
@@ -80,16 +80,14 @@ struct Workload {
         let memory = Rule(prefix: Keys.memoryPattern, directory: nil)
         switch kind {
         case .files: return [app]
-        case .memory: return [memory]
-        case .mixed: return [app, memory]
+        case .memory: return random.chance(0.7) ? [memory] : []
+        case .mixed: return random.chance(0.7) ? [app, memory] : [app]
         case .rules:
             // Each start may have other places than the one before.
-            var rules: [Rule] = []
-            if random.chance(0.6) {
-                rules.append(Rule(prefix: "app/", directory: random.one(of: ["app", "new"])))
+            let directories = random.chance(0.5) ? ["app", "box", "new"] : ["app", "box", "new"].shuffled(using: &random)
+            return zip(["app/", "box/"], directories).compactMap { prefix, directory in
+                random.chance(0.6) ? Rule(prefix: prefix, directory: directory) : nil
             }
-            if random.chance(0.5) { rules.append(Rule(prefix: "box/", directory: "box")) }
-            return rules
         default: return []
         }
     }
