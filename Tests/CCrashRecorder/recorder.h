@@ -36,4 +36,20 @@ int call_left(struct call *call, pid_t thread, int64_t result);
 /// Copies bytes of the program; returns how many.
 size_t peek(pid_t thread, uint64_t address, void *bytes, size_t count);
 
+/// Copies a text of the program.
+void peek_text(pid_t thread, uint64_t address, char text[PATH_MAX]);
+
+/// Copies what a call writes, sends or sets.
+void take_bytes(struct call *call, pid_t thread, uint64_t address, uint64_t count);
+
+/// The path that a descriptor was opened by, as it is now.
+void path_of(pid_t thread, int descriptor, char path[PATH_MAX]);
+
+/// The calls with paths; returns 0 for another.
+int name_entered(const struct recorder *recorder, struct call *call, pid_t thread,
+                 uint64_t number, const __uint64_t *arguments);
+
+/// Whether anybody cares for a path.
+int is_watched(const struct recorder *recorder, const char *path);
+
 #endif

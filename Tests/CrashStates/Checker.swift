@@ -125,11 +125,13 @@ struct Checker {
         }
         let kind = CrashKind.random(&random)
         state.image = system.image(kind, &random)
-        state.description += ", then before event \(point) of \(trace.events.count) of the start, \(kind)"
+        state.description +=
+            ", then before event \(point) of \(trace.events.count) of the start, \(kind)"
         let life = trace.lives.last
-        state.served = state.answers.last { answer in
-            life?.begun(ofByte: answer.end, connection: 0).map { $0 <= point } ?? false
-        }?.revision ?? 0
+        state.served =
+            state.answers.last { answer in
+                life?.begun(ofByte: answer.end, connection: 0).map { $0 <= point } ?? false
+            }?.revision ?? 0
         state.trace = nil
         if random.chance(0.3) { state.life = random.below(recording.configurations.count) }
         findings.stateCount += 1
@@ -138,7 +140,9 @@ struct Checker {
     }
 
     private mutating func report(_ differences: [Difference], _ state: State) {
-        for difference in differences { findings.differences.append((difference, state.description)) }
+        for difference in differences {
+            findings.differences.append((difference, state.description))
+        }
         guard !differences.isEmpty, let kept = plan.kept else { return }
         let name = "\(kept)/\(number)-\(findings.stateCount)"
         mkdir(kept, 0o700)

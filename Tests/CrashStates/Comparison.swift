@@ -95,8 +95,12 @@ struct Comparison {
             return
                 "revision \(one.revision) changes \(summary(one)), and \(other.revision) with \(summary(other)) was due"
         }
-        if seen.count < expected.count { return "revision \(expected[seen.count].revision) is missing" }
-        if seen.count > expected.count { return "revision \(seen[expected.count].revision) was never sent" }
+        if seen.count < expected.count {
+            return "revision \(expected[seen.count].revision) is missing"
+        }
+        if seen.count > expected.count {
+            return "revision \(seen[expected.count].revision) was never sent"
+        }
         return nil
     }
 

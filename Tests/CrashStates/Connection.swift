@@ -5,9 +5,7 @@ final class Connection {
     private let descriptor: Int32
     private var reader = ValueReader()
 
-    /// Connects, once somebody listens.
-    ///
-    /// - Parameter isAlive: Asked again and again; false ends the attempt.
+    /// Connects, once somebody listens; gives up as soon as `isAlive` is false.
     init(path: String, while isAlive: () -> Bool) throws(Failure) {
         let deadline = Clock.now() + 20_000
         while true {
@@ -21,7 +19,11 @@ final class Connection {
         }
         var limit = timeval(tv_sec: 20, tv_usec: 0)
         setsockopt(
-            descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size)
+            descriptor,
+            SOL_SOCKET,
+            SO_RCVTIMEO,
+            &limit,
+            socklen_t(MemoryLayout<timeval>.size)
         )
         send(["HELLO", "3"])
         _ = try read()

@@ -21,7 +21,10 @@ enum CrashStates {
         var arguments = CommandLine.arguments.dropFirst()
         while let name = arguments.popFirst() {
             guard options[name] != nil, let value = arguments.popFirst() else {
-                end(2, "crashstates takes \(options.keys.sorted().joined(separator: ", ")) with a value")
+                end(
+                    2,
+                    "crashstates takes \(options.keys.sorted().joined(separator: ", ")) with a value"
+                )
             }
             options[name] = value
         }

@@ -8,7 +8,7 @@ final class Daemon {
     private var isOver = false
     private(set) var status: Int32 = 0
 
-    /// - Parameter record: Where its calls are recorded; nil starts it alone.
+    /// Starts it; a recorder writes its calls to `record`, if that is not nil.
     init(
         _ program: String,
         configuration: String,
@@ -17,7 +17,8 @@ final class Daemon {
     ) throws(Failure) {
         unlink(directory.log)
         let words = [
-            program, "--config", configuration, "--socket", directory.socket, "--data", directory.data,
+            program, "--config", configuration, "--socket", directory.socket, "--data",
+            directory.data,
         ]
         var arguments = words.map { strdup($0) }
         arguments.append(nil)
@@ -29,7 +30,12 @@ final class Daemon {
         }
         var program: pid_t = 0
         let started = recorder_start(
-            record, directory.root, directory.kept, directory.log, arguments, &program
+            record,
+            directory.root,
+            directory.kept,
+            directory.log,
+            arguments,
+            &program
         )
         guard started > 0 else { throw .ofCall("recorder_start") }
         (process, recorder) = (program, started)

@@ -12,7 +12,10 @@ enum CrashKind: Hashable {
         case 0, 1: .whole
         case 2, 3: .lost
         default:
-            .some(probability: random.one(of: [0.1, 0.3, 0.5, 0.7, 0.9]), isTorn: random.chance(0.7))
+            .some(
+                probability: random.one(of: [0.1, 0.3, 0.5, 0.7, 0.9]),
+                isTorn: random.chance(0.7)
+            )
         }
     }
 }
@@ -80,7 +83,11 @@ extension FileSystem {
             } else {
                 let contents = dice.contents(of: files[number])
                 image.files.append(
-                    CrashImage.File(path: place, contents: contents, identity: files[number].identity)
+                    CrashImage.File(
+                        path: place,
+                        contents: contents,
+                        identity: files[number].identity
+                    )
                 )
             }
         }

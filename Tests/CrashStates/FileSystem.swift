@@ -121,8 +121,10 @@ struct FileSystem {
     private func ignores(_ file: Int) -> Bool {
         guard let ignored else { return false }
         let path = files[file].path
-        return ignored.hasSuffix("$") ? path.hasSuffix(ignored.dropLast()) : path.contains(ignored)
-            || ignored.isEmpty
+        return ignored.hasSuffix("$")
+            ? path.hasSuffix(ignored.dropLast())
+            : path.contains(ignored)
+                || ignored.isEmpty
     }
 
     /// The file that an event is of, by its descriptor or its path.
@@ -159,7 +161,9 @@ struct FileSystem {
         guard let file = found else { return }
         files[file].path = event.path
         if !isDirectory { files[file].identity = "\(record.inode).\(record.born)" }
-        if flags & O_TRUNC != 0, files[file].byteCount > 0 { files[file].add(.length(0), event: number) }
+        if flags & O_TRUNC != 0, files[file].byteCount > 0 {
+            files[file].add(.length(0), event: number)
+        }
         let isPlaceOnly = flags & 0o10_000_000 != 0
         if !isPlaceOnly { descriptors[record.result] = file }
     }
@@ -171,7 +175,8 @@ struct FileSystem {
         switch event.kind {
         case RECORDER_WRITE where record.is_zero != 0:
             files[file].add(.zeros(offset: offset, count: Int(record.length)), event: number)
-        case RECORDER_WRITE: files[file].add(.write(offset: offset, bytes: event.data), event: number)
+        case RECORDER_WRITE:
+            files[file].add(.write(offset: offset, bytes: event.data), event: number)
         case RECORDER_TRUNCATE: files[file].add(.length(Int(record.length)), event: number)
         case RECORDER_ALLOCATE:
             // With the flag to keep the length nothing can be seen of it.

@@ -12,7 +12,12 @@ enum Files {
         var count = 0
         while count < bytes.count {
             let part = bytes.withUnsafeMutableBytes {
-                pread(descriptor, $0.baseAddress! + count, $0.count - count, off_t(count))
+                pread(
+                    descriptor,
+                    $0.baseAddress?.advanced(by: count),
+                    $0.count - count,
+                    off_t(count)
+                )
             }
             guard part > 0 else { break }
             count += part

@@ -51,7 +51,9 @@ struct Observation {
             guard let parts = answer.list, parts.count == 3, parts[0].string == "ok",
                 let next = parts[1].number, let rows = parts[2].list
             else {
-                refusals.append("STATE.CHANGES SINCE \(since): " + (answer.list?.first?.string ?? "\(answer)"))
+                refusals.append(
+                    "STATE.CHANGES SINCE \(since): " + (answer.list?.first?.string ?? "\(answer)")
+                )
                 return
             }
             for row in rows {

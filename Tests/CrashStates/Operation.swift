@@ -29,7 +29,9 @@ struct Writer {
         let operation: Operation
         if random.chance(mix.multi) {
             operation = several(&random)
-        } else if random.chance(mix.delete), let key = present.keys.sorted().randomElement(using: &random) {
+        } else if random.chance(mix.delete),
+            let key = present.keys.sorted().randomElement(using: &random)
+        {
             operation = delete(key, &random)
         } else {
             operation = set(&random)
@@ -48,7 +50,8 @@ struct Writer {
     private func key(_ random: inout Random) -> String {
         let prefix = random.one(of: prefixes)
         // Some are in directories of their own.
-        let name = random.chance(0.3) ? "s\(random.below(2))/n\(random.below(4))" : "n\(random.below(8))"
+        let name =
+            random.chance(0.3) ? "s\(random.below(2))/n\(random.below(4))" : "n\(random.below(8))"
         return "\(prefix)\(number)/\(name)"
     }
 

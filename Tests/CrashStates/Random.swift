@@ -18,5 +18,7 @@ struct Random: RandomNumberGenerator {
         Double.random(in: 0..<1, using: &self) < probability
     }
 
-    mutating func one<Element>(of elements: [Element]) -> Element { elements[below(elements.count)] }
+    mutating func one<Element>(of elements: [Element]) -> Element {
+        elements[below(elements.count)]
+    }
 }

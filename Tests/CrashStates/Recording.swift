@@ -80,7 +80,9 @@ struct Recorder {
         }
         try directory.keepFiles()
         daemon.end(life.isStopped ? SIGTERM : SIGKILL)
-        if life.isStopped, daemon.status != 0 { throw Failure("a stop ended with \(daemon.status)") }
+        if life.isStopped, daemon.status != 0 {
+            throw Failure("a stop ended with \(daemon.status)")
+        }
         if !life.isStopped { try directory.keepFiles() }
         try recording.trace.append(log: log)
         unlink(log)
@@ -94,7 +96,9 @@ struct Recorder {
         for commit in session.commits { recording.history.append(commit) }
         for heard in session.heard {
             guard let event = life.begun(ofByte: heard.end, connection: heard.connection) else {
-                throw Failure("byte \(heard.end) of connection \(heard.connection) was not recorded")
+                throw Failure(
+                    "byte \(heard.end) of connection \(heard.connection) was not recorded"
+                )
             }
             let told = Recording.Told(
                 event: event,
@@ -108,7 +112,9 @@ struct Recorder {
             recording.epochEvent = life.begun(ofByte: session.epochEnd, connection: 0) ?? 0
         }
         guard recording.epoch == session.epoch else {
-            throw Failure("the epoch was \(recording.epoch), and is \(session.epoch) without a crash")
+            throw Failure(
+                "the epoch was \(recording.epoch), and is \(session.epoch) without a crash"
+            )
         }
     }
 }

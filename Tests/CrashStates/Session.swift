@@ -34,7 +34,9 @@ struct Session {
         try catchUp(history)
         watcher.send(["STATE.WATCH", "/"])
         let (answer, end) = try watcher.read()
-        guard let epoch = answer["epoch"]?.string else { throw Failure("a watch was refused: \(answer)") }
+        guard let epoch = answer["epoch"]?.string else {
+            throw Failure("a watch was refused: \(answer)")
+        }
         (self.epoch, epochEnd) = (epoch, end)
     }
 
@@ -141,6 +143,8 @@ struct Session {
             }
             return
         }
-        throw Failure("revision \(commit.revision), of \(commit.changes.keys.sorted()), is nobody's")
+        throw Failure(
+            "revision \(commit.revision), of \(commit.changes.keys.sorted()), is nobody's"
+        )
     }
 }

@@ -48,7 +48,9 @@ struct State {
 
     mutating func check(isRecorded: Bool) throws(Failure) -> [Difference] {
         if !image.directories.contains("d"), recording.epochEvent <= event {
-            return [Difference(kind: .directory, text: "all up to \(recording.newestTold(at: event))")]
+            return [
+                Difference(kind: .directory, text: "all up to \(recording.newestTold(at: event))")
+            ]
         }
         try plan.directory.build(image)
         // The daemon takes no file of a key that was changed less than 100 ms ago: as after a power failure, or at once.
@@ -77,7 +79,10 @@ struct State {
             let connection = try Connection(path: plan.directory.socket) { daemon.isAlive }
             let seen = try Observation(connection)
             let comparison = Comparison(
-                recording: recording, history: history, event: event, served: served
+                recording: recording,
+                history: history,
+                event: event,
+                served: served
             )
             var found = comparison.differences(of: seen)
             let newest = comparison.newest(of: seen)
@@ -100,11 +105,15 @@ struct State {
         _ seen: Observation,
         _ connection: Connection
     ) throws(Failure) -> [Difference] {
-        guard recording.rules.contains(where: { $0.contains { $0.directory != nil } }) else { return [] }
+        guard recording.rules.contains(where: { $0.contains { $0.directory != nil } }) else {
+            return []
+        }
         let deadline = Clock.now() + 600
         while true {
             let found = filesNow(seen)
-            if found.isEmpty || Clock.now() > deadline { return found + (try laterCommits(seen, connection)) }
+            if found.isEmpty || Clock.now() > deadline {
+                return found + (try laterCommits(seen, connection))
+            }
             usleep(20_000)
         }
     }
@@ -127,7 +136,8 @@ struct State {
             for name in Set(names).union(expected.keys).sorted() where !name.contains(".stated-") {
                 let bytes = try? Files.contents(of: "\(path)/\(name)")
                 if bytes == expected[name] { continue }
-                let text = "\(directory)/\(name) has \(bytes?.count ?? -1) bytes, and \(expected[name]?.count ?? -1) are served"
+                let text =
+                    "\(directory)/\(name) has \(bytes?.count ?? -1) bytes, and \(expected[name]?.count ?? -1) are served"
                 found.append(Difference(kind: .files, text: text))
             }
         }
@@ -142,7 +152,10 @@ struct State {
         let now = try Observation(connection)
         let newest = seen.commits.last?.revision ?? seen.compacted
         return now.commits.filter { $0.revision > newest }.map {
-            Difference(kind: .adopted, text: "revision \($0.revision), later: \($0.changes.keys.sorted())")
+            Difference(
+                kind: .adopted,
+                text: "revision \($0.revision), later: \($0.changes.keys.sorted())"
+            )
         }
     }
 
@@ -150,7 +163,9 @@ struct State {
 
     /// Whoever knows of keys in memory is told that they are gone.
     private func gapDifferences(_ connection: Connection) throws(Failure) -> [Difference] {
-        let told = recording.newestTold(at: event) { !$0.stored.keys.elementsEqual($0.changes.keys) }
+        let told = recording.newestTold(at: event) {
+            !$0.stored.keys.elementsEqual($0.changes.keys)
+        }
         guard told > 0 else { return [] }
         let answer = try connection.ask("STATE.CHANGES", "SINCE", "\(told)", Keys.memoryPattern)
         guard answer.list?.first?.string != "gap" else { return [] }

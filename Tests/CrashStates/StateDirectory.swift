@@ -59,7 +59,9 @@ struct StateDirectory {
         for name in Files.names(in: data) {
             var (inode, born): (UInt64, Int64) = (0, 0)
             let path = "\(data)/\(name)"
-            guard recorder_identify(path, &inode, &born) == 0 else { throw .ofCall("statx \(path)") }
+            guard recorder_identify(path, &inode, &born) == 0 else {
+                throw .ofCall("statx \(path)")
+            }
             guard link(path, "\(kept)/\(inode).\(born)") == 0 || errno == EEXIST else {
                 throw .ofCall("link \(path)")
             }
@@ -73,7 +75,9 @@ struct StateDirectory {
                 ? Files.empty("\(root)/\(name)") : Files.remove("\(root)/\(name)")
         }
         for directory in image.directories where !present.contains(directory) {
-            guard mkdir("\(root)/\(directory)", 0o700) == 0 else { throw .ofCall("mkdir \(directory)") }
+            guard mkdir("\(root)/\(directory)", 0o700) == 0 else {
+                throw .ofCall("mkdir \(directory)")
+            }
         }
         for file in image.files { try build(file) }
     }
@@ -103,22 +107,24 @@ struct StateDirectory {
             throw .ofCall("ftruncate \(path)")
         }
         let isWritten = bytes.withUnsafeBytes { bytes in
-            var start = 0
-            while start < bytes.count {
-                let part = UnsafeRawBufferPointer(
-                    rebasing: bytes[start..<min(bytes.count, start + 65_536)]
-                )
-                // What is zero is a hole.
-                let isZero = part.first == 0 && memcmp(part.baseAddress!, part.baseAddress! + 1, part.count - 1) == 0
-                if !isZero, pwrite(descriptor, part.baseAddress!, part.count, off_t(start)) != part.count {
-                    return false
-                }
-                start += part.count
+            stride(from: 0, to: bytes.count, by: 65_536).allSatisfy { start in
+                let end = min(bytes.count, start + 65_536)
+                return put(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), descriptor, start)
             }
-            return true
         }
         guard isWritten else { throw .ofCall("pwrite \(path)") }
         try setAttributes(contents.attributes, of: descriptor, path)
+    }
+
+    /// Writes a part of a file that was cut to nothing; what is zero stays a hole.
+    private static func put(
+        _ part: UnsafeRawBufferPointer,
+        _ descriptor: Int32,
+        _ start: Int
+    ) -> Bool {
+        guard let first = part.baseAddress else { return true }
+        if part[0] == 0, memcmp(first, first + 1, part.count - 1) == 0 { return true }
+        return pwrite(descriptor, first, part.count, off_t(start)) == part.count
     }
 
     private static func setAttributes(
@@ -126,12 +132,10 @@ struct StateDirectory {
         of descriptor: Int32,
         _ path: String
     ) throws(Failure) {
-        var list = [UInt8](repeating: 0, count: 4_096)
-        let count = list.withUnsafeMutableBytes {
-            flistxattr(descriptor, $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
-        }
+        var list = [CChar](repeating: 0, count: 4_096)
+        let count = flistxattr(descriptor, &list, list.count)
         for name in list.prefix(max(0, count)).split(separator: 0) {
-            let name = String(decoding: name, as: UTF8.self)
+            let name = String(decoding: name.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             if attributes[name] == nil { fremovexattr(descriptor, name) }
         }
         for (name, value) in attributes
@@ -146,7 +150,9 @@ extension FileSystem {
     mutating func addFile(_ file: CrashImage.File) {
         var parts = file.path.split(separator: "/")
         let name = String(parts.removeLast())
-        guard let directory = self.file(at: "\(root)/\(parts.joined(separator: "/"))") else { return }
+        guard let directory = self.file(at: "\(root)/\(parts.joined(separator: "/"))") else {
+            return
+        }
         let number = addFile(isDirectory: false)
         files[number].durable = file.contents
         files[number].byteCount = file.contents.bytes.count

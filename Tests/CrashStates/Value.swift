@@ -66,7 +66,9 @@ struct ValueReader {
     }
 
     private func line(at place: inout Int) -> String? {
-        guard let end = bytes[place...].firstIndex(of: 13), end + 1 < bytes.count else { return nil }
+        guard let end = bytes[place...].firstIndex(of: 13), end + 1 < bytes.count else {
+            return nil
+        }
         defer { place = end + 2 }
         return String(decoding: bytes[place..<end], as: UTF8.self)
     }

@@ -48,7 +48,9 @@ struct Workload {
     init(_ kind: Kind, _ random: inout Random) {
         self.kind = kind
         mix = Workload.mix(of: kind)
-        let count = [.stops, .rules, .memory, .mixed].contains(kind) ? 3 + random.below(2) : 1 + random.below(2)
+        let count =
+            [.stops, .rules, .memory, .mixed].contains(kind)
+            ? 3 + random.below(2) : 1 + random.below(2)
         for number in 0..<count {
             let isLast = number == count - 1
             let life = Life(
@@ -84,7 +86,9 @@ struct Workload {
         case .mixed: return random.chance(0.7) ? [app, memory] : [app]
         case .rules:
             // Each start may have other places than the one before.
-            let directories = random.chance(0.5) ? ["app", "box", "new"] : ["app", "box", "new"].shuffled(using: &random)
+            let directories =
+                random.chance(0.5)
+                ? ["app", "box", "new"] : ["app", "box", "new"].shuffled(using: &random)
             return zip(["app/", "box/"], directories).compactMap { prefix, directory in
                 random.chance(0.6) ? Rule(prefix: prefix, directory: directory) : nil
             }
