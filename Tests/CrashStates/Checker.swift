@@ -101,7 +101,7 @@ struct Checker {
             life: life,
             image: image,
             description:
-                "recording \(number) (\(self.kind.rawValue)), before event \(event) of \(recording.trace.events.count), \(system.order.rawValue), \(kind)"
+                "recording \(number) (\(self.kind.rawValue)), before event \(event) of \(recording.trace.events.count), \(system.order.rawValue), \(kind), configuration \(life)"
         )
         state.isLate = random.chance(0.7)
         if !state.isLate { state.description += ", started at once" }
@@ -134,6 +134,7 @@ struct Checker {
             }?.revision ?? 0
         state.trace = nil
         if random.chance(0.3) { state.life = random.below(recording.configurations.count) }
+        state.description += ", configuration \(state.life)"
         findings.stateCount += 1
         findings.secondCrashCount += 1
         try report(state.check(isRecorded: false), state)
@@ -148,7 +149,7 @@ struct Checker {
         mkdir(kept, 0o700)
         let lines =
             differences.map { "\($0.kind.rawValue): \($0.text)" } + [state.description]
-            + state.lastEvents
+            + state.report
         try? Files.copy(plan.directory.root, to: name)
         try? Files.write(lines.joined(separator: "\n") + "\n", to: "\(name).txt")
     }

@@ -5,6 +5,7 @@ import Glibc
 /// ```
 /// crashstates --program stated --directory DIR [--states N] [--seed S] [--jobs N]
 ///             [--recording N]      this one alone
+///             [--each N]           so many states of each, and those that crash twice
 ///             [--no-sync all]      takes syncs for nothing: then losses have to be found
 ///             [--no-sync TEXT]     the same of files with this in their path, or at its end: db$
 ///             [--known KIND,…]     differences that do not count as a failure
@@ -17,6 +18,7 @@ enum CrashStates {
         var options = [
             "--program": "", "--directory": "", "--states": "3000", "--seed": "1", "--jobs": "4",
             "--recording": "", "--no-sync": "", "--kept": "", "--job": "", "--known": "",
+            "--each": "24",
         ]
         var arguments = CommandLine.arguments.dropFirst()
         while let name = arguments.popFirst() {

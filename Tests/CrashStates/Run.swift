@@ -26,6 +26,7 @@ struct Run {
         known = options["--known"]?.split(separator: ",").map(String.init) ?? []
         var plan = Plan()
         plan.program = program
+        plan.states = max(2, number("--each") ?? plan.states)
         plan.seed = UInt64(number("--seed") ?? 1)
         plan.ignored = options["--no-sync"].flatMap { $0.isEmpty ? nil : $0 == "all" ? "" : $0 }
         plan.kept = options["--kept"].flatMap { $0.isEmpty ? nil : $0 }

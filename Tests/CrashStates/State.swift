@@ -35,15 +35,14 @@ struct State {
         history = recording.history
     }
 
-    private var rules: [Workload.Rule] { recording.rules[life].filter { $0.directory != nil } }
-
-    /// What was done last before the crash, for a person.
-    var lastEvents: [String] {
-        recording.trace.events[max(0, event - 60)..<min(event, recording.trace.events.count)].map {
-            let record = $0.record
-            return
-                "\($0.kind.rawValue) \(record.descriptor) \($0.path) \($0.other) at \(record.offset), \(record.length) bytes, argument \(record.argument), result \(record.result)"
-        }
+    /// For a person: what the start said, and what was done last before the crash.
+    var report: [String] {
+        let log = (try? Files.contents(of: plan.directory.log)) ?? []
+        let end = min(event, recording.trace.events.count)
+        let configuration = (try? Files.contents(of: recording.configurations[life])) ?? []
+        return [
+            String(decoding: configuration, as: UTF8.self), String(decoding: log, as: UTF8.self),
+        ] + recording.trace.events[max(0, end - 200)..<end].map(\.description)
     }
 
     mutating func check(isRecorded: Bool) throws(Failure) -> [Difference] {
@@ -91,6 +90,7 @@ struct State {
             found += try gapDifferences(connection)
             found += try fileDifferences(seen, connection)
             found += try repetition(seen, connection)
+            found += try laterWrite(seen, connection)
             return found
         } catch {
             let log = (try? Files.contents(of: plan.directory.log)) ?? []
@@ -99,64 +99,10 @@ struct State {
         }
     }
 
-    // MARK: Files
-
-    private func fileDifferences(
-        _ seen: Observation,
-        _ connection: Connection
-    ) throws(Failure) -> [Difference] {
-        guard recording.rules.contains(where: { $0.contains { $0.directory != nil } }) else {
-            return []
-        }
-        let deadline = Clock.now() + 600
-        while true {
-            let found = filesNow(seen)
-            if found.isEmpty || Clock.now() > deadline {
-                return found + (try laterCommits(seen, connection))
-            }
-            usleep(20_000)
-        }
-    }
-
-    /// What the files are, beside what was served.
-    private func filesNow(_ seen: Observation) -> [Difference] {
-        var found: [Difference] = []
-        for directory in StateDirectory.ruled {
-            let path = "\(plan.directory.root)/\(directory)"
-            var expected: [String: [UInt8]] = [:]
-            if let rule = rules.first(where: { $0.directory == directory }) {
-                for (key, entry) in seen.entries where key.hasPrefix(rule.prefix) {
-                    expected[String(key.dropFirst(rule.prefix.count))] = entry.value
-                }
-            }
-            let names = Files.files(below: path)
-            for name in names where name.contains(".stated-") {
-                found.append(Difference(kind: .leftover, text: "\(directory)/\(name)"))
-            }
-            for name in Set(names).union(expected.keys).sorted() where !name.contains(".stated-") {
-                let bytes = try? Files.contents(of: "\(path)/\(name)")
-                if bytes == expected[name] { continue }
-                let text =
-                    "\(directory)/\(name) has \(bytes?.count ?? -1) bytes, and \(expected[name]?.count ?? -1) are served"
-                found.append(Difference(kind: .files, text: text))
-            }
-        }
-        return found
-    }
-
-    /// Files that became transactions after the state was asked for.
-    private func laterCommits(
-        _ seen: Observation,
-        _ connection: Connection
-    ) throws(Failure) -> [Difference] {
-        let now = try Observation(connection)
-        let newest = seen.commits.last?.revision ?? seen.compacted
-        return now.commits.filter { $0.revision > newest }.map {
-            Difference(
-                kind: .adopted,
-                text: "revision \($0.revision), later: \($0.changes.keys.sorted())"
-            )
-        }
+    /// Adds what the checker itself has written after the start.
+    mutating func note(_ commit: Commit, _ end: Int) {
+        history.append(commit)
+        answers.append((end, commit.revision))
     }
 
     // MARK: Memory
@@ -183,8 +129,7 @@ struct State {
         guard let revision = answer["revision"]?.number else {
             return [Difference(kind: .refused, text: "a write after the start: \(answer)")]
         }
-        history.append(Commit(revision: revision, changes: ["k/probe": Array("x".utf8)]))
-        answers.append((connection.end, revision))
+        note(Commit(revision: revision, changes: ["k/probe": Array("x".utf8)]), connection.end)
         let told = recording.newestTold(at: event)
         guard seen.epoch == recording.epoch, revision <= told else { return [] }
         return [Difference(kind: .repeated, text: "\(revision), and \(told) was told")]

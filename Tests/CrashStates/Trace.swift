@@ -79,3 +79,19 @@ struct Trace {
         )
     }
 }
+
+extension Trace.Event: CustomStringConvertible {
+    private static let names = [
+        "", "open", "close", "duplicate", "write", "send", "accept", "truncate", "allocate", "sync",
+        "sync all", "rename", "unlink", "link", "make directory", "set attribute",
+        "remove attribute", "mode", "map", "unknown",
+    ]
+
+    var description: String {
+        let name = Trace.Event.names[Int(kind.rawValue)]
+        let file = record.descriptor >= 0 ? "\(record.descriptor)" : "\(path) \(other)"
+        return
+            "\(name) \(file): \(record.length) bytes at \(record.offset), argument "
+            + "\(record.argument), result \(record.result)"
+    }
+}

@@ -89,7 +89,11 @@ struct Workload {
             let directories =
                 random.chance(0.5)
                 ? ["app", "box", "new"] : ["app", "box", "new"].shuffled(using: &random)
-            return zip(["app/", "box/"], directories).compactMap { prefix, directory in
+            // The keys of the first writer may live apart from the others.
+            let prefixes =
+                random.chance(0.5)
+                ? ["app/", "box/"] : ["app/", "app/0/", "box/"].shuffled(using: &random)
+            return zip(prefixes, directories).compactMap { prefix, directory in
                 random.chance(0.6) ? Rule(prefix: prefix, directory: directory) : nil
             }
         default: return []
