@@ -77,7 +77,8 @@ static void take_vectors(struct call *call, pid_t thread, uint64_t address, uint
     for (uint64_t index = 0; index < count; index++) {
         uint64_t from = (uint64_t)vectors[index].iov_base;
         size_t place = (size_t)call->record.length;
-        call->record.length += (int64_t)peek(thread, from, call->data + place, vectors[index].iov_len);
+        size_t copied = peek(thread, from, call->data + place, vectors[index].iov_len);
+        call->record.length += (int64_t)copied;
     }
 }
 

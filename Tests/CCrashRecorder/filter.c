@@ -24,7 +24,8 @@ static const int traced[] = {
     SYS_msync, SYS_io_uring_setup, SYS_io_submit, SYS_open_by_handle_at,
 };
 
-/// One instruction more for a call of which only some are traced: those with any of the bits in an argument.
+/// One instruction more for a call of which only some are traced: those with any of the bits in an
+/// argument.
 static unsigned short add(struct sock_filter *code, unsigned short count, int number, int argument,
                           unsigned bits) {
     unsigned place = (unsigned)(offsetof(struct seccomp_data, args) + 8 * (unsigned)argument);

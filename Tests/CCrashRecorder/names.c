@@ -31,7 +31,8 @@ int is_watched(const struct recorder *recorder, const char *path) {
 
 int recorder_identify(const char *path, uint64_t *inode, int64_t *born) {
     struct statx status;
-    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &status) != 0) return -1;
+    unsigned mask = STATX_INO | STATX_BTIME;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, mask, &status) != 0) return -1;
     *inode = status.stx_ino;
     *born = status.stx_btime.tv_sec * 1000000000LL + status.stx_btime.tv_nsec;
     return 0;

@@ -1,7 +1,9 @@
-// A tracer: seccomp stops the program at the calls of `filter.c`, ptrace tells what they are, and this writes them down.
+// A tracer: seccomp stops the program at the calls of `filter.c`, ptrace tells what they are, and
+// this writes them down.
 //
-// A call is recorded when it has ended, so a record is something that is done; `begun` says where the call was entered. What was
-// sent counts from its beginning, and a sync covers what was done before it began: neither is ever judged too kindly.
+// A call is recorded when it has ended, so a record is something that is done; `begun` says where
+// the call was entered. What was sent counts from its beginning, and a sync covers what was done
+// before it began: neither is ever judged too kindly.
 #define _GNU_SOURCE
 #include "recorder.h"
 #include <errno.h>
@@ -130,7 +132,8 @@ static int follow(struct recorder *recorder, pid_t program) {
         free(thread->call.data);
         thread->call.data = NULL;
         thread->id = 0;
-        if (id == program) result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        if (id != program) continue;
+        result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
 }
 

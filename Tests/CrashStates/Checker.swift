@@ -101,7 +101,9 @@ struct Checker {
             life: life,
             image: image,
             description:
-                "recording \(number) (\(self.kind.rawValue)), before event \(event) of \(recording.trace.events.count), \(system.order.rawValue), \(kind), configuration \(life)"
+                "recording \(number) (\(self.kind.rawValue)), before event \(event) of "
+                + "\(recording.trace.events.count), \(system.order.rawValue), \(kind), "
+                + "configuration \(life)"
         )
         state.isLate = random.chance(0.7)
         if !state.isLate { state.description += ", started at once" }

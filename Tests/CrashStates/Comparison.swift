@@ -9,6 +9,7 @@ struct Difference: Hashable {
         case directory = "the data directory is lost, with all that is in it"
         case adopted = "a file that nobody has changed became a transaction"
         case files = "the files are not what is served"
+        case stale = "a file of a key that lives elsewhere now is left"
         case leftover = "a file of an unfinished transaction is left"
         case repeated = "a revision was given twice"
         case memory = "a key of memory outlived a start, or nobody was told that it did not"
@@ -80,12 +81,16 @@ struct Comparison {
         return found
     }
 
-    /// Keeps apart transactions that a start made of files: of keys that may live in one, and newer than all that was sent.
+    /// Keeps apart transactions that a start made of files: of keys that may live in one, with nothing
+    /// of what was sent for their revision.
     private func separate(_ seen: Observation) -> (adopted: [Commit], others: [Commit]) {
-        let known = Set(history.commits.map(\.revision))
+        let pairs = history.commits.map { ($0.revision, $0) }
+        let known = Dictionary(pairs) { first, _ in first }
         let isAdopted = { (commit: Commit) in
-            !known.contains(commit.revision)
-                && commit.changes.keys.allSatisfy { $0.hasPrefix("app/") || $0.hasPrefix("box/") }
+            let sent = known[commit.revision]?.changes ?? [:]
+            return commit.changes.allSatisfy { key, value in
+                (key.hasPrefix("app/") || key.hasPrefix("box/")) && sent[key] != .some(value)
+            }
         }
         return (seen.commits.filter(isAdopted), seen.commits.filter { !isAdopted($0) })
     }
@@ -93,7 +98,8 @@ struct Comparison {
     static func difference(of seen: [Commit], from expected: [Commit]) -> String? {
         for (one, other) in zip(seen, expected) where one != other {
             return
-                "revision \(one.revision) changes \(summary(one)), and \(other.revision) with \(summary(other)) was due"
+                "revision \(one.revision) changes \(summary(one)), and \(other.revision) with "
+                + "\(summary(other)) was due"
         }
         if seen.count < expected.count {
             return "revision \(expected[seen.count].revision) is missing"

@@ -67,7 +67,8 @@ final class Connection {
         }
     }
 
-    /// The next answer or push, and how many bytes the daemon has sent on this connection up to its end.
+    /// The next answer or push, and how many bytes the daemon has sent on this connection up to its
+    /// end.
     func read() throws(Failure) -> (value: Value, end: Int) {
         while true {
             if let value = try reader.next() { return (value, reader.takenCount) }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// What `scripts/faults --states` starts: crash states of the daemon, built from what it did to files.
+/// What `scripts/faults --states` starts: crash states of the daemon, built from what it did to
+/// files.
 ///
 /// ```
 /// crashstates --program stated --directory DIR [--states N] [--seed S] [--jobs N]
@@ -25,7 +26,8 @@ enum CrashStates {
             guard options[name] != nil, let value = arguments.popFirst() else {
                 end(
                     2,
-                    "crashstates takes \(options.keys.sorted().joined(separator: ", ")) with a value"
+                    "crashstates takes a value with "
+                        + options.keys.sorted().joined(separator: ", ")
                 )
             }
             options[name] = value

@@ -1,12 +1,15 @@
 import CCrashRecorder
 import Glibc
 
-/// What a power failure may leave: a file system that is told what was done, and keeps what was synced apart from what was not.
+/// What a power failure may leave: a file system that is told what was done, and keeps what was
+/// synced apart from what was not.
 ///
 /// ```
-/// strict    a sync keeps the file that it is of, and of a directory the names; of the rest any part may be there
-/// journal   as ext4 does: names, lengths and attributes reach storage in their order, and each sync takes all along
-///           that came before it, so a new file that is synced has its name; bytes may be there or not, in sectors
+/// strict    a sync keeps the file that it is of, and of a directory the names; of the rest any
+///           part may be there
+/// journal   as ext4 does: names, lengths and attributes reach storage in their order, and each
+///           sync takes all along that came before it, so a new file that is synced has its name;
+///           bytes may be there or not, in sectors
 /// ```
 struct FileSystem {
     enum Order: String, CaseIterable { case strict, journal }
@@ -19,7 +22,8 @@ struct FileSystem {
     }
 
     let order: Order
-    /// Of files with this in their path a sync does nothing, of all with an empty text: then losses have to be found.
+    /// Of files with this in their path a sync does nothing, of all with an empty text: then losses
+    /// have to be found.
     let ignored: String?
     /// The directory that the paths of events begin with; file 0.
     let root: String
@@ -29,7 +33,8 @@ struct FileSystem {
     var durableNames: [Int: [String: Int]] = [0: [:]]
     var pendingNames: [NameChange] = []
     private var descriptors: [Int32: Int] = [:]
-    /// What was opened while its name was being made or taken away by another thread: it is looked for when it is used.
+    /// What was opened while its name was being made or taken away by another thread: it is looked
+    /// for when it is used.
     private var unresolved: [Int32: String] = [:]
 
     init(root: String, order: Order, ignored: String?) {

@@ -21,7 +21,8 @@ struct ModelFile {
         let event: Int
         let change: Change
 
-        /// Whether it is of the file and not of its bytes: a file system with a journal keeps the order of these.
+        /// Whether it is of the file and not of its bytes: a file system with a journal keeps the
+        /// order of these.
         var isMetadata: Bool {
             switch change {
             case .write, .zeros: false
@@ -39,7 +40,8 @@ struct ModelFile {
     }
 
     let isDirectory: Bool
-    /// Inode and time of birth of the real file, which a rebuilt state has to have; nil where nobody asks for them.
+    /// Inode and time of birth of the real file, which a rebuilt state has to have; nil where
+    /// nobody asks for them.
     var identity: String?
     /// What it was last opened as.
     var path = ""

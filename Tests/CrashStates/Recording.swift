@@ -51,10 +51,9 @@ struct Recorder {
         for (number, life) in workload.lives.enumerated() {
             let rules = life.rules.map { $0.text(in: directory.root) }
             let path = "\(directory.path)/c\(number).json5"
-            try Files.write(
-                "{ history: { changes: \(life.historyChanges) }, rules: [\(rules.joined(separator: ", "))] }\n",
-                to: path
-            )
+            let history = "{ changes: \(life.historyChanges) }"
+            let text = "{ history: \(history), rules: [\(rules.joined(separator: ", "))] }\n"
+            try Files.write(text, to: path)
             recording.configurations.append(path)
             recording.rules.append(life.rules)
             try run(life, path)

@@ -2,8 +2,8 @@ import Glibc
 
 /// A run over many recordings, shared among processes.
 ///
-/// Each process says on standard output what it has checked, and leaves what it found in a file of its own; the one that
-/// started them sums up.
+/// Each process says on standard output what it has checked, and leaves what it found in a file of
+/// its own; the one that started them sums up.
 struct Run {
     private let plan: Plan
     private let options: [String: String]
@@ -40,8 +40,8 @@ struct Run {
 
     /// Starts the processes, and sums up what they found.
     ///
-    /// - Returns: The exit status: 0 if there is no difference but those that are known; with syncs that do nothing, if losses
-    ///   were found.
+    /// - Returns: The exit status: 0 if there is no difference but those that are known; with syncs
+    ///   that do nothing, if losses were found.
     func startJobs() -> Int32 {
         let jobs = (0..<min(jobCount, recordings.count)).map(start)
         var isWhole = true

@@ -14,11 +14,12 @@ struct Session {
     private(set) var epochEnd = 0
     private let watcher: Connection
     private let connections: [Connection]
-    /// What each writer has asked for and the watcher has not seen yet, with the end of its answer if that says
-    /// that it is on stable storage.
+    /// What each writer has asked for and the watcher has not seen yet, with the end of its answer
+    /// if that says that it is on stable storage.
     private var expected: [[(changes: [String: [UInt8]?], end: Int?)]]
 
-    /// Connects, the watcher first: the recorder counts connections in the order in which they are made.
+    /// Connects, the watcher first: the recorder counts connections in the order in which they are
+    /// made.
     init(
         _ socket: String,
         _ writers: [Writer],
@@ -58,7 +59,8 @@ struct Session {
         }
     }
 
-    /// Waits until nothing of it is under way: what was sent before is recorded then, also if the daemon is killed.
+    /// Waits until nothing of it is under way: what was sent before is recorded then, also if the
+    /// daemon is killed.
     func rest() throws(Failure) {
         for connection in connections + [watcher] { _ = try connection.ask("PING") }
     }
@@ -69,7 +71,8 @@ struct Session {
         if case .error(let text) = answer { throw Failure("\(words): \(text)") }
     }
 
-    /// Sends operations of several writers and reads by others, and waits until all are answered and delivered.
+    /// Sends operations of several writers and reads by others, and waits until all are answered
+    /// and delivered.
     private mutating func write(_ count: Int, _ random: inout Random) throws(Failure) {
         var asked: [(connection: Int, operation: Operation?, key: String)] = []
         for _ in 0..<count {

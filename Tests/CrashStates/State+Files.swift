@@ -13,7 +13,8 @@ extension State {
         return (directory, String(key.dropFirst(rule.prefix.count)))
     }
 
-    /// A key that has a file can be written at once, and its file is written when that is acknowledged.
+    /// A key that has a file can be written at once, and its file is written when that is
+    /// acknowledged.
     mutating func laterWrite(
         _ seen: Observation,
         _ connection: Connection
@@ -69,9 +70,9 @@ extension State {
             for name in Set(names).union(expected.keys).sorted() where !name.contains(".stated-") {
                 let bytes = try? Files.contents(of: "\(path)/\(name)")
                 if bytes == expected[name] { continue }
-                let text =
-                    "\(directory)/\(name) has \(bytes?.count ?? -1) bytes, and \(expected[name]?.count ?? -1) are served"
-                found.append(Difference(kind: .files, text: text))
+                let (there, due) = (bytes?.count ?? -1, expected[name]?.count ?? -1)
+                let text = "\(directory)/\(name) has \(there) bytes, and \(due) are served"
+                found.append(Difference(kind: due < 0 ? .stale : .files, text: text))
             }
         }
         return found

@@ -52,7 +52,8 @@ struct State {
             ]
         }
         try plan.directory.build(image)
-        // The daemon takes no file of a key that was changed less than 100 ms ago: as after a power failure, or at once.
+        // The daemon takes no file of a key that was changed less than 100 ms ago: as after a power
+        // failure, or at once.
         if isLate, recording.rules.contains(where: { !$0.isEmpty }) { usleep(120_000) }
         let log = "\(plan.directory.path)/record-start"
         let daemon = try Daemon(

@@ -3,8 +3,9 @@ import Glibc
 
 /// The directory that a recording was made in, which states are built in again.
 ///
-/// A store knows its files by inode and time of birth, so a state consists of the very files of the recording: they have a second
-/// name in `kept`, and are written anew. Only files of keys are new each time: they have one name.
+/// A store knows its files by inode and time of birth, so a state consists of the very files of the
+/// recording: they have a second name in `kept`, and are written anew. Only files of keys are new
+/// each time: they have one name.
 ///
 /// ```
 /// root/d       what the daemon calls --data, and makes itself
@@ -85,7 +86,8 @@ struct StateDirectory {
     private func build(_ file: CrashImage.File) throws(Failure) {
         let path = "\(root)/\(file.path)"
         if file.path.hasPrefix("d/"), let identity = file.identity {
-            // One that is not there any more was made and lost again within one start, and nobody knows it.
+            // One that is not there any more was made and lost again within one start, and nobody
+            // knows it.
             if link("\(kept)/\(identity)", path) != 0, errno != ENOENT {
                 throw .ofCall("link \(kept)/\(identity)")
             }

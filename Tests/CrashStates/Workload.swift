@@ -1,4 +1,5 @@
-/// What a recording does: the starts of the daemon, with their configurations, and the operations between them.
+/// What a recording does: the starts of the daemon, with their configurations, and the operations
+/// between them.
 struct Workload {
     enum Kind: String, CaseIterable {
         case plain, multi, compaction, checkpoint, shrink, files, rules, stops, memory, mixed

@@ -8,7 +8,7 @@
 #include <sys/xattr.h>
 
 enum recorder_kind {
-    RECORDER_OPEN = 1,       // path, argument: flags, mode, result: descriptor; inode and born, if there is one
+    RECORDER_OPEN = 1,       // path, argument: flags, mode, result: descriptor; inode, born
     RECORDER_CLOSE,          // descriptor
     RECORDER_DUPLICATE,      // descriptor, result: the new one
     RECORDER_WRITE,          // descriptor, offset, length, data
@@ -54,7 +54,7 @@ struct recorder_record {
 ///
 /// @param log Where the records go.
 /// @param watched Of calls on paths outside of this directory nothing is recorded.
-/// @param kept A file below `watched` gets a second name here before it loses its last: `inode.born`.
+/// @param kept A file below `watched` gets another name here before it loses its last: `inode.born`.
 /// @param output What the program prints.
 /// @param program Its process.
 /// @returns The recorder's process, whose exit status is the program's; -1 with errno.
