@@ -109,6 +109,7 @@ struct Checker {
         if !state.isLate { state.description += ", started at once" }
         findings.stateCount += 1
         let isTwice = random.chance(0.25)
+        state.isRestarted = !isTwice && random.chance(0.2)
         try report(state.check(isRecorded: isTwice), state)
         guard isTwice, let trace = state.trace else { return }
         try checkAgain(&state, trace, system)
@@ -135,6 +136,7 @@ struct Checker {
                 life?.begun(ofByte: answer.end, connection: 0).map { $0 <= point } ?? false
             }?.revision ?? 0
         state.trace = nil
+        state.isRestarted = random.chance(0.3)
         if random.chance(0.3) { state.life = random.below(recording.configurations.count) }
         state.description += ", configuration \(state.life)"
         findings.stateCount += 1

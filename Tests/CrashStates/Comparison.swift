@@ -9,6 +9,7 @@ struct Difference: Hashable {
         case directory = "the data directory is lost, with all that is in it"
         case adopted = "a file that nobody has changed became a transaction"
         case files = "the files are not what is served"
+        case exchanged = "a key's file has the value of another key"
         case stale = "a file of a key that lives elsewhere now is left"
         case leftover = "a file of an unfinished transaction is left"
         case repeated = "a revision was given twice"

@@ -72,10 +72,16 @@ extension State {
                 if bytes == expected[name] { continue }
                 let (there, due) = (bytes?.count ?? -1, expected[name]?.count ?? -1)
                 let text = "\(directory)/\(name) has \(there) bytes, and \(due) are served"
-                found.append(Difference(kind: due < 0 ? .stale : .files, text: text))
+                found.append(Difference(kind: kind(of: bytes, due, seen), text: text))
             }
         }
         return found
+    }
+
+    /// What is wrong with a file: all values differ, so it is known of which key one is.
+    private func kind(of bytes: [UInt8]?, _ due: Int, _ seen: Observation) -> Difference.Kind {
+        guard due >= 0 else { return .stale }
+        return seen.entries.values.contains { $0.value == bytes } ? .exchanged : .files
     }
 
     /// Files that became transactions after the state was asked for.

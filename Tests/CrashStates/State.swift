@@ -13,6 +13,8 @@ struct State {
     var description: String
     /// Whether the start comes some time after the crash.
     var isLate = true
+    /// Whether the daemon is stopped and started again afterwards.
+    var isRestarted = false
     /// What was sent; after a start in between, what that served and was sent.
     var history: History
     /// What a start in between is sure to have served; 0 for nothing.
@@ -62,7 +64,8 @@ struct State {
             in: plan.directory,
             record: isRecorded ? log : nil
         )
-        let differences = differences(daemon)
+        var differences = differences(daemon)
+        if isRestarted { differences += try restart(daemon) }
         if isRecorded {
             try plan.directory.keepFiles()
             daemon.end(SIGKILL)
@@ -72,6 +75,22 @@ struct State {
             self.trace = trace
         }
         return differences
+    }
+
+    /// Starts once more, after a stop: what the first start has left undone shows then.
+    private mutating func restart(_ daemon: Daemon) throws(Failure) -> [Difference] {
+        guard let newest = answers.last?.revision, daemon.isAlive else { return [] }
+        daemon.end(SIGTERM)
+        served = max(served, newest)
+        let again = try Daemon(
+            plan.program,
+            configuration: recording.configurations[life],
+            in: plan.directory,
+            record: nil
+        )
+        return differences(again).map {
+            Difference(kind: $0.kind, text: "after another start: \($0.text)")
+        }
     }
 
     private mutating func differences(_ daemon: Daemon) -> [Difference] {
