@@ -162,6 +162,13 @@ let package = Package(
             path: "Tests/WatchCrash",
             swiftSettings: strict
         ),
+        .target(name: "CCrashRecorder", path: "Tests/CCrashRecorder"),
+        .executableTarget(
+            name: "crashstates",
+            dependencies: ["CCrashRecorder"],
+            path: "Tests/CrashStates",
+            swiftSettings: strict
+        ),
         .executableTarget(
             name: "StateTestProgram",
             dependencies: ["StateClient", "StateSQLite", "StateContainers"],
