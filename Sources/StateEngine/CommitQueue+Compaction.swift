@@ -122,14 +122,24 @@ extension CommitQueue {
     private func fail(_ compaction: inout Compaction, _ error: StateError) {
         compaction.pause = min(max(compaction.pause * 2, 1_000_000_000), 60_000_000_000)
         compaction.retryAt = clinux_monotonic_nanoseconds() + compaction.pause
+        answerRequests(&compaction, error)
+        guard error.isOutcomeUnknown else { return }
+        // Nothing that was told is in doubt, but the store may not be written before it has been looked at.
+        reopen(after: state.withLock { $0.storedRevision }, &compaction)
+    }
+
+    /// The store cannot be opened: who asks need not wait until it can.
+    func refuseRequests(_ compaction: inout Compaction, _ error: StateError) {
+        takeRequests(&compaction)
+        answerRequests(&compaction, error)
+    }
+
+    private func answerRequests(_ compaction: inout Compaction, _ error: StateError) {
         let answers = compaction.requests.map {
             CompactionAnswer(result: .failure(error), completion: $0.completion)
         }
         compaction.requests = []
         if !answers.isEmpty { _ = answer(.compacted(nil, answers)) }
-        guard error.isOutcomeUnknown else { return }
-        // Nothing that was told is in doubt, but the store may not be written before it has been looked at.
-        reopen(after: state.withLock { $0.storedRevision })
     }
 
     /// Has the commit thread compact.
@@ -149,12 +159,10 @@ extension CommitQueue {
     /// At the end nobody may be left waiting.
     func endCompaction(_ compaction: inout Compaction) {
         takeRequests(&compaction)
-        let refusal = StateError(.readOnly, "the keyspace is closed: nothing more was compacted")
-        let answers = compaction.requests.map {
-            CompactionAnswer(result: .failure(refusal), completion: $0.completion)
-        }
-        compaction.requests = []
-        if !answers.isEmpty { _ = answer(.compacted(nil, answers)) }
+        answerRequests(
+            &compaction,
+            StateError(.readOnly, "the keyspace is closed: nothing more was compacted")
+        )
     }
 }
 

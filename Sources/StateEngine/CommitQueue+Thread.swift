@@ -13,7 +13,7 @@ extension CommitQueue {
         var compaction = Compaction()
         while let work = take(pace, compaction) {
             switch work {
-            case .reopen(let revision): reopen(after: revision)
+            case .reopen(let revision): reopen(after: revision, &compaction)
             case .maintain:
                 backing.maintain()
                 lookForCompaction(&compaction)
@@ -64,7 +64,7 @@ extension CommitQueue {
     }
 
     /// Opens the store anew, after 0.1 s, 0.2 s and so on up to 10 s where it cannot be, until it is or the end has come.
-    func reopen(after revision: Int64) {
+    func reopen(after revision: Int64, _ compaction: inout Compaction) {
         var pause: Int64 = 100_000_000
         while true {
             var adopted: [AdoptedChange] = []
@@ -77,6 +77,7 @@ extension CommitQueue {
             } catch {
                 let error = error as? StateError ?? StateError(.storage, "\(error)")
                 _ = answer(.unopened(error))
+                refuseRequests(&compaction, error)
             }
             guard sleep(nanoseconds: pause) else { return }
             pause = min(pause * 2, 10_000_000_000)

@@ -26,6 +26,7 @@ package struct Configuration: Sendable {
             ("transactionBytes", 64 << 20, 64 << 10...1 << 40),
             ("replyBytes", 256 << 20, 64 << 10...1 << 40),
             ("files", 100_000, 1...100_000_000), ("reserveBytes", 10 << 20, 0...1 << 40),
+            ("checkEvery", 86_400_000, 0...31_536_000_000),
             ("memoryBytes", 512 << 20, 16 << 20...1 << 40),
             ("frameTimeout", 60_000, 0...86_400_000), ("rest", 250, 0...10_000),
         ]
@@ -124,7 +125,7 @@ package struct Configuration: Sendable {
         _ range: ClosedRange<Int64>
     ) throws(OptionFault) -> Int64 {
         if name.hasSuffix("Bytes") { return try value.byteCount(path, in: range) }
-        guard name.hasSuffix("Timeout") || name == "rest" else {
+        guard name.hasSuffix("Timeout") || ["rest", "checkEvery"].contains(name) else {
             return Int64(
                 try value.count(path, in: Int(range.lowerBound)...Int(range.upperBound))
             )

@@ -175,6 +175,7 @@ final class OpenStore {
     /// was not told, as a piece of compaction is, nobody would know: what is appended behind the hole counts for nothing at the
     /// next start, and a page that is read back from it is an old one. So the store has to be opened anew.
     func checkpoint() {
+        room.makeWay(use)
         var failure = log.checkpoint()
         if log.isDatabaseFull, room.noteFull(use, byteCount: 0) { failure = log.checkpoint() }
         lookForRoom()

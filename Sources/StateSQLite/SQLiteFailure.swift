@@ -26,6 +26,11 @@ struct SQLiteFailure: Error, CustomStringConvertible {
 
     /// The code without the details in its upper bits.
     var primaryCode: Int32 { code & 0xFF }
+
+    /// Whether the database is not what was written: damaged, another file, or shorter (SQLITE_IOERR_SHORT_READ).
+    var isDamage: Bool {
+        [SQLITE_CORRUPT, SQLITE_NOTADB].contains(primaryCode) || code == SQLITE_IOERR | 2 << 8
+    }
 }
 
 extension StateError {

@@ -50,10 +50,14 @@ final class SQLiteHistory: HistoryReading {
     func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R {
         gate.enter()
         defer { gate.leave() }
-        let connection = try connect()
-        try connection.begin.run()
-        defer { try? connection.end.run() }
-        return try body(try connection.metadata.required(.compacted))
+        do {
+            let connection = try connect()
+            try connection.begin.run()
+            defer { try? connection.end.run() }
+            return try body(try connection.metadata.required(.compacted))
+        } catch let failure as SQLiteFailure where failure.isDamage {
+            throw StateError.damaged(location.database, "\(failure)")
+        }
     }
 
     private var connection: HistoryConnection {

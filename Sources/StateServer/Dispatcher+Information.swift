@@ -109,6 +109,11 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) -> [(String, String)] {
         var report = registry.storageReport()
+        if let damage = registry.damage,
+            let place = report.firstIndex(where: { $0 == ("store", "ok") })
+        {
+            report[place].1 = damage
+        }
         // Sizes and counts are sums.
         if !showsEverything(to: connection, core) { report.removeAll { Int64($0.1) != nil } }
         if connection.subject.isPrivileged, let files = core.files {

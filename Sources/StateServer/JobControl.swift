@@ -1,10 +1,11 @@
 import CLinux
+import Glibc
 import StateEngine
 import Synchronization
 
 /// What the loop and the history thread tell each other of one job.
 final class JobControl: Sendable {
-    /// The number of the connection that it reads for.
+    /// The number of the connection that it reads for; negative for the daemon itself.
     let connection: Int
     private let cancelled = Atomic(false)
     private let held = Atomic(0)
@@ -19,6 +20,13 @@ final class JobControl: Sendable {
         self.connection = connection.number
         uid = connection.peer.uid
         isPrivileged = connection.subject.isPrivileged
+    }
+
+    /// What is read for the daemon itself.
+    init() {
+        connection = -1
+        uid = geteuid()
+        isPrivileged = true
     }
 
     /// Nobody waits for it any more.

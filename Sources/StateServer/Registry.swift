@@ -10,6 +10,8 @@ final class Registry {
     let hasHistory: Bool
     /// What the storage says of itself: name and value.
     let storageReport: () -> [(String, String)]
+    /// What of the store cannot be read, in a sentence.
+    var damage: String?
 
     private(set) var all: [Int: Connection] = [:]
     private(set) var acceptedCount = 0

@@ -51,6 +51,7 @@ extension Server {
         let connection = registry.all[job.control.connection]
         connection?.jobs.removeAll { $0 === job }
         let start = clinux_monotonic_nanoseconds()
+        if let failure, failure.code == .corrupt { noteDamage(failure) }
         job.finish(failure, in: self)
         if !job.isBackground { charge(job.control, since: start) }
         guard let connection, !connection.isClosed else { return }

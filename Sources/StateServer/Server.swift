@@ -31,6 +31,9 @@ package final class Server {
     var listeners: [Int32] = []
     /// Descriptors have run out: when it is looked again whether there are any, on the monotonic clock, in milliseconds.
     var acceptAt: Int64?
+    /// Whether everything that is stored is being read, and when that was last begun or ended.
+    var isChecking = false
+    var checkedAt = Clock.monotonicMilliseconds()
     /// Whether clients have come in this turn.
     var hasAccepted = false
     var reserve = DescriptorReserve()
@@ -144,7 +147,7 @@ package final class Server {
         let times = [
             millisecondsToProgress, dispatcher.waitingForChanges.millisecondsLeft,
             millisecondsToExpiry, millisecondsToMovingBack, millisecondsToBounds,
-            millisecondsToUnfinished,
+            millisecondsToUnfinished, millisecondsToCheck,
             isEdited ? 20 : -1,
         ]
         return times.lazy.filter { $0 >= 0 }.min() ?? -1
@@ -198,6 +201,7 @@ package final class Server {
         expire()
         moveBack()
         keepBounds()
+        checkStoreIfDue()
         resumePaused()
         handleEvents()
         goOnWithUnfinished()

@@ -27,6 +27,8 @@ public struct ServerOptions: Sendable {
     /// The longest rest of a user without admin rights after commands that kept others waiting, while others are served, in milliseconds;
     /// 0: none.
     public var restMilliseconds: Int64 = 250
+    /// How often everything that is stored is read and checked, in milliseconds; 0: never.
+    public var checkMilliseconds: Int64 = 86_400_000
     /// Memory of all clients together, in bytes: what they send, are sent, and have read for them.
     public var memoryByteCount = 512 << 20
     /// Output that waits for one client, in bytes; a single reply or push may exceed it.

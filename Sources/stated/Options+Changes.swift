@@ -26,6 +26,7 @@ extension Options {
             ("limits.memoryBytes", bytes(memoryByteCount), true),
             ("limits.frameTimeout", Quantity.text(.milliseconds(frameMilliseconds)), true),
             ("limits.rest", Quantity.text(.milliseconds(restMilliseconds)), true),
+            ("limits.checkEvery", Quantity.text(.milliseconds(checkMilliseconds)), true),
             ("limits.reserveBytes", bytes(reserveByteCount), true),
             ("history.age", Quantity.text(history.age), true),
             ("history.changes", String(history.changeCount), true),
@@ -68,6 +69,7 @@ extension Options {
         server.memoryByteCount = MachineMemory.bound(memoryByteCount, log: log)
         server.frameMilliseconds = Int64(frameMilliseconds)
         server.restMilliseconds = Int64(restMilliseconds)
+        server.checkMilliseconds = Int64(checkMilliseconds)
         server.clientCount = DescriptorLimit.raise(forClients: clientCount, log: log)
     }
 }

@@ -36,6 +36,7 @@ extension Options {
         memoryByteCount = limit("memoryBytes", memoryByteCount)
         frameMilliseconds = limit("frameTimeout", frameMilliseconds)
         restMilliseconds = limit("rest", restMilliseconds)
+        checkMilliseconds = limit("checkEvery", checkMilliseconds)
         reserveByteCount = limit("reserveBytes", reserveByteCount)
     }
 }

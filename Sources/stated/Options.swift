@@ -166,6 +166,8 @@ struct Options {
     var frameMilliseconds = 60_000
     /// The longest rest after a long command, in milliseconds; 0: none.
     var restMilliseconds = 250
+    /// How often everything that is stored is read, in milliseconds; 0: never.
+    var checkMilliseconds = 86_400_000
     /// What is kept of the disk for deletes and compaction.
     var reserveByteCount = 10 << 20
     /// What is asked of each change.

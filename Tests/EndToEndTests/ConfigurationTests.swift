@@ -42,7 +42,7 @@ struct ConfigurationTests {
             )
             let written = line.drop { $0 != ":" }.dropFirst(2).filter { $0 != "," && $0 != "\"" }
             let number =
-                name.hasSuffix("Timeout") || name == "rest"
+                name.hasSuffix("Timeout") || ["rest", "checkEvery"].contains(name)
                 ? Int64(try Quantity.duration(String(written)) / .milliseconds(1))
                 : try Quantity.byteCount(String(written))
             #expect(number == standard, "\(name)")

@@ -159,7 +159,8 @@ extension FileContainers {
             if files.known[path] == nil {
                 guard isNew else { continue }
             } else {
-                guard let former, former != value, left.has(former, at: path, in: container.location) else {
+                let location = container.location
+                guard let former, former != value, left.has(former, at: path, in: location) else {
                     continue
                 }
             }

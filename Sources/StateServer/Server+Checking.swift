@@ -1,0 +1,48 @@
+import StateEngine
+
+/// Damage of what is stored, which nobody meets otherwise until the next start: reads are answered from memory.
+extension Server {
+    /// How long the next check is not due; -1 if there is none.
+    var millisecondsToCheck: Int32 {
+        guard let due = checkDue else { return -1 }
+        return Int32(clamping: max(0, due - Clock.monotonicMilliseconds()))
+    }
+
+    private var checkDue: Int64? {
+        guard options.checkMilliseconds > 0, keyspace.history != nil, !isChecking else {
+            return nil
+        }
+        return checkedAt + options.checkMilliseconds
+    }
+
+    /// Has everything that is stored read on the history thread, if it is time to.
+    func checkStoreIfDue() {
+        guard let due = checkDue, Clock.monotonicMilliseconds() >= due else { return }
+        isChecking = true
+        submit(CheckJob(through: keyspace.withCore { $0.durableRevision }))
+    }
+
+    /// A check has come to its end.
+    func noteCheck(_ failure: StateError?) {
+        isChecking = false
+        checkedAt = Clock.monotonicMilliseconds()
+        guard let failure else {
+            if registry.damage != nil {
+                options.log(.notice, "what is stored was read again and is not damaged")
+            }
+            registry.damage = nil
+            return
+        }
+        noteDamage(failure)
+    }
+
+    /// Says once, in the log and from then on in the status, that something stored cannot be read.
+    func noteDamage(_ failure: StateError) {
+        guard registry.damage != failure.message else { return }
+        registry.damage = failure.message
+        options.log(
+            .error,
+            "\(failure.message); what is in memory is served on: export it (statectl export), or restore a copy"
+        )
+    }
+}
