@@ -4,20 +4,16 @@ import StateEngine
 extension Server {
     /// How long the next check is not due; -1 if there is none.
     var millisecondsToCheck: Int32 {
-        guard let due = checkDue else { return -1 }
+        guard options.checkMilliseconds > 0, !isChecking else { return -1 }
+        let due = checkedAt + options.checkMilliseconds
         return Int32(clamping: max(0, due - Clock.monotonicMilliseconds()))
-    }
-
-    private var checkDue: Int64? {
-        guard options.checkMilliseconds > 0, keyspace.history != nil, !isChecking else {
-            return nil
-        }
-        return checkedAt + options.checkMilliseconds
     }
 
     /// Has everything that is stored read on the history thread, if it is time to.
     func checkStoreIfDue() {
-        guard let due = checkDue, Clock.monotonicMilliseconds() >= due else { return }
+        guard millisecondsToCheck == 0 else { return }
+        checkedAt = Clock.monotonicMilliseconds()
+        guard keyspace.history != nil else { return }
         isChecking = true
         submit(CheckJob(through: keyspace.withCore { $0.durableRevision }))
     }
