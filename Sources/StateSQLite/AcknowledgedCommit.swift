@@ -82,11 +82,14 @@ struct AcknowledgedCheck {
     private let location: StoreLocation
     /// The log that is there before SQLite opens the database and makes one.
     private let logFile: FileIdentity?
+    /// Whether the header of the log is damaged, and all of its acknowledged frames are in the database.
+    private let isMoved: Bool
 
-    /// To be made before the database is opened.
+    /// To be made before the database is opened: closing a second descriptor of it would drop SQLite's locks.
     init(_ location: StoreLocation) {
         self.location = location
         logFile = FileIdentity(path: location.log)
+        isMoved = MovedLog(location, StoreMark(reading: location.mark)).isMoved
     }
 
     /// What of the acknowledged commits is missing in a store; nil where nothing is.
@@ -128,9 +131,11 @@ struct AcknowledgedCheck {
         defer { close(descriptor) }
         // An empty log is one that somebody moved into the database as a whole, or that was cut: the revision tells.
         guard let header = LogHeader(descriptor) else { return nil }
-        guard header.isWhole else { return "the header of \(location.log) is not what was written" }
-        // The log was begun anew since: everything before is in the database.
-        guard header.salts == position.salts else { return nil }
+        guard header.isWhole || isMoved else {
+            return "the header of \(location.log) is not what was written"
+        }
+        // The log was begun anew since, or was about to be: everything before is in the database.
+        guard header.isWhole, header.salts == position.salts else { return nil }
         let count = header.wholeFrameCount(descriptor, upTo: position.frameCount)
         guard count < position.frameCount else { return nil }
         return

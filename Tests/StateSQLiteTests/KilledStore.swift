@@ -88,6 +88,8 @@ final class KilledStore {
         var isCut = false
         /// Whether it hit what the mark says was acknowledged, in the log.
         var isAcknowledged = false
+        /// Whether it hit the header of the log, which says nothing that is lost with it if all of its frames are in the database.
+        var isOfLogHeader = false
     }
 
     /// Mostly of the log, mostly a flip.
@@ -101,6 +103,8 @@ final class KilledStore {
         let place = Int.random(in: 0..<span, using: &numbers)
         damage.isCut = numbers.chance(25)
         damage.isAcknowledged = isLog && place < used && !(damage.isCut && place == 0)
+        damage.isOfLogHeader =
+            isLog && !damage.isCut && place < 32
         let name = isLog ? "the log" : "the database"
         if damage.isCut {
             damage.description = "\(name) cut to \(place) bytes"

@@ -1,0 +1,56 @@
+import Glibc
+import StateEngine
+
+/// A log whose header is damaged, beside the database.
+///
+/// A log is begun anew by a write of its header, once all of its frames are in the database. Where that write fails in the middle,
+/// the log is none any more, and nothing is lost; where the header of a log is damaged that is not in the database yet, its commits are.
+struct MovedLog {
+    private let location: StoreLocation
+    private let mark: StoreMark
+
+    init(_ location: StoreLocation, _ mark: StoreMark) {
+        (self.location, self.mark) = (location, mark)
+    }
+
+    /// Whether the database has each page as the acknowledged frames have it last.
+    ///
+    /// - Complexity: O(1) if the header is whole, else O(*n*) in the bytes of the frames.
+    var isMoved: Bool {
+        guard let position = mark.acknowledged.log?.position else { return false }
+        let log = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard log >= 0 else { return false }
+        defer { close(log) }
+        guard let header = LogHeader(log), !header.isWhole else { return false }
+        let database = open(location.database, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard database >= 0 else { return false }
+        defer { close(database) }
+        guard let frames = lastFrames(log, header, position) else { return false }
+        return frames.allSatisfy { page, offset in
+            let size = header.pageByteCount
+            let moved = readBytes(database, count: size, at: (page - 1) * size)
+            let start = offset + LogPosition.frameHeaderByteCount
+            return moved != nil && moved == readBytes(log, count: size, at: start)
+        }
+    }
+
+    /// Where the last frame of each page is; nil if a frame is not one of this log.
+    private func lastFrames(
+        _ log: Int32,
+        _ header: LogHeader,
+        _ position: LogPosition
+    ) -> [Int: Int]? {
+        var frames: [Int: Int] = [:]
+        for number in 1...position.frameCount {
+            let offset = LogPosition.offset(ofFrame: number, pageByteCount: header.pageByteCount)
+            let count = LogPosition.frameHeaderByteCount
+            guard let frame = readBytes(log, count: count, at: offset),
+                frame.word(at: LogPosition.frameSaltsOffset) == position.salts
+            else { return nil }
+            let page = frame.number(at: 0, bytes: 4)
+            guard page > 0 else { return nil }
+            frames[page] = offset
+        }
+        return frames
+    }
+}
