@@ -124,7 +124,7 @@ extension CommitQueue {
         compaction.retryAt = clinux_monotonic_nanoseconds() + compaction.pause
         answerRequests(&compaction, error)
         guard error.isOutcomeUnknown else { return }
-        // Nothing that was told is in doubt, but the store may not be written before it has been looked at.
+        // No acknowledged commit is in doubt, but nothing may be written before the store was checked.
         reopen(after: state.withLock { $0.storedRevision }, &compaction)
     }
 

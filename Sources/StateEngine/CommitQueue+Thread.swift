@@ -11,6 +11,7 @@ extension CommitQueue {
         var pace = Pace()
         var raising = CeilingPatience()
         var compaction = Compaction()
+        answer(compacting?.shortage)
         while let work = take(pace, compaction) {
             switch work {
             case .reopen(let revision): reopen(after: revision, &compaction)

@@ -68,8 +68,6 @@ final class CommitQueue: Sendable {
         var fileExchanges: [@Sendable (_ isOpen: Bool) -> Void] = []
         /// Asked for and not begun.
         var compactions: [CompactionRequest] = []
-        /// What was answered last of the room on the disk.
-        var shortage: StateError?
         var isStopping = false
         var notify: @Sendable () -> Void = {}
 
@@ -112,6 +110,8 @@ final class CommitQueue: Sendable {
     let hasQueued = Atomic(false)
     /// Whether `state.compactions` holds something.
     let asksForCompaction = Atomic(false)
+    /// Whether what was answered last of the room on the disk is that there is too little.
+    private let isShort = Atomic(false)
     /// Whether the commit thread waits for something to commit.
     let waits = Atomic(false)
     private let thread: WorkerThread
@@ -306,15 +306,17 @@ final class CommitQueue: Sendable {
         files.publish(staged)
     }
 
-    /// Says what there is of room, if that is not what was said last.
+    /// Answers what there is of room on the disk, if that has changed; by who has the backing, or had it last.
+    ///
+    /// Costs a comparison, without the lock, if nothing has.
     func answer(_ shortage: StateError?) {
-        let notify = state.withLock { state -> (@Sendable () -> Void)? in
-            guard state.shortage != shortage else { return nil }
-            state.shortage = shortage
+        let isNow = shortage != nil
+        guard isShort.exchange(isNow, ordering: .relaxed) != isNow else { return }
+        let notify = state.withLock { state in
             state.finished.append(.room(shortage: shortage))
             return state.notify
         }
-        notify?()
+        notify()
     }
 
     /// Hands an answer to whoever settles; a writer hands the backing back with it.

@@ -49,7 +49,8 @@ extension KeyspaceCore {
     /// Writes a note in the open transaction, or takes it away where `text` is nil; one of each name in a transaction.
     ///
     /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit, ``StateError/Code/readOnly`` while the
-    ///   store is reopened, or ``StateError/Code/err`` where the store keeps no notes; the transaction stays open as it was.
+    ///   store is reopened, ``StateError/Code/noSpace`` for a new one if the disk is full, or ``StateError/Code/err`` where the store
+    ///   keeps no notes; the transaction stays open as it was.
     package func setNote(_ name: String, to text: String?) throws(StateError) {
         guard keepsNotes else {
             throw StateError(.err, "this store keeps entries alone: it cannot keep '\(name)'")
@@ -60,6 +61,7 @@ extension KeyspaceCore {
             text: text,
             superseded: notes[name]
         )
+        if let shortage, text != nil, notes[name] == nil { throw shortage }
         try checkRoom(note.byteCount)
         openByteCount += note.byteCount
         openNotes.append(note)

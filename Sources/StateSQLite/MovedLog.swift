@@ -3,8 +3,8 @@ import StateEngine
 
 /// A log whose header is damaged, beside the database.
 ///
-/// A log is begun anew by a write of its header, once all of its frames are in the database. Where that write fails in the middle,
-/// the log is none any more, and nothing is lost; where the header of a log is damaged that is not in the database yet, its commits are.
+/// SQLite reuses a log by writing a new header, once all of its frames are in the database. If that write fails in the middle, the log
+/// cannot be read any more, and nothing is lost. If a header is damaged earlier, the commits that only the log has are lost.
 struct MovedLog {
     private let location: StoreLocation
     private let mark: StoreMark

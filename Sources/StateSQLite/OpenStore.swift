@@ -219,7 +219,7 @@ final class OpenStore {
         guard let failure = error as? SQLiteFailure else { throw error }
         switch failure.primaryCode {
         case SQLITE_FULL:
-            // For the next: what fails is told so.
+            // This transaction fails; the next one has the room.
             if room.noteFull(use, byteCount: openByteCount) { checkpoint() }
             throw StateError(.noSpace, "the disk of \(location.database) is full: \(failure)")
         case SQLITE_BUSY:

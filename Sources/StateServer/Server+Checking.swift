@@ -2,7 +2,7 @@ import StateEngine
 
 /// Damage of what is stored, which nobody meets otherwise until the next start: reads are answered from memory.
 extension Server {
-    /// How long the next check is not due; -1 if there is none.
+    /// Milliseconds until the next check; -1 if there will be none.
     var millisecondsToCheck: Int32 {
         guard options.checkMilliseconds > 0, !isChecking else { return -1 }
         let due = checkedAt + options.checkMilliseconds

@@ -9,7 +9,6 @@ import Glibc
 ///             [--each N]           so many states of each, and those that crash twice
 ///             [--no-sync all]      takes syncs for nothing: then losses have to be found
 ///             [--no-sync TEXT]     the same of files with this in their path, or at its end: db$
-///             [--known KIND,…]     differences that do not count as a failure
 ///             [--kept DIR]         where states with differences are put
 /// ```
 @main
@@ -18,7 +17,7 @@ enum CrashStates {
         signal(SIGPIPE, SIG_IGN)
         var options = [
             "--program": "", "--directory": "", "--states": "3000", "--seed": "1", "--jobs": "4",
-            "--recording": "", "--no-sync": "", "--kept": "", "--job": "", "--known": "",
+            "--recording": "", "--no-sync": "", "--kept": "", "--job": "",
             "--each": "24",
         ]
         var arguments = CommandLine.arguments.dropFirst()

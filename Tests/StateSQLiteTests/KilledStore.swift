@@ -12,6 +12,8 @@ final class KilledStore {
     private(set) var mark: [UInt8] = []
     /// What a start of it reads.
     private(set) var expected: Contents
+    /// Whether all that the log has is in the database.
+    private(set) var isMoved = false
     /// Another name of the log, which a clean stop removes.
     private var keptLog: String { store.directory + "/kept" }
 
@@ -25,6 +27,7 @@ final class KilledStore {
     /// Commits until the log is as it is to be, and ends without closing.
     func run(_ log: LogFlipTests.Log, seed: UInt64) throws {
         try commit(log)
+        isMoved = log == .moved
         database = try readFile(store.database)
         self.log = try readFile(store.log)
         mark = try readFile(store.mark)
