@@ -14,6 +14,7 @@ final class KilledStore {
     private(set) var expected: Contents
     /// Whether all that the log has is in the database.
     private(set) var isMoved = false
+    private(set) var isCompacted = false
     /// Another name of the log, which a clean stop removes.
     private var keptLog: String { store.directory + "/kept" }
 
@@ -28,6 +29,7 @@ final class KilledStore {
     func run(_ log: LogFlipTests.Log, seed: UInt64) throws {
         try commit(log)
         isMoved = log == .moved
+        isCompacted = log == .compacted
         database = try readFile(store.database)
         self.log = try readFile(store.log)
         mark = try readFile(store.mark)

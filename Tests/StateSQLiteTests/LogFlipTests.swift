@@ -108,7 +108,9 @@ struct LogFlipTests {
             let names = "\(comment): \(lost.count) rows, \(lines)"
             #expect(lost.count <= 1, "\(names)")
             #expect(!summary.isWhole || lost.isEmpty, "\(names)")
-            #expect((summary.lostRowCount > 0) == !lost.isEmpty, "\(names)")
+            // A row that cannot be read may be one that compaction removed: nobody can say so any more.
+            let most = lost.count + (stage.isCompacted ? 1 : 0)
+            #expect((lost.count...most).contains(Int(summary.lostRowCount)), "\(names)")
             #expect(!lines.isEmpty, "\(names)")
             lostCount += lost.count
             salvageCount += 1
