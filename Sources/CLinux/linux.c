@@ -191,6 +191,8 @@ void clinux_return_large_blocks(void) {
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
 }
 
+void clinux_use_one_heap(void) { mallopt(M_ARENA_MAX, 1); }
+
 // Above every address until huge pages are asked for, so that one comparison is all that an allocation pays.
 const char *clinux_advised_end = (const char *)UINTPTR_MAX;
 
@@ -215,6 +217,8 @@ size_t clinux_heap_byte_count(void) {
     struct mallinfo2 heap = mallinfo2();
     return heap.uordblks + heap.hblkhd;
 }
+
+size_t clinux_free_heap_byte_count(void) { return mallinfo2().fordblks; }
 
 int64_t clinux_birth_time(int descriptor) {
     struct statx status;

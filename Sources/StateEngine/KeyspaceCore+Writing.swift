@@ -24,7 +24,8 @@ extension KeyspaceCore {
     ///   - suffix: More of them.
     ///   - isConditional: Whether who writes has made it depend on what the key was: then he has to be allowed to read it.
     /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, what the ``KeyRules`` refuse,
-    ///   ``StateError/Code/readOnly`` while the store is reopened or revisions are at their ceiling, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
+    ///   ``StateError/Code/readOnly`` while the store is reopened or revisions are at their ceiling,
+    ///   ``StateError/Code/noSpace`` if the disk is full or a value would take memory that there is not, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
     /// - Complexity: O(*n*) in the bytes of key and value.
     package func set(
         _ key: Bytes,
@@ -49,6 +50,7 @@ extension KeyspaceCore {
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
         if isVolatile { try checkMove(of: key, head) } else if let shortage { throw shortage }
         let last = head.flatMap { $0.isDeleted ? nil : $0 }
+        if let memoryShortage, byteCount > last?.value?.count ?? -1 { throw memoryShortage }
         let current = last.flatMap { isDue($0) ? nil : $0 }
         if let rule {
             let isHidden = hidden != nil

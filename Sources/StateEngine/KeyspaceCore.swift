@@ -109,6 +109,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var refusal: StateError?
     /// Why no key is set that is stored, though keys are deleted; nil while they are.
     @exclusivity(unchecked) package internal(set) var shortage: StateError?
+    /// Why no value is set that takes more memory; nil while there is some.
+    @exclusivity(unchecked) package var memoryShortage: StateError?
     /// Why nothing will be written any more.
     @exclusivity(unchecked) var closure: StateError?
 

@@ -79,7 +79,7 @@ struct RadixNode: Equatable {
 
     static func make(_ kind: Kind) -> RadixNode {
         let size = kind.childrenOffset + kind.capacity * 8
-        guard let address = calloc(1, size) else { fatalError("no memory for \(size) bytes") }
+        guard let address = calloc(1, size) else { noMemory(for: size) }
         address.storeBytes(of: kind.rawValue, as: UInt8.self)
         return RadixNode(address: address)
     }

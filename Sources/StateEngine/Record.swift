@@ -112,7 +112,7 @@ package struct Record: Equatable {
         let keyStart = headerByteCount + (fields.expires == nil ? 0 : deadlineByteCount)
         let size = keyStart + key.count + valueByteCount
         guard let address = pool.take(size) ?? malloc(RecordPool.roomByteCount(size)) else {
-            fatalError("no memory for \(size) bytes")
+            noMemory(for: size)
         }
         clinux_note_allocation(address)
         let record = Record(address: address)
@@ -286,4 +286,11 @@ package struct Record: Equatable {
         }
         return record
     }
+}
+
+/// Ends the process: what was acknowledged is stored, and nothing else may be served.
+func noMemory(for byteCount: Int) -> Never {
+    fatalError(
+        "no memory for \(byteCount) bytes: raise what bounds it (ulimit -v, memory.max), or keep less"
+    )
 }

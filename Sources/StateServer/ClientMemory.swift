@@ -16,6 +16,8 @@ final class ClientMemory {
         fileprivate(set) var connections: [Int: Connection] = [:]
         /// Time of the loop, halved again and again: who has used less goes first.
         var nanoseconds: Int64 = 0
+        /// What one event of it takes, as a moving mean.
+        private(set) var eventNanoseconds: Int64 = 0
         /// It is not served until the end of that, if others are.
         var rest = Rest()
         /// The listing that goes on though it is large: one at a time.
@@ -33,6 +35,8 @@ final class ClientMemory {
             nanoseconds += used
             rest.note(used, at: now, longest: longestRest)
         }
+
+        func noteEvent(_ used: Int64) { eventNanoseconds += (used - eventNanoseconds) / 8 }
 
         var hasPostponed: Bool { !postponed.new.isEmpty || !postponed.old.isEmpty }
 
@@ -69,8 +73,6 @@ final class ClientMemory {
     /// The last two users whose events were handled, and when.
     private var served: (last: Account?, lastAt: Int64, former: Account?, formerAt: Int64) =
         (nil, 0, nil, 0)
-    /// Whether one user has used much more time than another lately.
-    private(set) var isUneven = false
     /// Of all clients.
     private(set) var byteCount = 0
     /// Of it, input that is not carried out.
@@ -146,13 +148,10 @@ final class ClientMemory {
     func age(at now: Int64) {
         guard now - agedAt >= ClientMemory.halfLife else { return }
         agedAt = now
-        var (least, most) = (Int64.max, Int64.zero)
         for account in accounts.values {
-            (least, most) = (min(least, account.nanoseconds), max(most, account.nanoseconds))
             account.nanoseconds /= 2
             account.rest.age()
         }
-        isUneven = most - least > ClientMemory.halfLife / 10
         for (uid, account) in accounts
         where account.connections.isEmpty && account.nanoseconds < 1_000 && account.rest.end < now {
             accounts[uid] = nil

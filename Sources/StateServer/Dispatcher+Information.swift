@@ -95,7 +95,8 @@ extension Dispatcher {
         connection.output.writeField("version", options.version)
         connection.output.writeField("epoch", core.epoch.description)
         connection.output.writeField("backing", core.isPersistent ? "sqlite" : "memory")
-        connection.output.writeField("storage", (core.refusal ?? core.shortage)?.message ?? "ok")
+        let issue = core.refusal ?? core.shortage ?? core.memoryShortage
+        connection.output.writeField("storage", issue?.message ?? "ok")
         for (name, number) in fields { connection.output.writeField(name, number) }
         for (name, text) in storage {
             connection.output.writeBulk(name)

@@ -15,6 +15,8 @@ struct Poller: ~Copyable {
         var isHungUp: Bool
         /// The peer sends no more: behind the bytes that are there stands the end.
         var hasEnded: Bool
+        /// So many turns had no time for it.
+        var turnsWaited: Int64 = 0
     }
 
     private let descriptor: Int32

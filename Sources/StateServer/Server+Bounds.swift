@@ -168,6 +168,7 @@ extension Server {
         endFrames()
         endStalls()
         acceptAgain()
+        lookAtMemoryIfDue()
         if dispatcher.repeated.dueAt != nil {
             dispatcher.repeated.endWindows(at: Clock.monotonicMilliseconds(), options.log)
         }

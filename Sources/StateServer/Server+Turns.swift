@@ -95,6 +95,7 @@ extension Server {
 
     /// Handles the events, as many as a turn has time for.
     func handleEvents() {
+        accepted = nil
         guard !ready.isEmpty else { return }
         let memory = registry.memory
         let isShared = memory.userCount > 1
@@ -103,7 +104,7 @@ extension Server {
             history.loopProcessor.store(clinux_current_processor(), ordering: .relaxed)
         }
         let limit = isShared ? Server.eventNanoseconds : 4_000_000
-        if memory.isUneven, ready.count > 1 { orderEvents() }
+        if isShared, ready.count > 1 { orderEvents() }
         var stopwatch = Stopwatch(countsProcessor: isShared)
         var count = 0
         while count < ready.count, stopwatch.used < limit {
@@ -122,14 +123,18 @@ extension Server {
                 continue
             }
             handle(event, at: stopwatch.now)
-            guard let account else { continue }
-            charge(connection, &stopwatch)
+            let served = connection ?? accepted
+            let before = stopwatch.used
+            charge(served, &stopwatch)
+            guard let account = served?.account else { continue }
+            account.noteEvent(stopwatch.used - before)
             memory.noteServed(account, at: stopwatch.now)
         }
         if count == ready.count {
             ready.removeAll(keepingCapacity: true)
         } else {
             ready.removeFirst(count)
+            for index in ready.indices { ready[index].turnsWaited += 1 }
         }
         memory.age(at: stopwatch.now)
     }
@@ -169,8 +174,7 @@ extension Server {
         if unfinished.contains(where: waitsForMemory) { expectStalls() }
         var stopwatch = Stopwatch(countsProcessor: registry.memory.userCount > 1)
         // Clients that came have had most of the slice.
-        sliceEnd = stopwatch.now + sliceNanoseconds / (hasAccepted ? 4 : 1)
-        hasAccepted = false
+        sliceEnd = stopwatch.now + sliceNanoseconds / (accepted == nil ? 1 : 4)
         repeat {
             guard let work = takeUnfinished(at: stopwatch.now) else { return }
             charge(goOn(with: work), &stopwatch)
@@ -256,21 +260,28 @@ extension Server {
                 }
             }
         }
-        if hadLeft, !registry.memory.isUneven { orderEvents() }
     }
 
-    /// Puts the events of those first who have used the least, and leaves the order among them.
+    /// Puts the events in the order in which they would be served if users shared the turn equally, judging by what their events took
+    /// lately.
+    ///
+    /// So a burst of long ones does not come before short ones of others. What waited for a turn comes first.
     private func orderEvents() {
+        var taken: [UInt32: Int64] = [:]
         let ordered = ready.enumerated().map { index, event in
-            (event, used: usedNanoseconds(of: event), index)
+            // Clients that come are last.
+            var due = Server.eventNanoseconds
+            var used: Int64 = 0
+            if let account = connection(of: event)?.account {
+                due = taken[account.uid] ?? 0
+                due += min(account.eventNanoseconds, Server.eventNanoseconds)
+                taken[account.uid] = due
+                used = account.nanoseconds
+            }
+            due -= event.turnsWaited * Server.eventNanoseconds
+            return (event, due: due, used: used, index)
         }
-        ready = ordered.sorted { ($0.used, $0.2) < ($1.used, $1.2) }.map(\.0)
-    }
-
-    /// What the user has used whose event it is; clients that come are last.
-    private func usedNanoseconds(of event: Poller.Event) -> Int64 {
-        guard event.token & 3 != Token.listener else { return .max }
-        return connection(of: event)?.account?.nanoseconds ?? 0
+        ready = ordered.sorted { ($0.due, $0.used, $0.3) < ($1.due, $1.used, $1.3) }.map(\.0)
     }
 
     private func connection(of event: Poller.Event) -> Connection? {

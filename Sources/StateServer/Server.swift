@@ -34,8 +34,10 @@ package final class Server {
     /// Whether everything that is stored is being read, and when that was last begun or ended.
     var isChecking = false
     var checkedAt = Clock.monotonicMilliseconds()
-    /// Whether clients have come in this turn.
-    var hasAccepted = false
+    /// When the memory of the process is looked at next, on the monotonic clock, in milliseconds.
+    var memoryDueAt: Int64 = 0
+    /// The client that came last in this turn.
+    var accepted: Connection?
     var reserve = DescriptorReserve()
     /// Where bytes of connections without an unfinished command are read to.
     var scratch = ByteBuffer()

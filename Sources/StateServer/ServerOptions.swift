@@ -65,6 +65,8 @@ public struct ServerOptions: Sendable {
     public var version: String
     /// Takes a log line; called on the loop thread.
     public var log: @Sendable (LogLevel, String) -> Void
+    /// What the process takes of the memory that it may have; nil if nothing bounds it.
+    package var memoryBound: @Sendable () -> MemoryBound? = { nil }
 
     /// Makes options with the defaults.
     public init(

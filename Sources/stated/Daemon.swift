@@ -38,7 +38,7 @@ struct Daemon {
         let places = sockets.map(\.path).joined(separator: " and ")
         let chosen = try ChosenBacking(options, log: log)
         let start = ContinuousClock.now
-        let keyspace = try LoadingNotice.during(notifier) { () throws(StateError) in
+        let keyspace = try LoadingNotice.during(notifier, log) { () throws(StateError) in
             try LocalKeyspace(backing: chosen.backing, limits: options.limits)
         }
         var isClosed = false
@@ -49,12 +49,13 @@ struct Daemon {
             log: log
         )
         try installation.install(options.rules)
-        try LoadingNotice.during(notifier) { () throws(StateError) in
+        try LoadingNotice.during(notifier, log) { () throws(StateError) in
             try keyspace.attach(FileContainers(options, log: log)) { log.write(.warning, $0) }
         }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
-            [("socket", places), ("log_lines_dropped", String(log.droppedCount))] + chosen.report()
+            memoryReport() + [("socket", places), ("log_lines_dropped", String(log.droppedCount))]
+                + chosen.report()
         }
         server.refusesFiles {
             (keyspace.files?.refused ?? []).map {
@@ -98,11 +99,19 @@ struct Daemon {
         return sockets
     }
 
+    /// What STATE.STATUS says of the memory that all of the daemon takes.
+    private func memoryReport() -> [(String, String)] {
+        let taken = [("memory", String(MachineMemory.residentByteCount))]
+        guard let bound = MachineMemory.tightest else { return taken }
+        return taken + [("memory_limit", bound.description)]
+    }
+
     private func serverOptions() -> ServerOptions {
         var server = ServerOptions(limits: options.limits, version: Version.current) {
             [log] level, message in log.write(level, message)
         }
         options.apply(to: &server, log)
+        server.memoryBound = { MachineMemory.tightest }
         return server
     }
 
@@ -118,7 +127,8 @@ struct Daemon {
         log.write(
             .info,
             "stated \(Version.current) serves \(places): \(keyspace.keyCount) keys at revision "
-                + "\(keyspace.revision) from \(store), loaded in \(Int(milliseconds)) ms"
+                + "\(keyspace.revision) from \(store), loaded in \(Int(milliseconds)) ms, "
+                + "\(MachineMemory.residentByteCount >> 20) MiB of memory"
         )
         guard let path = options.configuration else { return }
         let count = options.rules.rules.count

@@ -13,6 +13,7 @@ enum Stated {
     static func main() {
         clinux_return_large_blocks()
         clinux_use_huge_pages()
+        if MachineMemory.addressLimit != nil { clinux_use_one_heap() }
         // A log that nobody reads any more must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
         let log = Log.standardError()

@@ -109,11 +109,18 @@ const char *clinux_program_name(void);
 
 /// Bytes that malloc has given out.
 size_t clinux_heap_byte_count(void);
+/// Bytes that were freed and that malloc gives out again. It walks through them.
+size_t clinux_free_heap_byte_count(void);
 /// Has malloc give blocks of 1 MiB and more back to the kernel when they are freed.
 ///
 /// Left alone it takes the largest block freed so far, up to 32 MiB, for what is worth keeping, and keeps up to
 /// twice as much of each heap: https://man7.org/linux/man-pages/man3/mallopt.3.html
 void clinux_return_large_blocks(void);
+
+/// Has all threads take memory of one heap, to be called before there are others.
+///
+/// Left alone each thread reserves 64 MiB of addresses for a heap of its own, which RLIMIT_AS counts as if they were memory.
+void clinux_use_one_heap(void);
 
 /// Has the heap of the main thread grow by 4 MiB at a time, and each growth be made of huge pages.
 ///
