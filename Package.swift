@@ -54,7 +54,17 @@ let package = Package(
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"])]
         ),
-        .target(name: "StateEngine", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(name: "StateSystem", dependencies: ["CLinux"], swiftSettings: strict),
+        .target(
+            name: "StateModel",
+            dependencies: ["StateSystem", "CLinux"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "StateEngine",
+            dependencies: ["StateModel", "StateSystem", "CLinux"],
+            swiftSettings: strict
+        ),
         .target(
             name: "StateContainers",
             dependencies: ["StateEngine", "CLinux"],
@@ -80,7 +90,12 @@ let package = Package(
             dependencies: ["StateContainers", "StateEngine", "CLinux", "CSQLite"],
             swiftSettings: strict
         ),
-        .target(name: "StateWire", dependencies: ["StateEngine"], swiftSettings: strict),
+        .target(
+            name: "StateSalvage",
+            dependencies: ["StateSQLite", "StateEngine", "CLinux", "CSQLite"],
+            swiftSettings: strict
+        ),
+        .target(name: "StateWire", dependencies: ["StateModel"], swiftSettings: strict),
         .target(
             name: "StateRules",
             dependencies: ["StateContainers", "StateEngine"],
@@ -88,26 +103,28 @@ let package = Package(
         ),
         .target(
             name: "StateServer",
-            dependencies: ["StateEngine", "StateWire", "CLinux"],
+            dependencies: ["StateEngine", "StateModel", "StateSystem", "StateWire", "CLinux"],
             swiftSettings: strict + unchecked
         ),
         .target(
             name: "StateClient",
-            dependencies: ["StateContainers", "StateEngine", "StateWire", "CLinux"],
+            dependencies: ["StateContainers", "StateModel", "StateSystem", "StateWire", "CLinux"],
             swiftSettings: strict
         ),
         .executableTarget(
             name: "stated",
             dependencies: [
-                "StateServer", "StateSQLite", "StateRules", "StateContainers", "StateWire",
-                "CLinux",
+                "StateServer", "StateSQLite", "StateSalvage", "StateRules", "StateContainers",
+                "StateWire", "CLinux",
             ],
             swiftSettings: strict,
             linkerSettings: standalone + foundation
         ),
         .executableTarget(
             name: "statectl",
-            dependencies: ["StateClient", "StateContainers", "CLinux"],
+            dependencies: [
+                "StateClient", "StateContainers", "StateModel", "StateSystem", "CLinux",
+            ],
             swiftSettings: strict,
             linkerSettings: withoutLoader
         ),
@@ -231,7 +248,10 @@ let package = Package(
         ),
         .testTarget(
             name: "StateSQLiteTests",
-            dependencies: ["StateSQLite", "StateEngine", "CLinux", "CSQLite", "StateTestSupport"],
+            dependencies: [
+                "StateSalvage", "StateSQLite", "StateEngine", "CLinux", "CSQLite",
+                "StateTestSupport",
+            ],
             swiftSettings: strict
         ),
         .testTarget(
@@ -297,7 +317,8 @@ if let fuzzer = Context.environment["STATED_FUZZER"] {
         .executableTarget(
             name: "statefuzz",
             dependencies: [
-                "StateRules", "StateServer", "StateSQLite", "StateContainers", "StateEngine",
+                "StateRules", "StateServer", "StateSalvage", "StateSQLite", "StateContainers",
+                "StateEngine",
                 "StateWire", "StateClient", "StateTestSupport", "CLinux", "CSQLite", "CFuzzer",
             ],
             path: "Tests/Fuzz/Program",

@@ -10,68 +10,68 @@ mutants=(
 
     "no-undo"
     "atomic: what a failed commit did stays in memory"
-    "Sources/StateEngine/KeyspaceCore+Settling.swift"
+    "Sources/StateEngine/Keyspace/KeyspaceCore+Settling.swift"
     's/for record in batch.changes.reversed() where !record.isTold { undo(record) }//'
     "STATED_DISK_TURNS=2" "a full disk undoes"
 
     "checkpoint-ignored"
     "never silent about storage: a checkpoint that failed is taken for done"
-    "Sources/StateSQLite/WriteAheadLog.swift"
+    "Sources/StateSQLite/Log/WriteAheadLog.swift"
     's/let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)/let (failure, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE); let code = min(failure, SQLITE_OK)/'
     "STATED_DISK_TURNS=8" "a checkpoint that fails is named"
 
     "no-checksum"
     "never silent about storage: the checksum of a row is not looked at"
-    "Sources/StateSQLite/HistoryReader.swift"
+    "Sources/StateSQLite/History/HistoryReader.swift"
     's/guard sqlite3_value_int64(columns\[12\]) == Int64(RowChecksum.of(change)) else/guard columns[12] != nil else/'
     "STATED_FLIPS=2000" "[Ff]lip"
 
     "early-read"
     "durable before told: a read of what is not on disk yet is answered at once"
-    "Sources/StateEngine/KeyspaceCore.swift"
+    "Sources/StateEngine/Keyspace/KeyspaceCore.swift"
     '/func newest(_ key: Bytes)/,/^    }/s/observedRevision = max(observedRevision, head.revision)//'
     "STATED_POWER_CUTS=100" "PowerCutTests"
 
     "stale-read"
     "ordered: a read is answered with the version before the last"
-    "Sources/StateEngine/KeyspaceCore.swift Sources/StateEngine/KeyspaceCore+Settling.swift"
+    "Sources/StateEngine/Keyspace/KeyspaceCore.swift Sources/StateEngine/Keyspace/KeyspaceCore+Settling.swift"
     's/return head.isDeleted ? nil : head$/return head.isDeleted ? nil : head.older ?? head/; /if let older {/,/}/{s/record.older = nil//; s/free(older)/_ = older/}'
     "STATED_LINEAR_HISTORIES=20" "[Ll]inear"
 
     # One for each guarantee of a watch.
     "watch-skips"
     "reliable: the commit for which a watcher had no room is left out"
-    "Sources/StateEngine/Watcher.swift"
+    "Sources/StateEngine/Watching/Watcher.swift"
     's/block(at: revision - 1)/block(at: revision)/'
     "STATED_WATCH_SECONDS=40" "every guarantee of a watch"
 
     "watch-other-epoch"
     "resumable: the revision of another store is taken for one of this"
-    "Sources/StateEngine/Watcher.swift"
+    "Sources/StateEngine/Watching/Watcher.swift"
     's/epoch == nil || epoch == core.epoch/core.durableRevision >= 0/'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 
     "watch-splits"
     "atomic: of a large commit a watcher is told the first changes"
-    "Sources/StateEngine/Watcher.swift"
+    "Sources/StateEngine/Watching/Watcher.swift"
     's/receive(.commit(revision: revision, changes: matched)/receive(.commit(revision: revision, changes: Array(matched.prefix(8)))/'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 
     "watch-repeats"
     "unique: each piece of the history begins with the last commit of the one before"
-    "Sources/StateServer/CatchUpJob.swift"
+    "Sources/StateServer/Watches/CatchUpJob.swift"
     's/place = .end(of: missed.position)/place = .end(of: missed.position - 1)/'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 
     "watch-turns"
     "ordered: the values of a round come newest first"
-    "Sources/StateEngine/LatestKeys.swift"
+    "Sources/StateEngine/Watching/LatestKeys.swift"
     '/let keys = marks.sorted/s/ < / > /'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 
     "watch-marks-lost"
     "bookmarkable: a round is closed without what was changed while the history was read"
-    "Sources/StateEngine/Watcher+Advancing.swift"
+    "Sources/StateEngine/Watching/Watcher+Advancing.swift"
     's/for (key, mark) in marks { latest?.mark(key, mark) }//'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 )

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 import StateWire
 
 /// Named handlers: the daemon remembers how far each has come.

@@ -1,4 +1,4 @@
-public import StateEngine
+public import StateModel
 import StateWire
 
 extension Client {

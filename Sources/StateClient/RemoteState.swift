@@ -1,5 +1,5 @@
 public import StateContainers
-public import StateEngine
+public import StateModel
 
 /// A container whose value is the daemon's: any process may hold one on the same key, and each sees what the others do.
 ///

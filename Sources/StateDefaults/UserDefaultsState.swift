@@ -1,6 +1,6 @@
 import Foundation
 public import StateContainers
-public import StateEngine
+import StateEngine
 
 /// A container whose value is a default of the user.
 ///

@@ -1,5 +1,5 @@
 public import StateContainers
-public import StateEngine
+import StateEngine
 
 /// A container whose value is in a database of the program's own, in the format that `stated` serves.
 ///

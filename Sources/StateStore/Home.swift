@@ -1,5 +1,5 @@
 package import StateContainers
-package import StateEngine
+import StateEngine
 
 /// Where the state of a store is, whatever can fail there.
 package protocol Home<Value>: AnyObject, Sendable {

@@ -14,7 +14,7 @@ final class MessageQueue<Item: Sendable>: Sendable {
     private struct Waiting {
         var items = Ring<Item>()
         var isDraining = false
-        var senders: [Semaphore] = []
+        var senders: [BlockingSemaphore] = []
     }
 
     private let waiting = StateLock(Waiting())
@@ -27,7 +27,7 @@ final class MessageQueue<Item: Sendable>: Sendable {
         )
         let mayWait = clinux_depth() == 0
         while true {
-            let semaphore = mayWait ? Semaphore() : nil
+            let semaphore = mayWait ? BlockingSemaphore() : nil
             let (isPut, begins) = waiting.withLock { waiting -> (Bool, Bool) in
                 if let semaphore, waiting.items.count >= Self.limit {
                     waiting.senders.append(semaphore)
@@ -52,7 +52,7 @@ final class MessageQueue<Item: Sendable>: Sendable {
     }
 
     private func next() -> Item? {
-        let (item, senders) = waiting.withLock { waiting -> (Item?, [Semaphore]) in
+        let (item, senders) = waiting.withLock { waiting -> (Item?, [BlockingSemaphore]) in
             let item = waiting.items.popFirst()
             if item == nil { waiting.isDraining = false }
             // Not for each place: senders would take turns with the one who drains.

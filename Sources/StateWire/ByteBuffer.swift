@@ -1,5 +1,5 @@
 import Glibc
-package import StateEngine
+package import StateModel
 
 /// Bytes that grow at the end and are taken from the front.
 package struct ByteBuffer: ~Copyable {

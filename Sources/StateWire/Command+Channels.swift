@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 
 /// Reads a command about channels; their names are any bytes.
 func readChannelCommand(_ verb: Verb, _ rest: Arguments) throws(StateError) -> Command {

@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 
 /// The longest name of a handler, in bytes.
 private let handlerNameByteCount = 128

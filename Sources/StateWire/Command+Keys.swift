@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 
 func readSet(_ arguments: Arguments) throws(StateError) -> Command {
     var condition: Condition?

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 extension Command {
     /// Reads a command of `verb`, whose number of arguments fits.

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// Verbs that look back, go back, or go on from what is known.
 extension Command {

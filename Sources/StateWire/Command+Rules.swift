@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 
 /// A pattern, unless an option stands first; then options.
 func readCheck(_ arguments: Arguments) throws(StateError) -> Command {

@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 
 /// Reads a command about the connection itself.
 func readConnectionCommand(_ verb: Verb, _ rest: Arguments) throws(StateError) -> Command {

@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 
 func readStateSet(_ arguments: Arguments) throws(StateError) -> Command {
     var conditions = Command.Conditions()

@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 
 func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
     let (count, options, resume) = try readWatchOptions(arguments)

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// A command whose name, number of arguments and types have been checked; its bytes are borrowed from the frame.
 package enum Command {

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// The arguments of one command, in the buffer that they came in.
 ///

@@ -1,5 +1,5 @@
 import Glibc
-import StateEngine
+import StateModel
 
 /// Commands as a person types them: words in one line, which may be in quotes.
 extension FrameParser {

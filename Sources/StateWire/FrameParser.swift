@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// Cuts a stream of bytes into commands: RESP arrays of bulk strings, and inline commands.
 ///

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// One answer of a server, or one push: what RESP2 and RESP3 can say.
 ///

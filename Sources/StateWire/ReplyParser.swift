@@ -1,5 +1,5 @@
 import Glibc
-package import StateEngine
+package import StateModel
 
 /// What makes bytes no reply: the connection that sent them is of no more use.
 package enum ReplyError: Error, Hashable, Sendable {

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// Which form of the protocol a connection speaks.
 package enum ProtocolVersion: Int, Sendable {

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// Requests as they stand on the wire: arrays of bulk strings, one behind the other.
 package struct RequestWriter: Sendable {

@@ -1,5 +1,5 @@
 import Glibc
-package import StateEngine
+package import StateModel
 
 /// Where the daemon's socket is, for those who are told nothing and for those who are.
 ///

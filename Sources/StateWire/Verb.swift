@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// A command's name and what holds for every call of it.
 ///

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// What makes bytes no command.
 ///

@@ -1,6 +1,7 @@
 import Glibc
 import StateClient
-import StateEngine
+import StateModel
+import StateSystem
 
 extension Statectl {
     /// `check [PATTERN]`: what the daemon's rules refuse of what is stored; or what is wrong with a store on disk.

@@ -1,6 +1,6 @@
 import Glibc
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `compact`: takes superseded changes out of the history.

@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `delete KEY|PREFIX/…`: prints how many keys were deleted, all in one commit.

@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `diff REV1 [REV2] [PATTERN]`: what was there at the one and what at the other.

@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `explain KEY`: the options that hold for a key, each with the rule that says it.

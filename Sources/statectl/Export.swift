@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `export [PATTERN]`: one JSON object for each key, which `import` reads back exactly.

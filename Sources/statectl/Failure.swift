@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 
 /// Why a verb ended before its end.
 enum Failure: Error {

@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `get KEY`: the value and a newline.

@@ -1,6 +1,6 @@
 import Glibc
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `import FILE|-`: one commit for each 1,000 lines.

@@ -1,6 +1,6 @@
 import Glibc
 import StateClient
-import StateEngine
+import StateModel
 
 /// The command line, read.
 ///

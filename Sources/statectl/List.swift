@@ -1,6 +1,6 @@
 import StateClient
 import StateContainers
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `list [PATTERN]`: `key = value` lines in key order.

@@ -1,6 +1,6 @@
 import Glibc
 import StateClient
-import StateEngine
+import StateModel
 
 /// Standard output, in blocks: a verb that must be seen at once says ``flush()``.
 struct Output {

@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `reload`: has the daemon read its configuration again.

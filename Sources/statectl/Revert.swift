@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `revert PATTERN --to REV`: prints how many keys changed, all in one commit.

@@ -1,6 +1,7 @@
 import Glibc
 import StateClient
-import StateEngine
+import StateModel
+import StateSystem
 
 /// `statectl`: the daemon from the command line.
 ///

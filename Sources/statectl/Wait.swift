@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `wait KEY`: ends when the key is as it shall be.

@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `watches`: a line for each watch of the daemon.

@@ -26,8 +26,8 @@ final class LineWriter: Sendable {
 
     private let descriptor: Int32
     private let state = StateLock(State())
-    private let parking = Semaphore()
-    private let written = Semaphore()
+    private let parking = BlockingSemaphore()
+    private let written = BlockingSemaphore()
     private let thread = WorkerThread(name: "log")
     /// Says how many lines are missing.
     private let note: @Sendable (Int) -> String

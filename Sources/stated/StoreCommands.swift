@@ -1,6 +1,7 @@
 import Glibc
 import StateEngine
 import StateSQLite
+import StateSalvage
 
 /// What is done to a store without serving it.
 enum StoreCommands {

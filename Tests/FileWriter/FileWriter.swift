@@ -47,7 +47,7 @@ enum FileWriter {
             }
             // On the commit thread, always: strace counts the calls of each thread by itself.
             let answer = StateLock<Result<Int64, StateError>?>(nil)
-            let answered = Semaphore()
+            let answered = BlockingSemaphore()
             keyspace.submit(mutations) { given in
                 answer.withLock { $0 = given }
                 answered.signal()

@@ -217,8 +217,8 @@ struct LawTests {
     @Test func `Convergent: a listener that was blocked rests on the last change`() {
         let state = MonitoredState(0, key: "a")
         for round in 1...200 {
-            let isTold = Semaphore()
-            let mayGoOn = Semaphore()
+            let isTold = BlockingSemaphore()
+            let mayGoOn = BlockingSemaphore()
             let told = Told<Int>()
             let observation = state.observe(initial: false) { change in
                 isTold.signal()

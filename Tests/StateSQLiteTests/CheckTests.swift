@@ -2,6 +2,7 @@ import CLinux
 import Glibc
 import StateEngine
 import StateSQLite
+import StateSalvage
 import StateTestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import Glibc
 import StateEngine
 import StateSQLite
+import StateSalvage
 import Testing
 
 /// Stores whose pages were made to lead a reader astray: a salvage of each ends, in time and memory of the order of the file.

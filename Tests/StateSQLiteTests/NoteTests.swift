@@ -1,6 +1,7 @@
 import Glibc
 import StateEngine
 import StateSQLite
+import StateSalvage
 import StateTestSupport
 import Testing
 

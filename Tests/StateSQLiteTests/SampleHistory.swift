@@ -1,6 +1,7 @@
 import CSQLite
 import StateEngine
 import StateSQLite
+import StateSalvage
 import StateTestSupport
 
 extension TemporaryStore {

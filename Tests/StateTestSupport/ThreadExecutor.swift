@@ -12,7 +12,7 @@ package final class ThreadExecutor: TaskExecutor {
     /// What the thread holds, so that it does not hold the executor.
     private final class Queue: Sendable {
         let waiting = StateLock(Waiting())
-        let semaphore = Semaphore()
+        let semaphore = BlockingSemaphore()
     }
 
     private let queue = Queue()

@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 import StateWire
 
 /// A caller's request, from when it is handed over until it is answered.

@@ -1,4 +1,5 @@
-public import StateEngine
+public import StateModel
+import StateSystem
 import StateWire
 
 extension RemoteKeyspace {
@@ -88,7 +89,7 @@ extension RemoteKeyspace {
 /// One reply, put by the connection's thread and waited for by another.
 private final class ReplyBox: Sendable {
     private let reply = StateLock<Result<Reply, StateError>?>(nil)
-    private let semaphore = Semaphore()
+    private let semaphore = BlockingSemaphore()
 
     func put(_ reply: Result<Reply, StateError>) {
         self.reply.withLock { $0 = reply }

@@ -1,4 +1,5 @@
-public import StateEngine
+public import StateModel
+import StateSystem
 
 extension RemoteKeyspace {
     /// The keyspace of a daemon that everybody in this process shares, as long as somebody holds it.

@@ -1,5 +1,5 @@
 import Glibc
-public import StateEngine
+public import StateModel
 import StateWire
 
 /// The daemon's keyspace: one connection, shared by all threads of the process.

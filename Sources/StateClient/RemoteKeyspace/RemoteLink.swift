@@ -1,5 +1,6 @@
 import Glibc
-import StateEngine
+import StateModel
+import StateSystem
 
 /// Where callers' threads and the thread of a connection meet.
 ///

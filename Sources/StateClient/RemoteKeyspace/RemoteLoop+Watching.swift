@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 import StateWire
 
 /// What the daemon's watches tell.

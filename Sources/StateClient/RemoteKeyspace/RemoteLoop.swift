@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 import StateWire
 
 /// The thread of a ``RemoteKeyspace``: connects, sends what is asked, hands out what comes.

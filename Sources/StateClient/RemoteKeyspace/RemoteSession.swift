@@ -1,5 +1,5 @@
 import Glibc
-import StateEngine
+import StateModel
 import StateWire
 
 /// One connection from its beginning to its loss: requests go out, replies come in and are matched in order.

@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 
 /// A watch of a ``RemoteKeyspace``, as its holder has it; it ends with the last reference.
 final class RemoteWatch: KeyspaceWatch {

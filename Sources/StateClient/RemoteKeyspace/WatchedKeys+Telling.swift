@@ -1,4 +1,5 @@
-import StateEngine
+import StateModel
+import StateSystem
 import Synchronization
 
 extension WatchedKeys {

@@ -1,4 +1,5 @@
-import StateEngine
+import StateModel
+import StateSystem
 import Synchronization
 
 /// The keys that a watch follows, and by which of the daemon's watches.

@@ -1,4 +1,4 @@
-import StateEngine
+import StateModel
 import StateWire
 
 /// One watch of the daemon, on one connection; the connection's thread alone uses it.

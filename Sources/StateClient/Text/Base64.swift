@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// Base 64 with padding, as in section 4 of RFC 4648.
 package enum Base64 {

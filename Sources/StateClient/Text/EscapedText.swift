@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// Bytes as text that is safe on a terminal and of one line.
 ///

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// One line of an import.
 ///

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// A JSON object as the lines of an import have it: its strings are kept, whatever else is in it is
 /// checked and passed over.

@@ -1,4 +1,4 @@
-package import StateEngine
+package import StateModel
 
 /// Well-formed UTF-8, byte by byte: what the writers of text ask of bytes that may be anything.
 package enum UTF8Sequence {

@@ -19,7 +19,7 @@ package final class ChangeQueue: NotifierJob {
         /// Where they are told, kept as long as there are any.
         var scope: StateScope?
         /// Writers that wait for room.
-        var writers: [Semaphore] = []
+        var writers: [BlockingSemaphore] = []
         /// The container.
         var key: Key?
         /// Its `didModify`.
@@ -74,7 +74,7 @@ package final class ChangeQueue: NotifierJob {
     package func waitForRoom() {
         guard clinux_depth() == 0 else { return }
         while true {
-            let semaphore = Semaphore()
+            let semaphore = BlockingSemaphore()
             let waits = waiting.withLock { waiting in
                 guard waiting.count >= Self.limit else { return false }
                 waiting.writers.append(semaphore)
@@ -130,7 +130,7 @@ package final class ChangeQueue: NotifierJob {
 
     private func next() -> (ChangeRecord, Take, StateScope?)? {
         let (change, take, scope, writers) = waiting.withLock {
-            waiting -> (ChangeRecord?, Take, StateScope?, [Semaphore]) in
+            waiting -> (ChangeRecord?, Take, StateScope?, [BlockingSemaphore]) in
             let change = waiting.removeFirst()
             // Handed out, so that what is in the scope is not freed under the lock.
             let scope = waiting.scope

@@ -34,7 +34,7 @@ package final class Notifier: Sendable {
 
     /// One thread.
     private final class Worker: @unchecked Sendable {
-        let semaphore = Semaphore()
+        let semaphore = BlockingSemaphore()
         // Under the lock of the pool: the proof of `@unchecked Sendable`.
         var work: Work?
     }
@@ -117,7 +117,7 @@ package final class Notifier: Sendable {
         }
         guard begins else { return }
         start("state-watch") {
-            let semaphore = Semaphore()
+            let semaphore = BlockingSemaphore()
             while let pause = self.nameSlowWork() { semaphore.wait(nanoseconds: pause) }
         }
     }

@@ -4,7 +4,7 @@ import StateEngine
 /// The answer to one commit, put once and waited for by threads and tasks.
 final class Ticket: Sendable {
     private enum Waiter: Sendable {
-        case thread(Semaphore)
+        case thread(BlockingSemaphore)
         case task(CheckedContinuation<Void, Never>)
     }
 
@@ -40,7 +40,7 @@ final class Ticket: Sendable {
     /// Waits until there is an answer.
     func wait() {
         guard result == nil else { return }
-        let semaphore = Semaphore()
+        let semaphore = BlockingSemaphore()
         if register(.thread(semaphore)) { semaphore.wait() }
     }
 

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import StateSystem
 
 /// The lock that makes one process the owner of a directory of files, held as long as this object lives.
 ///

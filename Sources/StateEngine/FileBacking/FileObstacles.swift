@@ -1,3 +1,5 @@
+import StateSystem
+
 /// What stands in the way of keys below a directory, and why; they keep the values that they have.
 final class FileObstacles: Sendable {
     /// More than these are not kept: whoever may make names makes as many as he likes, and each that is not kept is met when it is

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import StateSystem
 
 /// What inotify(7) says.
 extension FileWatcher {

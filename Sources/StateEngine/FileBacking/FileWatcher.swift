@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import StateSystem
 import Synchronization
 
 /// Notices what others do in the directory, by inotify(7), on a thread of its own; what it names is looked at by the commit thread.

@@ -1,4 +1,5 @@
 import Glibc
+import StateSystem
 
 /// The directory: opened, given up, and back again.
 extension FileContainer {

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import StateSystem
 
 /// The files of one rule: a directory, and the keys that live in it.
 ///

@@ -1,4 +1,5 @@
 import CLinux
+import StateSystem
 
 /// What others do to the files, on the commit thread.
 extension FileContainers {

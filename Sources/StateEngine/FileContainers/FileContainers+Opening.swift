@@ -1,4 +1,5 @@
 import Glibc
+import StateSystem
 
 /// The start: files and entries are brought together.
 extension FileContainers {

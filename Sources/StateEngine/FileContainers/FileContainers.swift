@@ -1,4 +1,5 @@
 import CLinux
+import StateSystem
 import Synchronization
 
 /// The directories whose files hold the values of keys, beside the history that all keys have in common.
@@ -33,7 +34,7 @@ package final class FileContainers: @unchecked Sendable {
     package var onStep: @Sendable (Int) -> Void = { _ in }
 
     private let alarm = StateLock<Int64?>(nil)
-    private let parking = Semaphore()
+    private let parking = BlockingSemaphore()
     private let isStopping = Atomic(false)
     private let thread = WorkerThread(name: "directories")
 

@@ -1,3 +1,5 @@
+import StateSystem
+
 extension LocalKeyspace {
     /// Has the keys of some rules live in files, too: opens the directories, brings files and entries together, and begins to watch.
     ///
@@ -111,7 +113,7 @@ extension LocalKeyspace {
     private func onCommitThread(
         _ body: @escaping @Sendable () throws(StateError) -> Void
     ) throws(StateError) {
-        let answer = StateEngine.Answer()
+        let answer = StateModel.Answer()
         let closed = StateError(.readOnly, "the keyspace is closed")
         let isTaken = queue.requestFiles { isOpen in
             let result = Result { () throws(StateError) in

@@ -1,4 +1,5 @@
 import CLinux
+import StateSystem
 
 /// Hands on what is found in a directory, and no more of it than a log can take: whoever may make files there may make any number of bad
 /// ones.

@@ -73,7 +73,7 @@ extension Dispatcher {
         core.lastDenial = nil
         let uid = connection.peer.uid
         let kind = RepeatedLines.Kind(subject: .denial(rule: denial.rule), uid: uid)
-        repeated.write(kind, .notice, at: Clock.monotonicMilliseconds(), to: options.log) {
+        repeated.write(kind, .notice, at: SystemClock.monotonicMilliseconds(), to: options.log) {
             let rule = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
             return "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
                 + "\(shownCommand(of: connection))) is refused: \(denial.action.rawValue), \(rule)"

@@ -12,7 +12,7 @@ extension Server {
         guard let unsettled = reloader.unsettled else {
             // It had nothing to move, but what it stood on is undone: that may be stored where the rules keep it in memory.
             if case .failed(let revision, _) = outcome, revision < reloader.revision {
-                reloader.movingBack = Reloader.MovingBack(due: Clock.monotonicMilliseconds())
+                reloader.movingBack = Reloader.MovingBack(due: SystemClock.monotonicMilliseconds())
             }
             return
         }
@@ -53,7 +53,7 @@ extension Server {
         dispatcher.accessChanged(core)
         reloader.source.onEnd(.failure(error))
         reloader.unsettled = nil
-        reloader.movingBack = Reloader.MovingBack(due: Clock.monotonicMilliseconds())
+        reloader.movingBack = Reloader.MovingBack(due: SystemClock.monotonicMilliseconds())
         reloader.startNext()
     }
 
@@ -64,7 +64,7 @@ extension Server {
         guard let reloader, let moving = reloader.movingBack, moving.revision == 0,
             !reloader.isReading
         else { return -1 }
-        return Int32(clamping: max(0, moving.due - Clock.monotonicMilliseconds()))
+        return Int32(clamping: max(0, moving.due - SystemClock.monotonicMilliseconds()))
     }
 
     /// Moves what lives elsewhere than the rules say, once it is due: in the turn after the undoing, then after 1 s, 2 s and so on up
@@ -95,7 +95,7 @@ extension Server {
             guard revision >= moving.revision else { return }
             reloader.source.onMoved(moving.count)
             // There may be more than a transaction holds.
-            reloader.movingBack = Reloader.MovingBack(due: Clock.monotonicMilliseconds())
+            reloader.movingBack = Reloader.MovingBack(due: SystemClock.monotonicMilliseconds())
         case .failed(let revision, let error):
             guard revision <= moving.revision else { return }
             postponeMovingBack(reloader, error)
@@ -114,7 +114,7 @@ extension Server {
         }
         let pause = reloader.movingBack?.pause ?? 1_000
         reloader.movingBack = Reloader.MovingBack(
-            due: Clock.monotonicMilliseconds() + pause,
+            due: SystemClock.monotonicMilliseconds() + pause,
             pause: min(pause * 2, 30_000),
             isSaid: true
         )

@@ -36,7 +36,7 @@ private final class TellingState: PersistentState<Int>, @unchecked Sendable {
     }
 
     private let heard = StateLock(Heard())
-    private let semaphore = Semaphore()
+    private let semaphore = BlockingSemaphore()
 
     init(_ value: Int, key: Key, in keyspace: any Keyspace) throws(StateError) {
         try super.init(value, key: key, in: keyspace, codec: .contractDigits)

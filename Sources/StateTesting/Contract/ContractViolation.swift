@@ -53,7 +53,7 @@ struct Judge: Sendable {
 
     /// Waits until `value` gives something.
     func wait<Value>(
-        _ semaphore: Semaphore,
+        _ semaphore: BlockingSemaphore,
         for what: @autoclosure () -> String,
         _ value: () -> Value?
     ) throws -> Value {

@@ -29,7 +29,7 @@ final class ContractWatch: Sendable {
 
     private let heard = StateLock<[Told]>([])
     private let included = StateLock<Set<Pattern>>([])
-    private let semaphore = Semaphore()
+    private let semaphore = BlockingSemaphore()
     private let watch: StateLock<(any KeyspaceWatch)?> = StateLock(nil)
 
     /// Begins to follow `patterns`.

@@ -52,7 +52,7 @@ extension KeyspaceContract {
         try onThreads(4) { thread in
             let key = try place.key(thread)
             for number in UInt8(0)..<50 {
-                let answered = Semaphore()
+                let answered = BlockingSemaphore()
                 // Nil until it is answered.
                 let untold = StateLock<[String]?>(nil)
                 keyspace.submit([.set(key, [number])]) { answer in

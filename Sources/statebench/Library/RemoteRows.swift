@@ -193,7 +193,7 @@ private final class PlainWatch {
 private final class ObservedContainer: Sendable {
     private let state: RemoteState<Int>
     private let time = Mutex<Double?>(nil)
-    private let arrived = Semaphore()
+    private let arrived = BlockingSemaphore()
 
     init(socket: String) throws {
         state = try RemoteState(0, key: RemoteRows.key, in: RemoteKeyspace(socket: socket))

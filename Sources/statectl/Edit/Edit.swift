@@ -1,6 +1,6 @@
 import Glibc
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `edit KEY`: a value in an editor, set only where nobody else changed it meanwhile.

@@ -1,6 +1,6 @@
 import CLinux
 import Glibc
-import StateEngine
+import StateModel
 
 /// A value in a file of its own, for an editor.
 ///

@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 /// The command of a watch, run for one change after the other, and what happens where it fails.
 struct ChangeCommand {

@@ -1,6 +1,6 @@
 import CLinux
 @preconcurrency import Glibc
-import StateEngine
+import StateModel
 
 /// The command that a watch runs for each change, one after the other.
 ///

@@ -1,6 +1,6 @@
 import Glibc
 import StateClient
-import StateEngine
+import StateModel
 
 /// A watch that outlives its connection: where that is lost it is begun anew, at the revision after the last one told.
 ///

@@ -1,5 +1,5 @@
 import StateClient
-import StateEngine
+import StateModel
 
 extension Statectl {
     /// `watch PATTERN…`: a line, or a run of the command, for each change.

@@ -2,6 +2,7 @@ import CFuzzer
 import Glibc
 import StateEngine
 import StateSQLite
+import StateSalvage
 import StateTestSupport
 
 /// A small store whose bytes or rows were altered, as a start, `--check` and `--salvage` open it.

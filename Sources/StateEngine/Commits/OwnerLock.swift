@@ -1,0 +1,108 @@
+import CLinux
+import Glibc
+import StateSystem
+
+/// The lock that makes one process the owner of a store, held as long as this object lives.
+///
+/// A lock of the open file description (F_OFD_SETLK): it goes when the process ends, however it ends, and it keeps two
+/// owners in one process apart, which a POSIX lock does not. The kernel does not tell who holds one, so the owner writes
+/// its pid into the file. https://man7.org/linux/man-pages/man2/fcntl_locking.2.html
+package final class OwnerLock {
+    private let descriptor: Int32
+    /// The file of the store that is locked, too; -1 for none.
+    private var held: Int32 = -1
+
+    /// Takes the lock at `path`, making the file where it is absent.
+    ///
+    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage``, where the file cannot be
+    ///   made.
+    package init(path: String, for store: String) throws(StateError) {
+        let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard opened >= 0 else {
+            throw StateError(.storage, "\(store) cannot be owned: \(path): \(lastSystemError())")
+        }
+        guard clinux_lock(opened) == 0 else {
+            let error = OwnerLock.refusal(errno, lock: path, descriptor: opened, store: store)
+            Glibc.close(opened)
+            throw error
+        }
+        descriptor = opened
+        writePid()
+    }
+
+    /// Locks a file of the store itself, too: the lock file may be removed, and then another process would make a new one.
+    ///
+    /// With flock(2), which is apart from the locks that SQLite has of its database. Closing a descriptor of a file drops those, so this
+    /// lock has to live longer than each connection.
+    ///
+    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage``, if the file cannot be opened.
+    package func hold(_ path: String) throws(StateError) {
+        guard held < 0 else { return }
+        let opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard opened >= 0 else {
+            throw StateError(.storage, "\(path) cannot be owned: \(lastSystemError())")
+        }
+        guard flock(opened, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
+            let owner = FileLocks.holders(of: opened).first.map { "process \($0)" }
+            Glibc.close(opened)
+            throw StateError(.locked, "\(path) is owned by \(owner ?? "another process")")
+        }
+        held = opened
+    }
+
+    deinit {
+        if held >= 0 {
+            flock(held, LOCK_UN)
+            Glibc.close(held)
+        }
+        // The file stays: unlinking it would let a third process lock a file that a second one waits for.
+        ftruncate(descriptor, 0)
+        // Closing is not enough: where another thread starts a process, the child has the open file until its exec.
+        clinux_unlock(descriptor)
+        Glibc.close(descriptor)
+    }
+
+    private func writePid() {
+        ftruncate(descriptor, 0)
+        let line = Array("\(getpid())\n".utf8)
+        pwrite(descriptor, line, line.count, 0)
+    }
+
+    private static func refusal(
+        _ code: Int32,
+        lock path: String,
+        descriptor: Int32,
+        store: String
+    ) -> StateError {
+        guard code == EAGAIN || code == EACCES else {
+            let reason = String(cString: strerror(code))
+            return StateError(.storage, "\(store) cannot be owned: \(path): \(reason)")
+        }
+        return StateError(.locked, "\(store) is owned by \(owner(in: descriptor))")
+    }
+
+    private static func owner(in descriptor: Int32) -> String {
+        var bytes = [UInt8](repeating: 0, count: 32)
+        let count = pread(descriptor, &bytes, bytes.count, 0)
+        let digits = bytes.prefix(Swift.max(count, 0)).prefix { $0 != UInt8(ascii: "\n") }
+        return Int32(String(decoding: digits, as: UTF8.self)).map { "process \($0)" }
+            ?? "another process"
+    }
+
+    /// Who owns the store whose lock is at `path`, or has locked `file` of it, in words; nil if nobody does.
+    ///
+    /// Takes and changes nothing.
+    package static func owner(path: String, of file: String) throws(StateError) -> String? {
+        if let pid = FileLocks.holders(of: file).first { return "process \(pid)" }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw StateError(.storage, "\(path) cannot be read: \(lastSystemError())")
+        }
+        defer { Glibc.close(descriptor) }
+        return clinux_is_locked(descriptor) == 1 ? owner(in: descriptor) : nil
+    }
+}
+
+/// What the last system call of this thread that failed said.
+package func lastSystemError() -> String { String(cString: strerror(errno)) }

@@ -1,0 +1,197 @@
+import Glibc
+
+extension LocalKeyspace {
+    /// The identity of the store.
+    public var epoch: Epoch { withCore { $0.epoch } }
+
+    /// The newest revision on stable storage.
+    public var revision: Int64 { withCore { $0.durableRevision } }
+
+    /// How many entries are on stable storage.
+    public var keyCount: Int { withCore { $0.durableKeyCount } }
+
+    /// Makes all the mutations one commit, or none of them; see ``Keyspace/submit(_:completion:)``.
+    ///
+    /// - Complexity: O(*n*) in the bytes of keys and values, and one sync that all commits share which wait for it.
+    @discardableResult
+    public func submit(
+        _ mutations: [Mutation],
+        completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
+    ) -> Int64? {
+        submit(mutations, lendsThread: false, completion: completion)
+    }
+
+    /// The same for a thread that may wait for the answer; see ``Keyspace/submit(_:lendsThread:completion:)``.
+    @discardableResult
+    public func submit(
+        _ mutations: [Mutation],
+        lendsThread: Bool,
+        completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
+    ) -> Int64? {
+        let now = LocalKeyspace.now()
+        let (provisional, delivers) = withCore { core -> (Int64?, Bool) in
+            let before = core.provisionalRevision
+            let answer = core.perform(mutations, at: now, completion)
+            if answer.revision > core.durableRevision {
+                core.hold(answer)
+            } else {
+                core.deliveries.append(.answer(answer))
+            }
+            let isCommit = core.provisionalRevision > before
+            return (isCommit ? core.provisionalRevision : nil, !core.deliveries.isEmpty)
+        }
+        if delivers { deliver() }
+        if publish(lendsThread: lendsThread) { settle { _ in } }
+        return provisional
+    }
+
+    /// Runs `body`, and waits until all that was written up to its end is on stable storage.
+    ///
+    /// - Throws: What `body` throws, and the error of a commit that failed.
+    func durably<R>(
+        _ body: (KeyspaceCore) throws(StateError) -> R
+    ) throws(StateError) -> R {
+        let answer = StateModel.Answer()
+        // Order matters: it is held under the same lock, for a commit that ended before would answer nobody.
+        let (result, waits) = try withCore { (core) throws(StateError) -> (R, Bool) in
+            let result = try body(core)
+            let revision = core.provisionalRevision
+            guard revision > core.durableRevision else { return (result, false) }
+            core.hold(
+                KeyspaceCore.Answer(
+                    revision: revision,
+                    result: .success(revision),
+                    completion: { answer.put($0) }
+                )
+            )
+            return (result, true)
+        }
+        if publish() { settle { _ in } }
+        if waits { _ = try answer.wait().get() }
+        return result
+    }
+
+    /// Wall time in milliseconds since 1970.
+    package static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// The entry of `key` on stable storage; nil where there is none.
+    ///
+    /// - Complexity: O(*n*) in the bytes of key and value.
+    public func entry(for key: Key) -> Entry? {
+        withCore { core in
+            guard let record = key.bytes.withUnsafeBytes({ core.readDurable($0) }),
+                !core.isDue(record)
+            else { return nil }
+            return core.entry(record)
+        }
+    }
+
+    /// The entries that `pattern` means after `key`, in key order, `limit` at most, on stable storage.
+    ///
+    /// - Complexity: O(*m*) in the entries below the pattern's literal part.
+    public func entries(
+        _ pattern: Pattern,
+        after key: Key?,
+        limit: Int
+    ) -> [(
+        key: Key, entry: Entry
+    )] {
+        withCore { core in
+            var found: [(key: Key, entry: Entry)] = []
+            func collect(_ bound: Bytes?) {
+                core.forEachDurable(PatternSet([pattern]), after: bound) { record in
+                    guard found.count < limit else { return false }
+                    if core.isDue(record) { return true }
+                    found.append((Key(verified: record.key), core.entry(record)))
+                    return true
+                }
+            }
+            if let key { key.bytes.withUnsafeBytes { collect($0) } } else { collect(nil) }
+            return found
+        }
+    }
+}
+
+extension KeyspaceCore {
+    /// A version as a value of its own.
+    package func entry(_ record: Record) -> Entry {
+        Entry(
+            value: record.value.map(Array.init) ?? [],
+            revision: record.revision,
+            created: record.created,
+            version: record.version,
+            time: record.time,
+            owner: record.owner,
+            cause: cause(of: record)
+        )
+    }
+
+    /// Runs the mutations as one transaction of this process.
+    func perform(
+        _ mutations: [Mutation],
+        at time: Int64,
+        _ completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
+    ) -> Answer {
+        let cause = retainCause(Cause.thisProcess)
+        defer { release(cause) }
+        observedRevision = 0
+        begin(cause, at: time)
+        do throws(StateError) {
+            for mutation in mutations { try perform(mutation) }
+        } catch {
+            rollBack()
+            return Answer(
+                revision: observedRevision,
+                result: .failure(error),
+                completion: completion,
+                mutations: editable == nil ? [] : mutations
+            )
+        }
+        let revision = finish()
+        let stands = max(observedRevision, revision)
+        return Answer(
+            revision: stands,
+            result: .success(revision == 0 ? max(stands, durableRevision) : revision),
+            completion: completion,
+            mutations: editable == nil ? [] : mutations
+        )
+    }
+
+    private func perform(_ mutation: Mutation) throws(StateError) {
+        switch mutation {
+        case .set(let key, let value, let revision):
+            try check(revision, of: key)
+            try key.bytes.withBorrowed { (key) throws(StateError) in
+                try value.withBorrowed { (value) throws(StateError) in try set(key, to: value) }
+            }
+        case .delete(let key, let revision):
+            try check(revision, of: key)
+            try key.bytes.withBorrowed { (key) throws(StateError) in _ = try delete(key) }
+        case .check(let key, let revision):
+            try check(revision, of: key)
+        }
+    }
+
+    private func check(_ revision: Int64?, of key: Key) throws(StateError) {
+        guard let revision else { return }
+        try key.bytes.withBorrowed { (key) throws(StateError) in
+            try check(.revision(revision), of: key)
+        }
+    }
+}
+
+extension [UInt8] {
+    /// The bytes for the length of a call that may throw.
+    package func withBorrowed<R>(_ body: (Bytes) throws(StateError) -> R) throws(StateError) -> R {
+        let result = withUnsafeBytes { bytes -> Result<R, StateError> in
+            do throws(StateError) { return .success(try body(bytes)) } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,245 @@
+import StateSystem
+
+/// The keyspace in this process: what a program embeds, and what `stated` serves.
+///
+/// A write is visible at once to who may read provisional versions (the daemon's connections, whose replies are held),
+/// and durable, told and readable for everybody else when it is on stable storage, by the commit thread or a writer that waits.
+public final class LocalKeyspace: Keyspace {
+    /// What became of a batch.
+    package enum Outcome {
+        /// Everything up to this revision is durable; its watchers have been told.
+        case durable(through: Int64)
+        /// Everything from this revision on was undone.
+        case failed(from: Int64, StateError)
+        /// After a commit whose outcome is unknown the store is open again; it held so many commits beyond what was told,
+        /// up to this revision, and they are told now; the revision is 0 where it held none.
+        case reopened(adopted: Int, through: Int64)
+        /// It could not be opened, and will be tried again; writes are refused until then.
+        case unopened(StateError)
+        /// From here on only keys in memory are set, for the disk is full; nil: all are.
+        case room(shortage: StateError?)
+    }
+
+    @usableFromInline let core: StateLock<KeyspaceCore>
+    let queue: CommitQueue
+    let backing: any Backing
+    /// Whether commits go to storage before they are told.
+    package let isPersistent: Bool
+
+    /// Opens the store and reads it.
+    ///
+    /// It stays open until ``close()``, whether or not anybody holds the keyspace.
+    ///
+    /// - Throws: ``StateError``, where the store is locked, corrupt, of a newer format or cannot be opened; it is left as it is.
+    /// - Complexity: O(*n*) in the changes of the history.
+    public init(backing: any Backing, limits: Limits = Limits()) throws(StateError) {
+        let loaded = KeyspaceCore(
+            epoch: Epoch(bits: 1),
+            revision: 0,
+            isPersistent: backing.isPersistent,
+            limits: limits
+        )
+        do {
+            loaded.finishLoading(try backing.load { loaded.load($0) })
+        } catch let error as StateError {
+            throw error
+        } catch {
+            throw StateError(.storage, "\(error)")
+        }
+        let editable = backing as? any EditableBacking
+        loaded.editable = editable
+        if let keeper = backing as? any NoteBacking {
+            loaded.adopt(notes: keeper.takeNotes())
+        } else {
+            loaded.keepsNotes = !backing.isPersistent
+        }
+        loaded.hasHistory = backing is any HistoryBacking
+        self.backing = backing
+        isPersistent = backing.isPersistent
+        let bounded = backing as? any BoundedBacking
+        if let ceiling = bounded?.ceiling { loaded.bound(by: ceiling) }
+        core = StateLock(loaded)
+        queue = CommitQueue(
+            backing: backing,
+            revision: loaded.durableRevision,
+            ceiling: bounded?.ceiling
+        )
+        // On purpose a cycle until `close`: the commit thread reads what this object owns.
+        queue.setNotify { self.settle { _ in } }
+        queue.start()
+        editable?.watchOutside { [weak queue] in queue?.lookOutside() }
+    }
+
+    /// Whether the caller is on the commit thread, which cannot ``close()``.
+    package var isOnCommitThread: Bool { queue.isOnItsThread }
+
+    /// Commits what is queued and closes the store.
+    ///
+    /// What is written afterwards is refused. It must not be called by a completion or a receiver: that ends the process.
+    public func close() {
+        checkMayWait()
+        let refusal = StateError(.readOnly, "the keyspace is closed")
+        withCore { $0.closure = refusal }
+        publish()
+        queue.stop()
+        closeFiles()
+        settle { _ in }
+        withCore { _ = $0.adopt([]) }
+        settle { _ in }
+        queue.setNotify {}
+        backing.close()
+    }
+
+    /// What was, where the backing keeps it.
+    package var history: (any HistoryBacking)? { backing as? any HistoryBacking }
+
+    // MARK: The keyspace's own state
+
+    /// Runs `body` with the state, alone.
+    @inlinable
+    package func withCore<R, E: Error>(_ body: (KeyspaceCore) throws(E) -> R) throws(E) -> R {
+        try core.withLock { (core) throws(E) -> R in try body(core) }
+    }
+
+    /// Who settles what storage has answered: by default who has committed.
+    ///
+    /// - Parameter wake: Called by who has committed whenever there is something to ``settle(_:)``; it may only wake another,
+    ///   who holds the keyspace until it is closed.
+    package func settleElsewhere(_ wake: @escaping @Sendable () -> Void) { queue.setNotify(wake) }
+
+    /// Hands what was finished to the commit thread; without storage, tells it.
+    ///
+    /// - Parameter lendsThread: Whether the caller calls ``lendThread()`` next.
+    /// - Returns: Whether there is something to settle already.
+    @discardableResult
+    package func publish(lendsThread: Bool = false) -> Bool {
+        withCore { core in
+            guard !core.filling.isEmpty else { return false }
+            if core.takesRaise() { queue.raiseCeiling() }
+            if isPersistent {
+                queue.submit(core.filling, lendsThread: lendsThread)
+                return false
+            }
+            return true
+        }
+    }
+
+    /// The same before all that is at hand was read, where the commit thread has nothing to do and it is worth a sync.
+    package func publishEarly() {
+        guard isPersistent, queue.isIdle else { return }
+        withCore { core in
+            if core.filling.transactionCount >= 64 {
+                queue.submit(core.filling, lendsThread: false)
+            }
+        }
+    }
+
+    /// Commits on this thread what waits for storage, where the commit thread has nothing to do.
+    public func lendThread() { queue.commitHere() }
+
+    /// Takes over what storage has answered: watchers are told first, then `report` hears of it, then who embeds the keyspace.
+    ///
+    /// - Parameter report: Called under the keyspace's lock.
+    package func settle(_ report: (Outcome) -> Void) {
+        let delivers = withCore { core in
+            for finished in queue.takeFinished() { report(settle(finished, in: core)) }
+            if !isPersistent, !core.filling.isEmpty {
+                core.settle(core.filling)
+                core.filling.removeAll()
+                core.deliverWaiters()
+                report(.durable(through: core.durableRevision))
+            }
+            return !core.deliveries.isEmpty
+        }
+        if delivers { deliver() }
+    }
+
+    private func settle(_ finished: CommitQueue.Finished, in core: KeyspaceCore) -> Outcome {
+        switch finished {
+        case .committed(let batch):
+            // At the end, without the store having been opened again.
+            if core.refusal != nil { _ = core.adopt([]) }
+            core.settle(batch)
+            core.deliverWaiters()
+            queue.recycle(batch)
+            return .durable(through: core.durableRevision)
+        case .failed(let batch, let error):
+            let first = batch.firstRevision
+            if error.isOutcomeUnknown { core.refuseWrites(after: error) }
+            undoAll(batch, in: core, isInDoubt: error.isOutcomeUnknown)
+            core.deliverWaiters(failedFrom: first, error)
+            queue.recycle(batch)
+            if !core.filling.isEmpty { queue.submit(core.filling, lendsThread: false) }
+            return .failed(from: first, error)
+        case .edited(let batch, let changes):
+            return settleEdits(changes, interrupting: batch, in: core)
+        case .raised(let ceiling):
+            core.allowRevisions(through: ceiling)
+            return .durable(through: core.durableRevision)
+        case .reopened(let changes, let notes):
+            // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
+            let count = core.adopt(changes)
+            core.deliverWaiters()
+            if let notes, !core.hasProvisionalNotes { core.adopt(notes: notes) }
+            core.allowWrites()
+            return .reopened(adopted: count, through: changes.last?.revision ?? 0)
+        case .unopened(let error):
+            core.refuseWrites(after: error)
+            return .unopened(error)
+        case .room(let shortage):
+            core.shortage = shortage
+            return .room(shortage: shortage)
+        case .compacted(let step, let answers):
+            if let step { core.takeOver(step) }
+            for answer in answers { core.deliveries.append(.compaction(answer)) }
+            return .durable(through: core.durableRevision)
+        }
+    }
+
+    /// Undoes a failed batch and all that was computed on it, newest first.
+    private func undoAll(
+        _ batch: CommitBatch?,
+        in core: KeyspaceCore,
+        isInDoubt: Bool = false
+    ) {
+        let queued = queue.takeQueued()
+        let told = core.takeTold(from: [batch, queued, core.filling])
+        core.undo(core.filling)
+        core.filling.removeAll()
+        if let queued {
+            core.undo(queued)
+            queue.recycle(queued)
+        }
+        if let batch { core.undo(batch) }
+        if let told { core.keep(told, untilReopened: isInDoubt) }
+        queue.resume()
+    }
+
+    /// Adopts what others did to the store, below what is provisional.
+    ///
+    /// What callers submitted is done again on it; a transaction that was not submitted is undone, and the outcome says so.
+    private func settleEdits(
+        _ changes: [OutsideChange],
+        interrupting batch: CommitBatch?,
+        in core: KeyspaceCore
+    ) -> Outcome {
+        let changes = core.differing(changes)
+        guard batch != nil || !changes.isEmpty else {
+            queue.resume()
+            return .durable(through: core.durableRevision)
+        }
+        let durable = core.durableRevision
+        let isUndoing = core.provisionalRevision > durable
+        // Order matters: what is provisional was computed without them.
+        undoAll(batch, in: core)
+        core.adopt(outside: changes)
+        if let batch { queue.recycle(batch) }
+        core.repeatUndone(at: LocalKeyspace.now())
+        if !core.filling.isEmpty { queue.submit(core.filling, lendsThread: false) }
+        guard isUndoing else { return .durable(through: core.durableRevision) }
+        return .failed(
+            from: durable + 1,
+            StateError(.conflict, "others changed the store meanwhile: nothing was committed")
+        )
+    }
+}

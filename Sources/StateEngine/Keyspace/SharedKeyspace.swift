@@ -1,0 +1,138 @@
+import Glibc
+import StateSystem
+
+/// A keyspace that everybody in the process shares who opens the same store; it is closed when the last of them lets it go.
+package final class SharedKeyspace: Sendable {
+    /// Which store it is, however its path was spelled.
+    package struct Identity: Hashable, Sendable {
+        private let kind: String
+        private let device: UInt64
+        private let inode: UInt64
+        private let name: String
+
+        /// The store that a directory is; `kind` keeps stores of different formats apart.
+        ///
+        /// - Throws: ``StateError/Code/storage``, where there is no such directory.
+        package init(kind: String, directory: String) throws(StateError) {
+            try self.init(kind: kind, directory: directory, name: "")
+        }
+
+        /// The store in a file, which may be absent, of a directory, which may not.
+        ///
+        /// - Throws: ``StateError/Code/storage``, where there is no such directory.
+        package init(kind: String, file: String) throws(StateError) {
+            var path = file
+            if let resolved = realpath(file, nil) {
+                path = String(cString: resolved)
+                free(resolved)
+            }
+            let slash = path.lastIndex(of: "/")
+            let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
+            let name = slash.map { String(path[path.index(after: $0)...]) }
+            try self.init(kind: kind, directory: parent ?? ".", name: name ?? path)
+        }
+
+        private init(kind: String, directory: String, name: String) throws(StateError) {
+            var status = stat()
+            guard stat(directory, &status) == 0 else {
+                throw StateError(.storage, "\(directory) cannot be opened: \(lastSystemError())")
+            }
+            self.kind = kind
+            self.name = name
+            device = UInt64(status.st_dev)
+            inode = UInt64(status.st_ino)
+        }
+    }
+
+    /// One store of the process, open or not.
+    private final class Slot: Sendable {
+        struct State {
+            weak var opened: SharedKeyspace?
+            /// From the opening until the close is done.
+            var isInUse = false
+            /// Those who wait for the store, each with a semaphore of his own.
+            var waiting: [BlockingSemaphore] = []
+        }
+
+        let state = StateLock(State())
+
+        func release() {
+            let waiting = state.withLock { state in
+                state.isInUse = false
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for semaphore in waiting { semaphore.signal() }
+        }
+    }
+
+    private static let slots = StateLock<[Identity: Slot]>([:])
+
+    /// What is shared.
+    package let keyspace: LocalKeyspace
+    private let slot: Slot
+
+    private init(_ keyspace: LocalKeyspace, _ slot: Slot) {
+        self.keyspace = keyspace
+        self.slot = slot
+    }
+
+    /// The keyspace of a store, opened over `makeBacking()` where it is not.
+    ///
+    /// One that another thread is opening or closing is waited for.
+    ///
+    /// - Returns: What keeps it open.
+    /// - Throws: ``StateError``, where it cannot be opened.
+    package static func open(
+        _ identity: Identity,
+        _ makeBacking: () -> any Backing
+    ) throws(StateError) -> SharedKeyspace {
+        let slot = slots.withLock { slots in
+            let slot = slots[identity] ?? Slot()
+            slots[identity] = slot
+            return slot
+        }
+        while true {
+            let found = slot.state.withLock { state -> (SharedKeyspace?, BlockingSemaphore?) in
+                if let opened = state.opened { return (opened, nil) }
+                guard state.isInUse else {
+                    state.isInUse = true
+                    return (nil, nil)
+                }
+                let semaphore = BlockingSemaphore()
+                state.waiting.append(semaphore)
+                return (nil, semaphore)
+            }
+            if let opened = found.0 { return opened }
+            guard let semaphore = found.1 else { break }
+            semaphore.wait()
+        }
+        do throws(StateError) {
+            let shared = SharedKeyspace(try LocalKeyspace(backing: makeBacking()), slot)
+            let waiting = slot.state.withLock { state in
+                state.opened = shared
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for semaphore in waiting { semaphore.signal() }
+            return shared
+        } catch {
+            slot.release()
+            throw error
+        }
+    }
+
+    deinit {
+        let (keyspace, slot) = (keyspace, slot)
+        guard keyspace.isOnCommitThread || keyspace.isHandingOut else {
+            keyspace.close()
+            slot.release()
+            return
+        }
+        // The commit thread cannot wait for its own end, nor who hands out for what is to be handed out.
+        WorkerThread(name: "close").start {
+            keyspace.close()
+            slot.release()
+        }
+    }
+}

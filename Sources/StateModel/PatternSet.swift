@@ -1,0 +1,37 @@
+/// Several patterns as one: the keys that at least one of them means, each once and in key order.
+package struct PatternSet: Sendable {
+    package let patterns: [Pattern]
+    /// Where the keys lie, in key order and disjoint.
+    package let ranges: [Range]
+
+    package struct Range: Sendable {
+        package let bytes: [UInt8]
+        /// One key, not what begins with it.
+        package let isOneKey: Bool
+    }
+
+    package init(_ patterns: [Pattern]) {
+        self.patterns = patterns
+        let sorted = patterns.map { Range(bytes: $0.literal, isOneKey: $0.kind == .key) }
+            .sorted { left, right in
+                left.bytes == right.bytes
+                    ? !left.isOneKey && right.isOneKey
+                    : left.bytes.lexicographicallyPrecedes(right.bytes)
+            }
+        // Prefixes are nested or disjoint, so what a kept one covers comes right after it.
+        var kept: [Range] = []
+        var cover: [UInt8]?
+        for range in sorted {
+            if let cover, range.bytes.starts(with: cover) { continue }
+            if let last = kept.last, last.isOneKey, last.bytes == range.bytes { continue }
+            kept.append(range)
+            if !range.isOneKey { cover = range.bytes }
+        }
+        ranges = kept
+    }
+
+    /// How many of them are globs.
+    package var globCount: Int { patterns.count { $0.kind == .glob } }
+
+    package func matches(_ key: Bytes) -> Bool { patterns.contains { $0.matches(key) } }
+}

@@ -1,0 +1,145 @@
+import CLinux
+import Glibc
+import StateEngine
+
+/// The newest commit that was acknowledged, and where it is: what ``StoreMark`` notes of each commit.
+///
+/// In the mark, in the machine's byte order:
+///
+/// ```
+/// 0   the revision
+/// 8   frames of the log up to the end of the commit   16  the salts of the last of them
+/// 24  inode of the log                                32  its birth time
+/// 40  CRC-32C of bytes 0 to 39
+/// ```
+///
+/// The revision alone does not tell that the log is whole: what a flipped bit takes from it may be compaction or a note, and where
+/// its frames were moved into the database already, old pages of the log would lie over newer ones of the database. The number of
+/// frames tells. It counts only for the log with these salts, in the file that it was written to: a log that somebody put in its
+/// place belongs to an older copy.
+package struct AcknowledgedCommit: Hashable {
+    package var revision: Int64 = 0
+    /// How far the log goes with it, and which file that is; nil where that is not known, and after a clean stop.
+    package var log: Log?
+
+    package struct Log: Hashable {
+        package var position: LogPosition
+        package var file: FileIdentity
+    }
+
+    /// Bytes in the mark.
+    static let byteCount = 48
+
+    package init(revision: Int64 = 0, log: Log? = nil) {
+        self.revision = revision
+        self.log = log
+    }
+
+    /// Reads the bytes of a mark.
+    ///
+    /// What is damaged counts as revision 0 and no log: it notices less, and is never wrong. A mark of an older version has the
+    /// revision alone.
+    package init(_ bytes: [UInt8]) {
+        let words = stride(from: 0, to: 40, by: 8).map { bytes.word(at: $0) }
+        let isOld = words[1...].allSatisfy { $0 == 0 } && bytes.word(at: 40) == 0
+        let checksum = UInt32(truncatingIfNeeded: UInt64(littleEndian: bytes.word(at: 40)))
+        let found = Int64(bitPattern: words[0])
+        guard isOld || checksum.littleEndian == AcknowledgedCommit.checksum(of: bytes),
+            (0..<1 << 53).contains(found)
+        else { return }
+        revision = found
+        guard let frameCount = Int(exactly: words[1]), frameCount > 0 else { return }
+        log = Log(
+            position: LogPosition(frameCount: frameCount, salts: words[2]),
+            file: FileIdentity(
+                inode: Int64(bitPattern: words[3]),
+                birthTime: Int64(bitPattern: words[4])
+            )
+        )
+    }
+
+    /// As they are in the mark.
+    var bytes: [UInt8] {
+        let words = [
+            UInt64(bitPattern: revision), UInt64(log?.position.frameCount ?? 0),
+            log?.position.salts ?? 0, UInt64(bitPattern: log?.file.inode ?? 0),
+            UInt64(bitPattern: log?.file.birthTime ?? 0),
+        ]
+        var bytes = words.withUnsafeBytes { Array($0) }
+        let checksum = UInt64(AcknowledgedCommit.checksum(of: bytes))
+        withUnsafeBytes(of: checksum.littleEndian) { bytes += $0 }
+        return bytes
+    }
+
+    private static func checksum(of bytes: [UInt8]) -> UInt32 { clinux_crc32c(0, bytes, 40) }
+}
+
+/// Whether a store has everything that its mark says was acknowledged.
+///
+/// Asked for before anything is written. The answer counts only for the very files that were written last: a database or log that
+/// was replaced, and a database of another generation, are another store (``StoreMark/objection(toGeneration:revision:)``).
+struct AcknowledgedCheck {
+    private let location: StoreLocation
+    /// The log that is there before SQLite opens the database and makes one.
+    private let logFile: FileIdentity?
+    /// Whether the header of the log is damaged, and all of its acknowledged frames are in the database.
+    private let isMoved: Bool
+
+    /// To be made before the database is opened: closing a second descriptor of it would drop SQLite's locks.
+    init(_ location: StoreLocation) {
+        self.location = location
+        logFile = FileIdentity(path: location.log)
+        isMoved = MovedLog(location, StoreMark(reading: location.mark)).isMoved
+    }
+
+    /// What of the acknowledged commits is missing in a store; nil where nothing is.
+    ///
+    /// - Parameters:
+    ///   - metadata: `meta` of the store.
+    ///   - mark: Its mark.
+    ///   - revision: Where the store ends.
+    ///   - readsLog: Whether the frames of the log are checked, which nobody may write meanwhile.
+    /// - Returns: A sentence with the newest revision of the store and of the mark.
+    /// - Throws: ``StateError/Code/corrupt``, naming a row of `meta`; or what SQLite answered.
+    /// - Complexity: O(*n*) in the bytes of the log up to the last acknowledged commit.
+    func finding(
+        _ metadata: StoreMetadata,
+        _ mark: StoreMark,
+        revision: Int64,
+        readsLog: Bool
+    ) throws -> String? {
+        let acknowledged = mark.acknowledged
+        guard let log = acknowledged.log, log.file == logFile else { return nil }
+        let known = FileIdentity(
+            inode: try metadata.required(.inode),
+            birthTime: try metadata.required(.birthTime)
+        )
+        guard FileIdentity(path: location.database) == known else { return nil }
+        let said = "\(mark.path) says that revision \(acknowledged.revision) was acknowledged"
+        if readsLog, let finding = finding(in: log.position) {
+            return "it ends at revision \(revision), and \(said): \(finding)"
+        }
+        guard revision < acknowledged.revision,
+            mark.isOf(generation: try metadata.generation())
+        else { return nil }
+        return "it ends at revision \(revision), and \(said)"
+    }
+
+    private func finding(in position: LogPosition) -> String? {
+        let descriptor = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        // An empty log is one that somebody moved into the database as a whole, or that was cut: the revision tells.
+        guard let header = LogHeader(descriptor) else { return nil }
+        guard header.isWhole || isMoved else {
+            return "the header of \(location.log) is not what was written"
+        }
+        // The log was begun anew since, or was about to be: everything before is in the database.
+        guard header.isWhole, header.salts == position.salts else { return nil }
+        let count = header.wholeFrameCount(descriptor, upTo: position.frameCount)
+        guard count < position.frameCount else { return nil }
+        return
+            "of \(position.frameCount) acknowledged frames of \(location.log) number \(count + 1) "
+            + "is not what was written"
+    }
+}

@@ -1,0 +1,138 @@
+import Glibc
+
+/// How far a write-ahead log goes: so many frames that begin with these salts, which SQLite draws anew each time that it begins
+/// the log at its front again.
+package struct LogPosition: Hashable {
+    package var frameCount: Int
+    /// The eight bytes of both salts, as they lie in the file.
+    package var salts: UInt64
+
+    /// Bytes of the header of a log.
+    static let headerByteCount = 32
+    /// Bytes of a frame before its page.
+    package static let frameHeaderByteCount = 24
+    /// Where the salts are in the header of a frame.
+    package static let frameSaltsOffset = 8
+
+    /// Where frame number `number`, counted from 1, begins.
+    package static func offset(ofFrame number: Int, pageByteCount: Int) -> Int {
+        headerByteCount + (number - 1) * (frameHeaderByteCount + pageByteCount)
+    }
+}
+
+/// The header of a write-ahead log, and what its frames are checked with.
+///
+/// ```
+/// header  0 magic (its lowest bit: big-endian sums)   4 version   8 page size   12 number of this log   16 salts
+///         24 checksum of bytes 0 to 23
+/// frame   0 page number   4 pages of the database after a commit, else 0   8 salts   16 checksum   24 the page
+/// ```
+///
+/// The checksum of a frame continues that of the frame before, over bytes 0 to 7 and the page. SQLite ends a log at the first
+/// frame that has other salts, or another checksum. https://www.sqlite.org/fileformat2.html#walformat
+package struct LogHeader {
+    package let bytes: [UInt8]
+    package let pageByteCount: Int
+    package let isBigEndian: Bool
+    /// Whether it is what was written.
+    package let isWhole: Bool
+
+    /// Reads the header of the log that `descriptor` has open; nil where the file is empty or cannot be read.
+    ///
+    /// Of a damaged header the size of pages is taken to be ours, and the order of bytes that of this machine.
+    package init?(_ descriptor: Int32) {
+        guard let read = readBytes(descriptor, count: LogPosition.headerByteCount, at: 0) else {
+            return nil
+        }
+        bytes = read
+        let magic = read.number(at: 0, bytes: 4)
+        let size = read.number(at: 8, bytes: 4)
+        var sum = LogChecksum(isBigEndian: magic & 1 == 1)
+        sum.add(read[0..<24])
+        isWhole =
+            magic | 1 == 0x377F_0683 && LogHeader.isPageSize(size) && sum.isEqual(to: read, at: 24)
+        pageByteCount = isWhole ? size : HistorySchema.pageByteCount
+        isBigEndian = isWhole ? magic & 1 == 1 : 1.bigEndian == 1
+    }
+
+    package static func isPageSize(_ size: Int) -> Bool {
+        (512...65_536).contains(size) && size & (size - 1) == 0
+    }
+
+    /// The salts of the frames that belong to the log, where the header is whole.
+    package var salts: UInt64 { bytes.word(at: 16) }
+
+    /// What the checksum of the first frame continues, where the header is whole.
+    package var checksum: LogChecksum {
+        LogChecksum(storedIn: bytes, at: 24, isBigEndian: isBigEndian)
+    }
+
+    /// Bytes of a frame.
+    package var frameByteCount: Int { LogPosition.frameHeaderByteCount + pageByteCount }
+
+    /// How many frames from the first on are what was written, `limit` at most: what SQLite reads of the log.
+    ///
+    /// - Complexity: O(*n*) in the bytes of these frames.
+    func wholeFrameCount(_ descriptor: Int32, upTo limit: Int) -> Int {
+        guard isWhole else { return 0 }
+        var sum = checksum
+        for index in 0..<limit {
+            let offset = LogPosition.headerByteCount + index * frameByteCount
+            guard let frame = readBytes(descriptor, count: frameByteCount, at: offset),
+                frame.word(at: LogPosition.frameSaltsOffset) == salts
+            else { return index }
+            sum.add(frame: frame)
+            guard sum.isEqual(to: frame, at: 16) else { return index }
+        }
+        return limit
+    }
+}
+
+/// The running checksum of a log, over pairs of words.
+package struct LogChecksum: Hashable {
+    package let isBigEndian: Bool
+    package private(set) var first: UInt32 = 0
+    package private(set) var second: UInt32 = 0
+
+    package init(isBigEndian: Bool) { self.isBigEndian = isBigEndian }
+
+    /// The one that stands at `offset`; stored checksums are big-endian always.
+    package init(storedIn bytes: [UInt8], at offset: Int, isBigEndian: Bool) {
+        self.isBigEndian = isBigEndian
+        first = UInt32(truncatingIfNeeded: bytes.number(at: offset, bytes: 4))
+        second = UInt32(truncatingIfNeeded: bytes.number(at: offset + 4, bytes: 4))
+    }
+
+    package mutating func add(_ bytes: ArraySlice<UInt8>) {
+        bytes.withUnsafeBytes { bytes in
+            for offset in stride(from: 0, to: bytes.count - 7, by: 8) {
+                first &+= word(bytes, offset) &+ second
+                second &+= word(bytes, offset + 4) &+ first
+            }
+        }
+    }
+
+    /// Adds what the checksum of a frame covers.
+    package mutating func add(frame: [UInt8]) {
+        add(frame[0..<8])
+        add(frame[LogPosition.frameHeaderByteCount...])
+    }
+
+    private func word(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt32 {
+        let word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+        return isBigEndian ? UInt32(bigEndian: word) : UInt32(littleEndian: word)
+    }
+
+    /// Whether the eight bytes at `offset` say the same.
+    func isEqual(to bytes: [UInt8], at offset: Int) -> Bool {
+        self == LogChecksum(storedIn: bytes, at: offset, isBigEndian: isBigEndian)
+    }
+}
+
+extension [UInt8] {
+    /// The eight bytes at `offset` as they lie there; 0 where they are not there.
+    package func word(at offset: Int) -> UInt64 {
+        guard offset >= 0, offset + 8 <= count else { return 0 }
+        return withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
+    }
+}

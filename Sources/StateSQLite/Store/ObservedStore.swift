@@ -1,0 +1,117 @@
+import CSQLite
+import Glibc
+import StateEngine
+
+/// A store that somebody looks at without owning it: nothing that belongs to it is changed, no file is made.
+///
+/// Three ways to open it, for SQLite would make a log, or move one into the database, where it finds none in use:
+///
+/// ```
+/// a process owns it      as any reader beside it, through the index of the log that they share
+/// nobody, and no log     as a file that does not change (immutable=1): no locks, no log
+/// nobody, and a log      without locks, with the index of the log in memory (locking_mode=EXCLUSIVE before the first
+///                        read: https://www.sqlite.org/wal.html#noshm), so that the log counts and stays
+/// ```
+///
+/// The latter two rely on nobody writing meanwhile, which ``requireUnchanged()`` finds out afterwards. To take the
+/// owner's lock instead was rejected: a check must not keep a daemon from starting.
+package final class ObservedStore {
+    let connection: SQLiteConnection
+    /// The process that owns the store, in words; nil where none does.
+    let owner: String?
+
+    private let location: StoreLocation
+    private let footprints: [Footprint?]
+
+    /// Opens the store.
+    ///
+    /// - Throws: ``StateError/Code/storage`` where there is none; what SQLite answered.
+    init(_ location: StoreLocation) throws {
+        self.location = location
+        guard FileIdentity(path: location.database) != nil else {
+            throw try ObservedStore.absence(of: location)
+        }
+        try location.requirePage()
+        owner = try OwnerLock.owner(path: location.lock, of: location.database)
+        footprints = ObservedStore.footprints(of: location)
+        let path = location.database
+        let name = ObservedStore.uri(path)
+        if owner != nil {
+            connection = try SQLiteConnection(reading: path, as: name)
+        } else if ObservedStore.hasBytes(location.log) || ObservedStore.hasBytes(path + "-journal")
+        {
+            connection = try SQLiteConnection(reading: path, as: name, system: "unix-none")
+            try connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        } else {
+            connection = try SQLiteConnection(reading: path, as: name + "?immutable=1")
+        }
+        for setting in ["PRAGMA cache_size=-4096", "PRAGMA trusted_schema=OFF"] {
+            try connection.execute(setting)
+        }
+    }
+
+    /// Why there is no database.
+    static func absence(of location: StoreLocation) throws(StateError) -> StateError {
+        let reason = lastSystemError()
+        if FileIdentity(path: location.log) != nil {
+            return .damaged(location.database, "it is missing, and its log is there")
+        }
+        return StateError(.storage, "there is no store at \(location.database): \(reason)")
+    }
+
+    /// Checks that what was read was one state: the owner's transactions, or files that nobody changed.
+    ///
+    /// - Throws: ``StateError/Code/storage``, where a process that was not there at the beginning wrote meanwhile.
+    func requireUnchanged() throws(StateError) {
+        guard owner == nil else { return }
+        guard try OwnerLock.owner(path: location.lock, of: location.database) == nil,
+            ObservedStore.footprints(of: location) == footprints
+        else {
+            throw StateError(
+                .storage,
+                "\(location.database) was changed by another process meanwhile; try again"
+            )
+        }
+    }
+
+    /// What changes with a file's contents.
+    package struct Footprint: Hashable {
+        private let inode: UInt
+        private let byteCount: Int
+        private let seconds: Int
+        private let nanoseconds: Int
+
+        init?(path: String) {
+            var status = stat()
+            guard stat(path, &status) == 0 else { return nil }
+            inode = UInt(status.st_ino)
+            byteCount = Int(status.st_size)
+            seconds = status.st_mtim.tv_sec
+            nanoseconds = status.st_mtim.tv_nsec
+        }
+    }
+
+    /// Those of the database and its log.
+    package static func footprints(of location: StoreLocation) -> [Footprint?] {
+        [Footprint(path: location.database), Footprint(path: location.log)]
+    }
+
+    private static func hasBytes(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_size > 0
+    }
+
+    /// A path as SQLite reads it in a URI. https://www.sqlite.org/uri.html
+    private static func uri(_ path: String) -> String {
+        var uri = path.hasPrefix("/") ? "file://" : "file:"
+        for character in path.unicodeScalars {
+            switch character {
+            case "%": uri += "%25"
+            case "?": uri += "%3f"
+            case "#": uri += "%23"
+            default: uri.unicodeScalars.append(character)
+            }
+        }
+        return uri
+    }
+}

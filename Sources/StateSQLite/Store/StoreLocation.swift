@@ -1,0 +1,89 @@
+import CLinux
+import Glibc
+package import StateEngine
+
+/// The files of one store.
+package struct StoreLocation: Sendable {
+    /// Where they are.
+    package let directory: String
+    /// The database; SQLite puts `-wal` and `-shm` beside it.
+    package let database: String
+    /// The owner's lock.
+    package let lock: String
+    /// Whether the directory belongs to the store and is made with it.
+    private let ownsDirectory: Bool
+
+    /// The store of a data directory.
+    package init(directory: String) {
+        self.directory = directory
+        database = directory + "/stated.db"
+        lock = directory + "/lock"
+        ownsDirectory = true
+    }
+
+    /// A store in a file of its own.
+    package init(path: String) {
+        let parent = path.lastIndex(of: "/").map { path[..<$0] }
+        directory = parent.map { $0.isEmpty ? "/" : String($0) } ?? "."
+        database = path
+        lock = path + ".lock"
+        ownsDirectory = false
+    }
+
+    /// The store that is there: that of a data directory, or one in a file of its own.
+    package init(existing path: String) {
+        var status = stat()
+        let isFile = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        self = isFile ? StoreLocation(path: path) : StoreLocation(directory: path)
+    }
+
+    /// The write-ahead log.
+    package var log: String { database + "-wal" }
+    /// What was last true of the database.
+    package var mark: String { database + "-mark" }
+    /// Room that is kept on the disk.
+    var reserve: String { database + "-reserve" }
+    /// The index of the log, which processes share.
+    package var logIndex: String { database + "-shm" }
+
+    /// Checks that the database is as long as a page at least, if there is a log: SQLite removes the log of an empty database.
+    ///
+    /// - Throws: ``StateError/Code/corrupt``, naming the database.
+    func requirePage() throws(StateError) {
+        var (file, status) = (stat(), stat())
+        guard stat(database, &file) == 0, file.st_size < HistorySchema.pageByteCount,
+            stat(log, &status) == 0, status.st_size > 0
+        else { return }
+        throw StateError.damaged(
+            database,
+            "it is not an SQLite database: it has \(file.st_size) bytes"
+        )
+    }
+
+    /// Makes the directory where it is ours and absent, and checks that a store can live there.
+    ///
+    /// - Throws: ``StateError/Code/storage``, naming the directory and what is wrong with it.
+    package func prepare() throws(StateError) {
+        if ownsDirectory, mkdir(directory, 0o700) != 0, errno != EEXIST {
+            throw StateError(.storage, "\(directory) cannot be made: \(lastSystemError())")
+        }
+        let place = clinux_open_place(directory)
+        guard place >= 0 else {
+            throw StateError(.storage, "\(directory) cannot be opened: \(lastSystemError())")
+        }
+        defer { close(place) }
+        var status = stat()
+        guard fstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw StateError(.storage, "\(directory) is not a directory")
+        }
+        if let name = NetworkFileSystem.name(of: place, device: status.st_dev) {
+            throw StateError(
+                .storage,
+                "\(directory) is on a network file system (\(name)), whose locks and syncs cannot be relied on"
+            )
+        }
+        guard faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 else {
+            throw StateError(.storage, "\(directory) is not writable: \(lastSystemError())")
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import Glibc
+
+/// `count` bytes at `offset`, with zeros behind the end of the file; nil where they cannot be read.
+package func readBytes(_ descriptor: Int32, count: Int, at offset: Int) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: count)
+    var end = 0
+    while end < count {
+        let received = bytes.withUnsafeMutableBytes { bytes in
+            pread(
+                descriptor,
+                bytes.baseAddress.map { $0 + end },
+                count - end,
+                off_t(offset + end)
+            )
+        }
+        if received < 0, errno == EINTR { continue }
+        guard received >= 0 else { return nil }
+        if received == 0 { break }
+        end += received
+    }
+    return end > 0 ? bytes : nil
+}
+
+extension [UInt8] {
+    /// The number in `count` bytes from `offset` on, the most significant first; 0 where they are not there.
+    package func number(at offset: Int, bytes count: Int) -> Int {
+        guard offset >= 0, offset + count <= self.count else { return 0 }
+        return self[offset..<offset + count].reduce(0) { $0 << 8 | Int($1) }
+    }
+}

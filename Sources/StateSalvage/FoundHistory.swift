@@ -1,0 +1,215 @@
+import StateEngine
+import StateSQLite
+
+/// The rows of a history that are whole, wherever in the file they lie, in their order; and what is not whole.
+///
+/// A row counts if it matches its checksum, whatever the pages that lead to it look like. Where compaction was, though, rows
+/// that were taken away may lie on pages that are no part of the table, and behind the last row of those that are: of what
+/// nothing leads to only rows above the compacted revision count, which are never taken away.
+struct FoundHistory {
+    /// Where a whole row lies.
+    struct Row {
+        var place: HistoryCheck.Place
+        /// Its number as the page has it, which no checksum covers.
+        var number: Int64
+        fileprivate var page: UInt32
+        fileprivate var cell: Int32
+        /// Bytes of it on that page.
+        fileprivate var localByteCount: Int
+    }
+
+    /// A row that does not match its checksum, or cannot be read as one.
+    struct DamagedRow {
+        var page: Int
+        /// What it says of itself, true or not; nil where it cannot be read.
+        var number: Int64?
+        var revision: Int64?
+        var key: [UInt8]?
+    }
+
+    let map: StoreMap
+    private(set) var rows: [Row] = []
+    private(set) var damagedRows: [DamagedRow] = []
+    /// Pages that nothing whole uses, in order.
+    private(set) var strayPages: [ClosedRange<Int>] = []
+
+    let pages: StorePages
+    /// Pages that continue rows that are whole.
+    private var overflowPages: Set<Int> = []
+
+    /// Reads the pages twice, the second time those that no row was found on.
+    init(_ pages: StorePages) {
+        self.pages = pages
+        map = StoreMap(pages)
+        var rest: [Int] = []
+        var strayPages: [Int] = []
+        for number in pages.written.joined() where number > 1 {
+            guard let bytes = pages.page(number) else {
+                strayPages.append(number)
+                continue
+            }
+            let page = TreePage(bytes, isFirst: false)
+            if map.isPart(page, number) { take(page, number) } else { rest.append(number) }
+        }
+        for number in rest where !overflowPages.contains(number) {
+            if !takeStray(number) { strayPages.append(number) }
+        }
+        for number in pages.earlierVersions { _ = takeStray(number) }
+        if pages.mayLackPages { removeFoundElsewhere() }
+        let ranges = pages.unwritten + strayPages.map { $0...$0 }
+        self.strayPages = ranges.without(overflowPages.union(map.free))
+        rows.sort { $0.place < $1.place }
+        removeDuplicates()
+        // What is whole is read again, whatever the search for it took.
+        pages.beginPass()
+    }
+
+    /// Whether a whole row is at this place.
+    func contains(_ place: HistoryCheck.Place) -> Bool {
+        var (low, high) = (0, rows.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if rows[middle].place < place { low = middle + 1 } else { high = middle }
+        }
+        return low < rows.count && rows[low].place == place
+    }
+
+    /// The bytes of a row.
+    func record(of row: Row) -> [UInt8]? {
+        guard let bytes = pages.page(Int(row.page)) else { return nil }
+        return TreePage(bytes, isFirst: false).cell(Int(row.cell)).flatMap {
+            pages.record($0, in: bytes)
+        }
+    }
+
+    /// The rows of a leaf of the table.
+    private mutating func take(_ page: TreePage, _ number: Int) {
+        var end = page.bytes.count
+        let count = page.likelyCellCount()
+        let compacted = map.number(.compacted) ?? .max
+        var (room, damagedRoom) = (PageRoom(page, times: 2), PageRoom(page, times: 8))
+        // Behind the last pointer there may be more: where the number of cells is damaged, and rows that compaction took away.
+        var next = 0
+        while next < page.pointerCount(before: end) {
+            defer { next += 1 }
+            let place = page.pointer(next)
+            guard room.isNew(place) else { continue }
+            if let row = wholeRow(page, number, next) {
+                guard room.holds(row.localByteCount) else { return }
+                end = min(end, place)
+                if next < count || row.place.revision > compacted { rows.append(row) }
+            } else if next < count, place != 0 {
+                guard damagedRoom.holds(page.cell(next)?.local.count ?? 0) else { continue }
+                damagedRows.append(damagedRow(page, number, next))
+            }
+        }
+    }
+
+    /// The rows of a page that is no leaf of the table, or does not look like one; where the tree leads to it, it is one.
+    ///
+    /// - Returns: Whether anything uses the page.
+    private mutating func takeStray(_ number: Int) -> Bool {
+        guard let bytes = pages.page(number) else { return true }
+        let page = TreePage(bytes, isFirst: false)
+        let isLed = map.damagedLeaves.contains(number) && !map.free.contains(number)
+        let count = isLed ? page.likelyCellCount() : 0
+        var isUsed =
+            map.free.contains(number) || map.interiors.contains(number)
+            || map.meta.pages.contains(number)
+        var end = bytes.count
+        var room = PageRoom(page, times: 2)
+        var next = 0
+        while next < page.pointerCount(before: end) {
+            defer { next += 1 }
+            let place = page.pointer(next)
+            guard room.isNew(place), let row = wholeRow(page, number, next) else { continue }
+            guard room.holds(row.localByteCount) else { break }
+            end = min(end, place)
+            isUsed = true
+            if next < count || row.place.revision > leastStrayRevision { rows.append(row) }
+        }
+        return isUsed
+    }
+
+    /// Above this, a row that nothing leads to was not taken away.
+    private var leastStrayRevision: Int64 {
+        map.number(.compacted) ?? (map.free.isEmpty ? 0 : .max)
+    }
+
+    private mutating func wholeRow(_ page: TreePage, _ number: Int, _ index: Int) -> Row? {
+        guard let cell = page.cell(index), let record = pages.record(cell, in: page.bytes) else {
+            return nil
+        }
+        let place = record.withUnsafeBytes { bytes -> HistoryCheck.Place? in
+            guard let (change, checksum) = StoredRecord.historyRow(bytes),
+                StoredRecord.isWhole(change, checksum)
+            else { return nil }
+            return HistoryCheck.Place(revision: change.revision, ordinal: change.ordinal)
+        }
+        guard let place else { return nil }
+        overflowPages.formUnion(pages.overflowPages(of: cell))
+        return Row(
+            place: place,
+            number: cell.number,
+            page: UInt32(number),
+            cell: Int32(index),
+            localByteCount: cell.local.count
+        )
+    }
+
+    private func damagedRow(_ page: TreePage, _ number: Int, _ index: Int) -> DamagedRow {
+        var row = DamagedRow(page: number)
+        guard let cell = page.cell(index) else { return row }
+        row.number = cell.number
+        pages.record(cell, in: page.bytes)?.withUnsafeBytes { bytes in
+            guard let (change, _) = StoredRecord.historyRow(bytes) else { return }
+            row.revision = change.revision
+            row.key = Array(change.key)
+        }
+        return row
+    }
+
+    /// A row that is damaged in the newest version of its page may be whole in the one before.
+    ///
+    /// Of those without a number nothing tells which they are: their frames are reported.
+    private mutating func removeFoundElsewhere() {
+        let numbers = Set(rows.map(\.number))
+        damagedRows.removeAll { row in row.number.map(numbers.contains) ?? true }
+    }
+
+    private mutating func removeDuplicates() {
+        var last: HistoryCheck.Place?
+        rows.removeAll { row in
+            defer { last = row.place }
+            return row.place == last
+        }
+    }
+}
+
+extension [ClosedRange<Int>] {
+    /// The numbers that are not among `others`, in order; ranges that meet become one.
+    fileprivate func without(_ others: Set<Int>) -> [ClosedRange<Int>] {
+        var kept: [ClosedRange<Int>] = []
+        func keep(_ first: Int, _ last: Int) {
+            guard first <= last else { return }
+            if let before = kept.last, before.upperBound + 1 == first {
+                kept[kept.count - 1] = before.lowerBound...last
+            } else {
+                kept.append(first...last)
+            }
+        }
+        let others = others.sorted()
+        var index = 0
+        for range in sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            var first = range.lowerBound
+            while index < others.count, others[index] < first { index += 1 }
+            while index < others.count, others[index] <= range.upperBound {
+                keep(first, others[index] - 1)
+                first = others[index] + 1
+                index += 1
+            }
+            keep(first, range.upperBound)
+        }
+        return kept
+    }
+}

@@ -1,0 +1,171 @@
+import StateEngine
+import StateSQLite
+
+/// What the pages of a store are, as far as they tell.
+struct StoreMap {
+    /// The leaves of `history` that its root leads to.
+    private(set) var leaves: Set<Int> = []
+    /// Interior pages of `history` that could be read.
+    private(set) var interiors: Set<Int> = []
+    /// Whether the way from the root to every leaf could be read.
+    private(set) var isWhole = true
+    /// Pages in use for nothing; they may hold old rows.
+    private(set) var free: Set<Int> = []
+    /// Pages that the root of `history` leads to and that are no leaves of it by what they say of themselves.
+    private(set) var damagedLeaves: Set<Int> = []
+    let meta: FoundMeta
+
+    /// Leaves whose rows do not have the numbers that the pages above them say.
+    private var misplacedLeaves: Set<Int> = []
+
+    init(_ pages: StorePages) {
+        var free: Set<Int> = []
+        let isListWhole = StoreMap.readFreeList(pages, &free)
+        self.free = free
+        meta = FoundMeta(pages, free: free)
+        // Where the schema cannot be read, it begins where it always does.
+        walk(pages, from: StoreMap.root(of: "history", pages) ?? 2)
+        // Of a leaf that is free too, one of both is damaged: the way to it, where it does not fit there, else the list.
+        if !misplacedLeaves.isEmpty { isWhole = false }
+        let used = leaves.subtracting(misplacedLeaves).union(interiors).union(meta.pages)
+            .union(overflowPages(pages))
+        let isListRight = isListWhole && free.isDisjoint(with: used)
+        self.free.subtract(used)
+        // Where the list lacks a page, another leaf that nothing leads to is that one.
+        if isListRight, hasStrayLeaf(pages) { isWhole = false }
+    }
+
+    private func hasStrayLeaf(_ pages: StorePages) -> Bool {
+        pages.written.joined().contains { number in
+            guard number > 1, !free.contains(number), !leaves.contains(number),
+                let bytes = pages.page(number)
+            else { return false }
+            return TreePage(bytes, isFirst: false).kind == .leaf
+        }
+    }
+
+    /// Pages that continue rows of the leaves.
+    private func overflowPages(_ pages: StorePages) -> Set<Int> {
+        var numbers: Set<Int> = []
+        for leaf in leaves.subtracting(misplacedLeaves) {
+            guard let bytes = pages.page(leaf) else { continue }
+            let page = TreePage(bytes, isFirst: false)
+            for index in 0..<min(page.cellCount, page.pointerCount(before: bytes.count)) {
+                guard let cell = page.cell(index), cell.overflow > 0 else { continue }
+                numbers.formUnion(pages.overflowPages(of: cell))
+            }
+        }
+        return numbers
+    }
+
+    /// A number of `meta`; nil where it is not known.
+    func number(_ name: StoreMetadata.Name) -> Int64? { meta.values[name].flatMap(name.number) }
+
+    /// Whether the rows of a leaf belong to the history for certain, or as far as can be known.
+    func isPart(_ page: TreePage, _ number: Int) -> Bool {
+        guard page.kind == .leaf, !free.contains(number) else { return false }
+        return leaves.contains(number) || !isWhole
+    }
+
+    /// Where a table begins, as the schema on the first page says.
+    static func root(of table: String, _ pages: StorePages) -> Int? {
+        guard let bytes = pages.page(1) else { return nil }
+        let page = TreePage(bytes, isFirst: true)
+        guard page.kind == .leaf else { return nil }
+        for index in 0..<min(page.cellCount, page.pointerCount(before: bytes.count)) {
+            guard let cell = page.cell(index), cell.overflow == 0 else { continue }
+            let root = bytes[cell.local].withUnsafeBytes { bytes -> Int? in
+                guard let row = StoredRecord(bytes, columnCount: 5), row.bytes(1).text == table
+                else { return nil }
+                return Int(exactly: row.number(3))
+            }
+            if let root, (2...max(2, pages.pageCount)).contains(root) { return root }
+        }
+        return nil
+    }
+
+    private mutating func walk(_ pages: StorePages, from root: Int) {
+        // With the numbers that the rows below a page have, after those that pages above it say.
+        var next: [(number: Int, rows: ClosedRange<Int64>)] = [(root, Int64.min...Int64.max)]
+        var way = PageWay()
+        while let (number, rows) = next.popLast() {
+            guard number > 1, !leaves.contains(number), !interiors.contains(number),
+                let bytes = pages.page(number)
+            else {
+                isWhole = false
+                continue
+            }
+            let page = TreePage(bytes, isFirst: false)
+            if page.kind == .leaf {
+                leaves.insert(number)
+                if !page.hasRows(in: rows) { misplacedLeaves.insert(number) }
+            } else if let children = page.children {
+                interiors.insert(number)
+                // A leaf of which the first byte is damaged may look like one.
+                let isOne = children.allSatisfy { (2...max(2, pages.pageCount)).contains($0) }
+                if !isOne { damagedLeaves.insert(number) }
+                next += zip(children, page.rows(ofChildrenIn: rows)).reversed()
+                    .filter { way.leads(to: $0.0) }.map { (number: $0, rows: $1) }
+            } else {
+                isWhole = false
+                damagedLeaves.insert(number)
+            }
+        }
+    }
+
+    /// Follows the trunk pages of the list. https://www.sqlite.org/fileformat2.html#the_freelist
+    ///
+    /// - Returns: Whether it has as many pages as the header says, and all of them are pages of the store.
+    private static func readFreeList(_ pages: StorePages, _ free: inout Set<Int>) -> Bool {
+        guard let header = pages.page(1) else { return false }
+        let known = 2...max(2, pages.pageCount)
+        var trunk = header.number(at: 32, bytes: 4)
+        while trunk > 1, trunk <= pages.pageCount, !free.contains(trunk),
+            let bytes = pages.page(trunk)
+        {
+            free.insert(trunk)
+            let count = min(bytes.number(at: 4, bytes: 4), bytes.count / 4 - 2)
+            for index in 0..<count {
+                let number = bytes.number(at: 8 + 4 * index, bytes: 4)
+                if known.contains(number) { free.insert(number) }
+            }
+            trunk = bytes.number(at: 0, bytes: 4)
+        }
+        return free.count == header.number(at: 36, bytes: 4)
+    }
+}
+
+/// Which pages a walk through a tree has been led to.
+///
+/// Pages that lead to each other would else be noted as often as they name each other: a page has room for a thousand names.
+struct PageWay {
+    private var counts: [Int: Int] = [:]
+
+    /// Whether a page is to be visited on this way to it; the second one shows that it is led to twice, and others say no more.
+    mutating func leads(to number: Int) -> Bool {
+        counts[number, default: 0] += 1
+        return (counts[number] ?? 0) <= 2
+    }
+}
+
+/// How much of one page is read: cells that overlap, and pointers to the same one, would else make of one page the rows of a
+/// thousand.
+struct PageRoom {
+    /// As little does a row take.
+    private static let leastByteCount = 16
+    private var places: Set<Int> = []
+    private var byteCount: Int
+
+    /// Room for so many pages of cells: one bit in the size of a whole row may make it seem as long as a page, and those that are
+    /// damaged may say that they overlap.
+    init(_ page: TreePage, times: Int) { byteCount = page.bytes.count * times }
+
+    /// Whether a cell was not read before.
+    mutating func isNew(_ place: Int) -> Bool { places.insert(place).inserted }
+
+    /// Whether the page has room for so much more, beside all that was found on it so far.
+    mutating func holds(_ count: Int) -> Bool {
+        byteCount -= max(count, PageRoom.leastByteCount)
+        return byteCount >= 0
+    }
+}

@@ -1,0 +1,173 @@
+import Glibc
+import StateEngine
+import StateSQLite
+
+/// The pages of a store as they lie on disk, with those of the log over those of the database.
+///
+/// Read without SQLite, which reads nothing of a database whose header or root is damaged, and nothing below a damaged
+/// interior page. With pread and not mapped: where the disk gives an error it costs this page, and no signal.
+final class StorePages {
+    /// Bytes of a page.
+    let pageByteCount: Int
+    /// Pages are numbered from 1 to this.
+    let pageCount: Int
+
+    /// Those of the pages that somebody wrote, in order.
+    ///
+    /// What a header, a log or the length of a sparse file says beyond them takes neither time nor memory.
+    let written: [ClosedRange<Int>]
+
+    /// What is wrong with the log, a sentence each.
+    var logDamage: [String] { log?.damage ?? [] }
+    /// Whether the newest version of a page may be lost with a frame of the log.
+    var mayLackPages: Bool { log?.mayLackPages ?? false }
+    /// The numbers, above those of the pages, under which the versions before are read of pages whose newest one is damaged.
+    var earlierVersions: [Int] {
+        let count = (log?.earlierOffsets.count ?? 0) + (log?.earlierPages.count ?? 0)
+        return Array(pageCount + 1..<pageCount + 1 + count)
+    }
+
+    private let database: Int32
+    private let log: LogPages?
+    private var last: (number: Int, bytes: [UInt8]) = (0, [])
+    /// As many pages may still be read as the continuation of a record: each is read a few times, however often damaged cells
+    /// point at it.
+    private var continuationsLeft: Int
+
+    /// Opens the files of a store.
+    ///
+    /// - Parameters:
+    ///   - location: Where they are.
+    ///   - acknowledged: How far the log went, as far as the mark of the store says.
+    /// - Throws: ``StateError/Code/storage``, where there is neither a database that can be opened nor a log.
+    init(_ location: StoreLocation, acknowledged: LogPosition? = nil) throws(StateError) {
+        let descriptor = open(location.database, O_RDONLY | O_CLOEXEC)
+        let reason = lastSystemError()
+        database = descriptor
+        log = LogPages(path: location.log, acknowledged: acknowledged)
+        var status = stat()
+        if descriptor >= 0 { fstat(descriptor, &status) }
+        let header = readBytes(descriptor, count: 18, at: 0) ?? []
+        let stated = header.count == 18 ? Int(header[16]) << 8 | Int(header[17]) : 0
+        // Of the sizes that there are none becomes another when one bit is turned over.
+        pageByteCount =
+            log?.pageByteCount
+            ?? (LogHeader.isPageSize(stated) ? stated : HistorySchema.pageByteCount)
+        let end = (Int(status.st_size) + pageByteCount - 1) / pageByteCount
+        let isIncomplete = log?.isIncomplete ?? false
+        let count = max(log?.pageCount ?? end, isIncomplete ? end : 0)
+        pageCount = min(count, Int(UInt32.max))
+        written = StorePages.merged(
+            StorePages.extents(of: descriptor, pageByteCount) + (log?.pages ?? []),
+            upTo: pageCount
+        )
+        continuationsLeft = 0
+        guard descriptor >= 0 || log != nil else {
+            throw StateError(.storage, "\(location.database) cannot be read: \(reason)")
+        }
+        beginPass()
+    }
+
+    /// The pages are gone through from here on: whatever was read before, each may be read a few times again.
+    func beginPass() { continuationsLeft = 65_536 + 16 * written.reduce(0) { $0 + $1.count } }
+
+    deinit { if database >= 0 { close(database) } }
+
+    /// The bytes of a page; nil where they cannot be read.
+    func page(_ number: Int) -> [UInt8]? {
+        guard number > 0 else { return nil }
+        if last.number == number { return last.bytes }
+        let read =
+            number > max(1, pageCount)
+            ? earlierVersion(number - pageCount - 1) : log?.page(number) ?? readPage(number)
+        guard let bytes = read else { return nil }
+        last = (number, bytes)
+        return bytes
+    }
+
+    private func earlierVersion(_ index: Int) -> [UInt8]? {
+        guard let log else { return nil }
+        if index < log.earlierOffsets.count { return log.page(at: log.earlierOffsets[index]) }
+        let page = index - log.earlierOffsets.count
+        return page < log.earlierPages.count ? readPage(log.earlierPages[page]) : nil
+    }
+
+    private func readPage(_ number: Int) -> [UInt8]? {
+        readBytes(database, count: pageByteCount, at: (number - 1) * pageByteCount)
+    }
+
+    /// The pages behind the first one that are there though nobody wrote them.
+    var unwritten: [ClosedRange<Int>] {
+        var ranges: [ClosedRange<Int>] = []
+        var next = 2
+        for range in written {
+            if next < range.lowerBound { ranges.append(next...range.lowerBound - 1) }
+            next = max(next, range.upperBound + 1)
+        }
+        return next <= pageCount ? ranges + [next...pageCount] : ranges
+    }
+
+    /// The record that begins in a cell of the page with these bytes; nil where a page is missing on its way, or comes twice.
+    func record(_ cell: TreePage.Cell, in page: [UInt8]) -> [UInt8]? {
+        var record = Array(page[cell.local])
+        return follow(cell) { record += $1 } ? record : nil
+    }
+
+    /// The pages on which the record that begins in a cell goes on.
+    func overflowPages(of cell: TreePage.Cell) -> [Int] {
+        var numbers: [Int] = []
+        _ = follow(cell) { number, _ in numbers.append(number) }
+        return numbers
+    }
+
+    /// Calls `body` with each page on which a record goes on, and its part there.
+    ///
+    /// - Returns: Whether all of it is there.
+    private func follow(_ cell: TreePage.Cell, _ body: (Int, ArraySlice<UInt8>) -> Void) -> Bool {
+        var rest = cell.byteCount - cell.local.count
+        var next = cell.overflow
+        var visited: Set<Int> = []
+        while rest > 0 {
+            guard next > 1, continuationsLeft > 0, visited.insert(next).inserted,
+                let bytes = page(next)
+            else { return false }
+            continuationsLeft -= 1
+            let count = min(rest, pageByteCount - 4)
+            body(next, bytes[4..<4 + count])
+            rest -= count
+            next = bytes.number(at: 0, bytes: 4)
+        }
+        return true
+    }
+
+    /// The pages of a file that are not holes: lseek(2), SEEK_DATA.
+    private static func extents(of descriptor: Int32, _ pageByteCount: Int) -> [ClosedRange<Int>] {
+        var ranges: [ClosedRange<Int>] = []
+        var end = 0
+        while descriptor >= 0 {
+            let start = lseek(descriptor, off_t(end), 3)
+            guard start >= 0 else { break }
+            end = Int(lseek(descriptor, start, 4))
+            guard end > start else { break }
+            ranges.append(Int(start) / pageByteCount + 1...(end - 1) / pageByteCount + 1)
+        }
+        return ranges
+    }
+
+    private static func merged(
+        _ ranges: [ClosedRange<Int>],
+        upTo last: Int
+    ) -> [ClosedRange<Int>] {
+        var merged: [ClosedRange<Int>] = []
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound })
+        where range.lowerBound <= last {
+            let end = min(range.upperBound, last)
+            if let before = merged.last, range.lowerBound <= before.upperBound + 1 {
+                merged[merged.count - 1] = before.lowerBound...max(before.upperBound, end)
+            } else {
+                merged.append(range.lowerBound...end)
+            }
+        }
+        return merged
+    }
+}

@@ -1,0 +1,187 @@
+import StateSQLite
+
+/// One page of a B-tree. https://www.sqlite.org/fileformat2.html#b_tree_pages
+struct TreePage {
+    /// What the first byte says.
+    enum Kind: UInt8 {
+        case interior = 0x05
+        case leaf = 0x0D
+        /// Of a table without rowids: `meta`.
+        case indexLeaf = 0x0A
+        /// The same, above leaves; it has rows of its own.
+        case indexInterior = 0x02
+    }
+
+    /// A row as it begins in a cell.
+    struct Cell {
+        /// The key of the B-tree; 0 in an index.
+        var number: Int64
+        /// Bytes of the record.
+        var byteCount: Int
+        /// Where the part of it is that this page has.
+        var local: Range<Int>
+        /// The page with the next part; 0 where there is none.
+        var overflow: Int
+    }
+
+    let bytes: [UInt8]
+    /// Where the page begins, behind the header of the file on the first one.
+    private let start: Int
+
+    init(_ bytes: [UInt8], isFirst: Bool) {
+        self.bytes = bytes
+        start = isFirst ? 100 : 0
+    }
+
+    /// Nil for a page of another kind, or a damaged one.
+    var kind: Kind? { Kind(rawValue: bytes[start]) }
+
+    /// How many cells the page says that it has.
+    var cellCount: Int { bytes.number(at: start + 3, bytes: 2) }
+
+    /// How many cells a leaf has, where the room that they take tells that a bit of what it says of that is damaged.
+    ///
+    /// What is not free is cells, so the count is the one with which they take all of the rest, and no two of them the same. If
+    /// the beginning of that room may be what is damaged, the page is believed.
+    func likelyCellCount(inIndex isIndex: Bool = false) -> Int {
+        let top = bytes.number(at: start + 5, bytes: 2)
+        let taken = bytes.count - top - Int(bytes[start + 7]) - freeBlockByteCount
+        var (count, sum, lowest) = (0, 0, bytes.count)
+        var places: Set<Int> = []
+        while sum < taken, count < pointerCount(before: lowest),
+            let cell = cell(count, inIndex: isIndex)
+        {
+            // Behind the pointers lie some of before, to cells that were moved or taken away.
+            let place = pointer(count)
+            guard place >= top, places.insert(place).inserted else { break }
+            sum += max(4, cell.local.upperBound + (cell.overflow > 0 ? 4 : 0) - place)
+            lowest = min(lowest, place)
+            count += 1
+        }
+        let isOneBit = (count ^ cellCount).nonzeroBitCount == 1
+        guard sum == taken, isOneBit else { return cellCount }
+        let first = (0..<min(cellCount, pointerCount(before: bytes.count))).map { pointer($0) }
+            .min()
+        return ((first ?? 0) ^ top).nonzeroBitCount == 1 ? cellCount : count
+    }
+
+    /// Bytes of the blocks between cells that are free. https://www.sqlite.org/fileformat2.html#b_tree_pages ("freeblock")
+    private var freeBlockByteCount: Int {
+        var place = bytes.number(at: start + 1, bytes: 2)
+        var byteCount = 0
+        while place > start, place + 4 <= bytes.count {
+            byteCount += bytes.number(at: place + 2, bytes: 2)
+            let next = bytes.number(at: place, bytes: 2)
+            guard next > place else { break }
+            place = next
+        }
+        return byteCount
+    }
+
+    /// How many pointers there is room for before the byte at `end`.
+    func pointerCount(before end: Int) -> Int { max(0, (end - start - 8) / 2) }
+
+    /// Where the `index`-th cell of a leaf begins.
+    func pointer(_ index: Int) -> Int { bytes.number(at: start + 8 + 2 * index, bytes: 2) }
+
+    /// The pages below an interior page; nil where they cannot be read.
+    var children: [Int]? {
+        guard kind == .interior || kind == .indexInterior,
+            cellCount <= pointerCount(before: bytes.count)
+        else { return nil }
+        var children: [Int] = []
+        for index in 0..<cellCount {
+            // Before the pointers stands the last page.
+            let place = pointer(index + 2)
+            guard place >= start + 12, place + 5 <= bytes.count else { return nil }
+            children.append(bytes.number(at: place, bytes: 4))
+        }
+        return children + [bytes.number(at: start + 8, bytes: 4)]
+    }
+
+    /// Which numbers the rows below each of ``children`` have, where those below this page are `rows`.
+    func rows(ofChildrenIn rows: ClosedRange<Int64>) -> [ClosedRange<Int64>] {
+        var ranges: [ClosedRange<Int64>] = []
+        var first = rows.lowerBound
+        for index in 0..<cellCount {
+            // Behind the child stands the highest number below it.
+            let last = Varint(bytes, at: pointer(index + 2) + 4)?.value ?? rows.upperBound
+            // A key that is damaged says nothing.
+            ranges.append(first...max(first, last))
+            if last >= first, last < rows.upperBound { first = last + 1 }
+        }
+        return ranges + [first...max(first, rows.upperBound)]
+    }
+
+    /// Whether the rows of a leaf have such numbers; true of one without rows.
+    func hasRows(in range: ClosedRange<Int64>) -> Bool {
+        (0..<min(cellCount, pointerCount(before: bytes.count)))
+            .allSatisfy { cell($0).map { range.contains($0.number) } ?? true }
+    }
+
+    /// The cell that the `index`-th pointer points at, read as one of a leaf; nil where none begins there.
+    func cell(_ index: Int, inIndex isIndex: Bool = false) -> Cell? {
+        // Above leaves the last child stands before the pointers, and a child before each row.
+        let isInterior = kind == .indexInterior
+        var place = pointer(index + (isInterior ? 2 : 0)) + (isInterior ? 4 : 0)
+        guard place >= start + 8, place < bytes.count,
+            let size = Varint(bytes, at: place), size.value >= 0
+        else { return nil }
+        place += size.byteCount
+        var number: Int64 = 0
+        if !isIndex {
+            guard let read = Varint(bytes, at: place) else { return nil }
+            number = read.value
+            place += read.byteCount
+        }
+        let byteCount = Int(size.value)
+        let local = localByteCount(byteCount, inIndex: isIndex)
+        let end = place + local
+        let isWhole = local == byteCount
+        guard end + (isWhole ? 0 : 4) <= bytes.count else { return nil }
+        return Cell(
+            number: number,
+            byteCount: byteCount,
+            local: place..<end,
+            overflow: isWhole ? 0 : bytes.number(at: end, bytes: 4)
+        )
+    }
+
+    /// How much of a record of `byteCount` bytes lies in the cell.
+    private func localByteCount(_ byteCount: Int, inIndex isIndex: Bool) -> Int {
+        let usable = bytes.count
+        let most = isIndex ? (usable - 12) * 64 / 255 - 23 : usable - 35
+        if byteCount <= most { return byteCount }
+        let least = (usable - 12) * 32 / 255 - 23
+        let fitting = least + (byteCount - least) % (usable - 4)
+        return fitting <= most ? fitting : least
+    }
+}
+
+/// A number of one to nine bytes. https://www.sqlite.org/fileformat2.html#varint
+struct Varint {
+    var value: Int64
+    var byteCount: Int
+
+    /// Reads the number at `offset`; nil where the bytes end before it does.
+    init?(_ bytes: some RandomAccessCollection<UInt8>, at offset: Int) {
+        var bits: UInt64 = 0
+        var index = bytes.index(bytes.startIndex, offsetBy: min(offset, bytes.count))
+        for count in 1...9 {
+            guard index < bytes.endIndex else { return nil }
+            let byte = bytes[index]
+            index = bytes.index(after: index)
+            if count == 9 {
+                bits = bits << 8 | UInt64(byte)
+            } else {
+                bits = bits << 7 | UInt64(byte & 0x7F)
+            }
+            if byte & 0x80 == 0 || count == 9 {
+                value = Int64(bitPattern: bits)
+                byteCount = count
+                return
+            }
+        }
+        return nil
+    }
+}

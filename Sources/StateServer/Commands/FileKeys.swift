@@ -1,0 +1,96 @@
+import StateEngine
+import StateWire
+
+/// Keys of a command that live in files.
+struct FileKeys {
+    private(set) var keys: [[UInt8]] = []
+    /// Whether it may be about any.
+    private(set) var isAny = false
+
+    var isEmpty: Bool { keys.isEmpty && !isAny }
+
+    mutating func add(_ key: Bytes, in files: FileContainers) {
+        if files.holds(key) { keys.append(Array(key)) }
+    }
+
+    mutating func add(_ other: FileKeys) {
+        keys += other.keys
+        isAny = isAny || other.isAny
+    }
+
+    /// Adds what a command writes or makes its writing depend on.
+    mutating func add(_ verb: Verb, _ arguments: Arguments, in files: FileContainers) {
+        let places = verb.keys
+        switch verb.name {
+        case .stateDelete, .stateRevert: isAny = true
+        case .stateApply:
+            guard case .stateApply(let steps)? = try? Command(verb, arguments) else { return }
+            for step in steps {
+                switch step {
+                case .set(let key, _, _), .delete(let key, _), .check(let key, _):
+                    add(key, in: files)
+                }
+            }
+        default:
+            guard places.first > 0 else { return }
+            let last = places.last < 0 ? arguments.count + places.last : places.last
+            for index in stride(from: places.first, through: last, by: places.step) {
+                add(arguments[index], in: files)
+            }
+        }
+    }
+
+    /// Whether what others did to these files, before now, may not be known yet.
+    func mayHaveChanged(in files: FileContainers) -> Bool {
+        if isAny { return files.mayHaveChanged() }
+        return keys.contains { key in key.withUnsafeBytes { files.mayHaveChanged($0) } }
+    }
+}
+
+/// The files that a command waits for: those of its keys, until what others did to them is known, and no longer than a second.
+struct AwaitedFiles {
+    /// A file that is edited for ever keeps nobody waiting.
+    private static let milliseconds: Int64 = 1_000
+
+    let keys: FileKeys
+    let files: FileContainers
+    let deadline = SystemClock.monotonicMilliseconds() + AwaitedFiles.milliseconds
+
+    var isOverdue: Bool { SystemClock.monotonicMilliseconds() >= deadline }
+
+    var areKnown: Bool { isOverdue || !keys.mayHaveChanged(in: files) }
+}
+
+extension Dispatcher {
+    /// Whether a command has to wait until edits of the files of its keys are known, so that it comes after them.
+    func awaitsFiles(
+        _ verb: Verb,
+        _ arguments: Arguments,
+        _ connection: Connection,
+        _ files: FileContainers
+    ) -> Bool {
+        var keys = FileKeys()
+        if let queued = connection.transaction {
+            guard verb.name == .exec, queued.hasWrites else { return false }
+            keys.add(queued.files)
+            for watched in connection.watchedKeys {
+                watched.key.withUnsafeBytes { keys.add($0, in: files) }
+            }
+        } else if verb.isWrite {
+            keys.add(verb, arguments, in: files)
+        }
+        // It has waited as long as it may.
+        if let awaited = connection.awaitedFiles, awaited.isOverdue {
+            connection.awaitedFiles = nil
+            return false
+        }
+        guard !keys.isEmpty, keys.mayHaveChanged(in: files) else {
+            connection.awaitedFiles = nil
+            return false
+        }
+        if connection.awaitedFiles == nil {
+            connection.awaitedFiles = AwaitedFiles(keys: keys, files: files)
+        }
+        return true
+    }
+}

@@ -1,0 +1,207 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// What clients may take together, and who pays when it is more.
+extension Server {
+    // MARK: Memory
+
+    /// Takes over what a connection has now; where all have too much, the greediest user's greediest connection goes.
+    ///
+    /// Not under the keyspace's lock: connections end.
+    func count(_ connection: Connection) {
+        let memory = registry.memory
+        memory.count(connection)
+        if memory.inputByteCount > options.inputByteCount { refuseInput() }
+        if memory.byteCount > memory.byteLimit { makeRoom() }
+    }
+
+    /// - Complexity: O(*n*) in the users and in the connections of one, for each connection that goes.
+    private func refuseInput() {
+        let memory = registry.memory
+        while memory.inputByteCount > options.inputByteCount {
+            guard
+                let connection = memory.greediest(by: \.inputByteCount)?
+                    .greediest(by: \.countedInputByteCount)
+            else { return }
+            letGo(
+                connection,
+                .input,
+                "unfinished input of all clients is over \(options.inputByteCount) bytes"
+            )
+        }
+    }
+
+    private func makeRoom() {
+        let memory = registry.memory
+        while memory.byteCount > memory.byteLimit {
+            guard let account = memory.greediest(by: \.byteCount) else { return }
+            if hasTrimmed(account) { continue }
+            guard let connection = account.greediest(by: \.countedByteCount) else { return }
+            makeRoom(from: connection)
+        }
+    }
+
+    /// Gives back what the buffers of a user's connections keep for later.
+    ///
+    /// - Returns: Whether that was anything.
+    private func hasTrimmed(_ account: ClientMemory.Account) -> Bool {
+        let before = account.byteCount
+        for connection in account.connections.values
+        where connection.output.isEmpty && connection.countedByteCount > 0 {
+            connection.output.shrink(to: 0)
+            registry.memory.count(connection)
+        }
+        return account.byteCount < before
+    }
+
+    /// What is read for a command is refused alone; anything else ends the connection.
+    private func makeRoom(from connection: Connection) {
+        let sentence = memorySentence
+        let reading = connection.jobs.first { !$0.isBackground && !$0.control.isCancelled }
+        guard let reading, reading.control.byteCount > connection.countedByteCount / 2 else {
+            return letGo(connection, .memory, sentence)
+        }
+        registry.memory.refusedCount += 1
+        noteLetGo(connection, .memory, "has a reply refused", sentence)
+        reading.control.cancel()
+        history?.dropCancelled()
+        registry.memory.count(connection)
+    }
+
+    private var memorySentence: String {
+        "clients take more memory than limits.memoryBytes, \(registry.memory.byteLimit) bytes, allow, and "
+            + "this one takes most"
+    }
+
+    /// Refuses the reply of a job that was ended to make room.
+    ///
+    /// - Throws: ``StateError/Code/limit``, naming the limit.
+    func requireMemory(_ control: JobControl) throws(StateError) {
+        guard control.isCancelled else { return }
+        throw StateError(.limit, "\(memorySentence): ask for less at once, or later")
+    }
+
+    // MARK: Clients that do not read while others wait
+
+    private static let stallMilliseconds: Int64 = 5_000
+
+    /// Somebody waits for memory: whoever holds it and does not read is looked for some time later.
+    func expectStalls() {
+        registry.memory.isAwaited = true
+        if registry.memory.stallCheckAt == nil { beginStallCheck() }
+    }
+
+    private func beginStallCheck() {
+        registry.memory.stallCheckAt =
+            SystemClock.monotonicMilliseconds() + Server.stallMilliseconds
+        for connection in registry.connections {
+            connection.seenSentByteCount = connection.sentByteCount
+        }
+    }
+
+    /// Lets the greediest go of those that have read nothing for a while, if somebody waits for memory.
+    func endStalls() {
+        let memory = registry.memory
+        guard let due = memory.stallCheckAt, SystemClock.monotonicMilliseconds() >= due else {
+            return
+        }
+        memory.stallCheckAt = nil
+        // Watches that wait say so again in each turn.
+        let isAwaited = memory.isAwaited || registry.hasPaused(where: { $0.pause == .memoryIsFull })
+        memory.isAwaited = false
+        guard isAwaited else { return }
+        let stalled = memory.greediest(by: \.byteCount)?.greediest { connection in
+            let hasRead = connection.sentByteCount != connection.seenSentByteCount
+            return hasRead || connection.output.isEmpty ? 0 : connection.countedByteCount
+        }
+        if let stalled {
+            letGo(
+                stalled,
+                .memory,
+                "others wait for memory, of which it holds most, and it does not read"
+            )
+        }
+        // As long as somebody waits for more.
+        beginStallCheck()
+    }
+
+    // MARK: Commands that are not finished
+
+    /// Has a connection's time run if it has begun a command and not ended it; anew if what is there now was begun later than what
+    /// was there before.
+    func timeFrame(of connection: Connection, isNew: Bool) {
+        guard options.frameMilliseconds > 0, !connection.input.isEmpty, connection.pause == nil,
+            !connection.isEnding
+        else { return frames.end(connection) }
+        frames.begin(connection, isNew: isNew, at: SystemClock.monotonicMilliseconds())
+    }
+
+    /// Ends the connections whose time is over.
+    func endFrames() {
+        guard let earliest = frames.earliest else { return }
+        let start = SystemClock.monotonicMilliseconds() - options.frameMilliseconds
+        guard earliest.since <= start, options.frameMilliseconds > 0 else { return }
+        while let place = frames.earliest, place.since <= start {
+            frames.end(place.connection)
+            letGo(
+                place.connection,
+                .frame,
+                "a command was begun and not ended within limits.frameTimeout, "
+                    + "\(options.frameMilliseconds) ms"
+            )
+        }
+    }
+
+    // MARK: When something is due
+
+    /// How long nothing of it is due; -1 for ever.
+    var millisecondsToBounds: Int32 {
+        var due = min(registry.memory.stallCheckAt ?? .max, acceptAt ?? .max)
+        due = min(due, dispatcher.repeated.dueAt ?? .max)
+        if let frame = frames.earliest, options.frameMilliseconds > 0 {
+            due = min(due, frame.since + options.frameMilliseconds)
+        }
+        guard due < .max else { return -1 }
+        return Int32(clamping: max(0, due - SystemClock.monotonicMilliseconds()))
+    }
+
+    /// Does what is due.
+    func keepBounds() {
+        endFrames()
+        endStalls()
+        acceptAgain()
+        lookAtMemoryIfDue()
+        if dispatcher.repeated.dueAt != nil {
+            dispatcher.repeated.endWindows(at: SystemClock.monotonicMilliseconds(), options.log)
+        }
+    }
+
+    // MARK: Going
+
+    /// Ends a connection with an error, as far as it still takes one.
+    func letGo(_ connection: Connection, _ reason: LetGoReason, _ sentence: String) {
+        registry.memory.refusedCount += reason == .frame ? 0 : 1
+        noteLetGo(connection, reason, "is let go", sentence)
+        connection.output.writeError(StateError(.limit, sentence))
+        _ = connection.flush()
+        end(connection)
+    }
+
+    func noteLetGo(
+        _ connection: Connection,
+        _ reason: LetGoReason,
+        _ what: String,
+        _ sentence: String
+    ) {
+        let uid = connection.peer.uid
+        dispatcher.repeated.write(
+            .init(subject: .letGo(reason), uid: uid),
+            .warning,
+            at: SystemClock.monotonicMilliseconds(),
+            to: options.log
+        ) {
+            "client \(connection.number) (uid \(uid), pid \(connection.peer.pid)) \(what): \(sentence)"
+        }
+    }
+}

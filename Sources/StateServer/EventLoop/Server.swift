@@ -1,0 +1,249 @@
+import CLinux
+import Glibc
+package import StateEngine
+import StateWire
+import Synchronization
+
+/// The keyspace on a socket: one thread, one loop.
+///
+/// A turn of the loop is ``turn(_:)``, and the order of its lines is the guarantee.
+package final class Server {
+    let keyspace: LocalKeyspace
+    /// Exchanged by ``take(_:)`` only.
+    var options: ServerOptions
+    let registry: Registry
+    let flushes = FlushList()
+    let dispatcher: Dispatcher
+    var poller = Poller()
+
+    /// Only under the keyspace's lock.
+    let core: KeyspaceCore
+    /// Woken by the commit thread when there is something to settle; the keyspace holds it until it is closed.
+    package let wakeup = Wakeup()
+    /// Reads the history; begun when it is first asked for.
+    var history: HistoryThread?
+    /// Jobs that are done and wait until there is room for what they write.
+    var waitingForRoom: [any HistoryJob] = []
+    /// Reads the configuration again; nil where there is none.
+    var reloader: Reloader?
+    /// SIGHUP has come.
+    private var isAskedToReload = false
+    var listeners: [Int32] = []
+    /// Descriptors have run out: when it is looked again whether there are any, on the monotonic clock, in milliseconds.
+    var acceptAt: Int64?
+    /// Whether everything that is stored is being read, and when that was last begun or ended.
+    var isChecking = false
+    var checkedAt = SystemClock.monotonicMilliseconds()
+    /// When the memory of the process is looked at next, on the monotonic clock, in milliseconds.
+    var memoryDueAt: Int64 = 0
+    /// The client that came last in this turn.
+    var accepted: Connection?
+    var reserve = DescriptorReserve()
+    /// Where bytes of connections without an unfinished command are read to.
+    var scratch = ByteBuffer()
+    /// Who has begun a command and not ended it.
+    let frames = FrameTimer()
+    /// When the next bookmarks are due, in monotonic milliseconds; nil where nothing has moved since the last.
+    var progressAt: Int64?
+    var needsSettling = false
+    /// Events that wait to be handled.
+    var ready: [Poller.Event] = []
+    /// What connections have left over at the end of their slices.
+    var unfinished: [Unfinished] = []
+    /// When the slice of the connection that is served ends, on the monotonic clock in nanoseconds.
+    var sliceEnd: Int64 = 0
+    /// The last replies that were released were those of one client.
+    var hasAnsweredLoneWriter = false
+    private var stopSignal: Int32 = 0
+    private(set) var signals: Int32 = -1
+
+    /// Reserved tokens; connections have their numbers, from 1 on, shifted.
+    enum Token {
+        static let wakeup: UInt64 = 0
+        static let signals: UInt64 = 1
+        static let listener: UInt64 = 2
+        static let connection: UInt64 = 3
+
+        static func make(_ kind: UInt64, _ number: Int) -> UInt64 { UInt64(number) << 2 | kind }
+    }
+
+    /// Makes a server that listens nowhere yet.
+    ///
+    /// - Parameters:
+    ///   - keyspace: What it serves; from now on its commits are settled by ``run(signals:onReady:onStopping:)``.
+    ///   - options: Its limits.
+    ///   - storageReport: What STATE.STATUS tells of the storage: name and value.
+    package init(
+        keyspace: LocalKeyspace,
+        options: ServerOptions,
+        storageReport: @escaping () -> [(String, String)] = { [] }
+    ) {
+        self.keyspace = keyspace
+        let options = options.fitted
+        self.options = options
+        core = keyspace.withCore { $0 }
+        registry = Registry(
+            startedAt: SystemClock.wallMilliseconds(),
+            isPersistent: keyspace.isPersistent,
+            hasHistory: keyspace.history != nil,
+            subjects: Subjects(privileged: options.privilegedUsers),
+            memory: ClientMemory(byteLimit: options.memoryByteCount),
+            storageReport: storageReport
+        )
+        dispatcher = Dispatcher(options: options, registry: registry, flushes: flushes, core: core)
+        _ = poller.add(wakeup.descriptor, Poller.readableOnce, token: Token.wakeup)
+        keyspace.settleElsewhere { [wakeup] in wakeup.wake() }
+        dispatcher.submit = { [unowned self] job in submit(job) }
+        dispatcher.goOnLater = { [unowned self] command in unfinished.append(.listing(command)) }
+        dispatcher.compact = { [unowned self] (wait, core) throws(StateError) in
+            try compact(wait, core)
+        }
+        dispatcher.reload = { [unowned self] connection throws(StateError) in
+            try reload(for: connection)
+        }
+    }
+
+    /// Accepts clients from a bound, listening, non-blocking socket; whoever made it closes it.
+    package func listen(on descriptor: Int32) {
+        listeners.append(descriptor)
+        watchListener(descriptor)
+    }
+
+    func watchListener(_ descriptor: Int32) {
+        let token = Token.make(Token.listener, Int(descriptor))
+        _ = poller.add(descriptor, Poller.readable, token: token)
+    }
+
+    /// Serves until a signal comes, then stops in order.
+    ///
+    /// - Parameters:
+    ///   - signals: A signalfd of SIGTERM, SIGINT, and SIGHUP, by which the configuration is read again.
+    ///   - onReady: Called once clients are answered.
+    ///   - onStopping: Called when the signal has come; listening sockets may be closed then.
+    /// - Returns: The signal.
+    package func run(signals: Int32, onReady: () -> Void, onStopping: () -> Void) -> Int32 {
+        self.signals = signals
+        _ = poller.add(signals, Poller.readable, token: Token.signals)
+        dispatcher.now = SystemClock.wallMilliseconds()
+        keyspace.withCore { dispatcher.noteAccess($0) }
+        keyspace.publish()
+        onReady()
+        while stopSignal == 0 {
+            if hasMoreToDo {
+                turn(milliseconds: 0)
+            } else if !expectsSoon || !turnSoon() {
+                turn(milliseconds: millisecondsToSleep)
+            }
+        }
+        for listener in listeners { poller.remove(listener) }
+        listeners = []
+        onStopping()
+        finish()
+        return stopSignal
+    }
+
+    /// How long nothing is due; negative: for ever.
+    private var millisecondsToSleep: Int32 {
+        // Nobody tells when a file is at rest and was as before, nor when a command has waited long enough for it.
+        let isEdited = registry.hasPaused(where: { $0.pause == .filesAreEdited })
+        let times = [
+            millisecondsToProgress, dispatcher.waitingForChanges.millisecondsLeft,
+            millisecondsToExpiry, millisecondsToMovingBack, millisecondsToBounds,
+            millisecondsToUnfinished, millisecondsToCheck,
+            isEdited ? 20 : -1,
+        ]
+        return times.lazy.filter { $0 >= 0 }.min() ?? -1
+    }
+
+    // MARK: The turn
+
+    /// Whether the next turn has work without waiting for an event.
+    private var hasMoreToDo: Bool { hasUnfinished || canAdvance || canResume }
+
+    /// Whether a lone writer's commit is under way, or its reply has just gone: the next event is near.
+    private var expectsSoon: Bool { registry.hasLoneHolder || hasAnsweredLoneWriter }
+
+    /// Looks for that event without sleeping: for at most 200 µs for a commit, 50 µs for the next command.
+    ///
+    /// - Returns: Whether something came.
+    private func turnSoon() -> Bool {
+        let start = clinux_monotonic_nanoseconds()
+        let deadline = start + (hasAnsweredLoneWriter ? 50_000 : 200_000)
+        hasAnsweredLoneWriter = false
+        repeat {
+            collectEvents(milliseconds: 0)
+            if needsSettling || !ready.isEmpty || stopSignal != 0 || isAskedToReload {
+                turn()
+                return true
+            }
+            sched_yield()
+        } while clinux_monotonic_nanoseconds() < deadline
+        return false
+    }
+
+    private func turn(milliseconds: Int32) {
+        collectEvents(milliseconds: milliseconds)
+        turn()
+    }
+
+    private func turn() {
+        // Order matters: what became durable is told before anything new is read; what was read is handed
+        // to the commit thread before anything is sent, so that storage works while replies leave.
+        dispatcher.now = SystemClock.wallMilliseconds()
+        if needsSettling {
+            settle()
+            finishHistoryJobs()
+            finishReload()
+        }
+        if isAskedToReload {
+            isAskedToReload = false
+            reloadOnSignal()
+        }
+        if dispatcher.waitingForChanges.hasReady { answerBlocked() }
+        expire()
+        moveBack()
+        keepBounds()
+        checkStoreIfDue()
+        resumePaused()
+        handleEvents()
+        goOnWithUnfinished()
+        if keyspace.publish() { settle() }
+        logNotices()
+        advanceWatchers()
+        tellProgress()
+        flushes.drain(flush)
+    }
+
+    func take(signal: Int32) {
+        if signal == SIGHUP { isAskedToReload = true } else { stopSignal = max(0, signal) }
+    }
+
+    // MARK: Stopping
+
+    /// Commits and answers what was accepted, for at most 5 seconds, then lets every client go.
+    private func finish() {
+        let deadline = SystemClock.monotonicMilliseconds() + 5_000
+        for connection in registry.connections { connection.isEnding = true }
+        moveBack()
+        keyspace.publish()
+        settle()
+        while SystemClock.monotonicMilliseconds() < deadline {
+            dispatcher.waitingForChanges.expireAll()
+            answerBlocked()
+            for connection in Array(registry.connections) { flush(connection) }
+            guard registry.count > 0 else { break }
+            collectEvents(milliseconds: unfinished.isEmpty ? 100 : 0)
+            ready.removeAll(keepingCapacity: true)
+            settle()
+            goOnWithUnfinished()
+            finishHistoryJobs()
+            finishReload()
+            moveBack()
+            keyspace.publish()
+        }
+        for connection in Array(registry.connections) { end(connection) }
+        history?.stop()
+        history = nil
+        reloader?.stop()
+    }
+}

@@ -1,0 +1,56 @@
+package import CLinux
+import Glibc
+
+/// Who holds a lock by flock(2), as `/proc/locks` says.
+package enum FileLocks {
+    /// The processes that hold a lock of an opened file or directory.
+    ///
+    /// Lines of proc_locks(5): `1: FLOCK  ADVISORY  WRITE 1234 fd:01:131074 0 EOF`, with the device in hexadecimal. Some file systems
+    /// (Btrfs) have another device there than stat(2) says: then the inode alone counts.
+    package static func holders(of descriptor: Int32) -> [pid_t] {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return [] }
+        let (exact, similar) = holders(of: status)
+        return exact.isEmpty ? similar : exact
+    }
+
+    /// The same for the file at `path`; empty if there is no file, and on file systems whose device stat(2) does not give.
+    package static func holders(of path: String) -> [pid_t] {
+        var status = stat()
+        return lstat(path, &status) == 0 ? holders(of: status).exact : []
+    }
+
+    private static func holders(of status: stat) -> (exact: [pid_t], similar: [pid_t]) {
+        var exact: [pid_t] = []
+        var similar: [pid_t] = []
+        for line in text(of: "/proc/locks").split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard let start = words.firstIndex(of: "FLOCK"), words.count > start + 4,
+                let pid = pid_t(words[start + 3])
+            else { continue }
+            let place = words[start + 4].split(separator: ":")
+            guard place.count == 3, UInt64(place[2]) == UInt64(status.st_ino) else { continue }
+            similar.append(pid)
+            if UInt32(place[0], radix: 16) == clinux_device_major(status.st_dev),
+                UInt32(place[1], radix: 16) == clinux_device_minor(status.st_dev)
+            {
+                exact.append(pid)
+            }
+        }
+        return (exact, similar)
+    }
+
+    package static func text(of path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { Glibc.close(file) }
+        var bytes: [UInt8] = []
+        var room = [UInt8](repeating: 0, count: 16 << 10)
+        while true {
+            let count = read(file, &room, room.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+            bytes += room[..<count]
+        }
+    }
+}

@@ -1,0 +1,16 @@
+import Glibc
+
+/// The two clocks that a server reads.
+package enum SystemClock {
+    /// Milliseconds since 1970.
+    package static func wallMilliseconds() -> Int64 { milliseconds(CLOCK_REALTIME) }
+
+    /// Milliseconds since some start, the same for the whole process.
+    package static func monotonicMilliseconds() -> Int64 { milliseconds(CLOCK_MONOTONIC) }
+
+    private static func milliseconds(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}
