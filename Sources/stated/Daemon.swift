@@ -38,20 +38,11 @@ struct Daemon {
         let places = sockets.map(\.path).joined(separator: " and ")
         let chosen = try ChosenBacking(options, log: log)
         let start = ContinuousClock.now
-        let keyspace = try LoadingNotice.during(notifier, log) { () throws(StateError) in
-            try LocalKeyspace(backing: chosen.backing, limits: options.limits)
+        let (keyspace, installation) = try LoadingNotice.during(notifier, log) {
+            () throws(StateError) in try load(from: chosen)
         }
         var isClosed = false
         defer { if !isClosed { keyspace.close() } }
-        let installation = RuleInstallation(
-            keyspace: keyspace,
-            dataDirectory: try DataDirectory.path(options),
-            log: log
-        )
-        try installation.install(options.rules)
-        try LoadingNotice.during(notifier, log) { () throws(StateError) in
-            try keyspace.attach(FileContainers(options, log: log)) { log.write(.warning, $0) }
-        }
         let loadTime = start.duration(to: .now)
         let server = Server(keyspace: keyspace, options: serverOptions()) {
             memoryReport() + [("socket", places), ("log_lines_dropped", String(log.droppedCount))]
@@ -97,6 +88,26 @@ struct Daemon {
             )
         }
         return sockets
+    }
+
+    /// The values of the store and of files, under the rules; an error leaves nothing open.
+    private func load(
+        from chosen: ChosenBacking
+    ) throws(StateError) -> (LocalKeyspace, RuleInstallation) {
+        let keyspace = try LocalKeyspace(backing: chosen.backing, limits: options.limits)
+        do throws(StateError) {
+            let installation = RuleInstallation(
+                keyspace: keyspace,
+                dataDirectory: try DataDirectory.path(options),
+                log: log
+            )
+            try installation.install(options.rules)
+            try keyspace.attach(FileContainers(options, log: log)) { log.write(.warning, $0) }
+            return (keyspace, installation)
+        } catch {
+            keyspace.close()
+            throw error
+        }
     }
 
     /// What STATE.STATUS says of the memory that all of the daemon takes.

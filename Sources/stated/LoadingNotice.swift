@@ -5,12 +5,12 @@ import StateServer
 /// Asks the service manager for more time while the values are being loaded, and warns where memory runs out meanwhile; from a
 /// thread of its own.
 ///
-/// A million keys load in a second, but a start from a slow disk must not be taken for one that hangs. Who is ended by the kernel
-/// for its memory has no time to say so.
+/// A million keys load in a second, but a start from a slow disk must not be taken for one that hangs. A process that
+/// the kernel ends for its memory has no time to say why.
 final class LoadingNotice: Sendable {
     /// How often the memory is looked at.
     private static let intervalMilliseconds: Int32 = 50
-    /// How often the manager is told, in looks, and for how long each time: a notice may come three seconds late.
+    /// The manager is told at every hundredth look, every 5 seconds, and asked for 30 seconds each time.
     private static let looksToNotice = 100
     private static let extensionMicroseconds = 30_000_000
 

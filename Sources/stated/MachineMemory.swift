@@ -3,7 +3,7 @@ import StateServer
 
 /// How much memory there is for the daemon, how much of it is taken, and how much clients may take.
 enum MachineMemory {
-    /// What the process takes of the bound that is reached first; nil if there is none but the machine's own.
+    /// The limit of memory that is reached first, and how much of it the process takes; nil if only the machine's memory limits it.
     ///
     /// - Complexity: Some files in /proc and /sys are read: 30 to 100 µs.
     static var tightest: MemoryBound? {

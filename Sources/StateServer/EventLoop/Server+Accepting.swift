@@ -7,7 +7,8 @@ import StateWire
 extension Server {
     /// Accepts clients for one slice, or one client if there is more than one user: the listener says again that there are more.
     ///
-    /// 20 clients in a row, each of whom sends and leaves, took 1 ms. A turn that ends with one charges its user for it.
+    /// 20 clients in a row, each of whom sends and leaves, took 1 ms. `accepted` is the last one: the time of the turn is charged
+    /// to its user.
     func accept(from listener: Int32) {
         accepted = nil
         var isFirst = true

@@ -25,7 +25,8 @@ package struct MemoryBound: Sendable {
     }
 }
 
-/// Memory of the whole process: no value is taken for which there is none, so that the daemon is not ended and can start again.
+/// Memory of the whole process: new values are refused before it runs out, so that the kernel does not end the daemon and it
+/// can start again.
 extension Server {
     /// Between two looks, while there is room and while there is little.
     private static let (long, short): (Int64, Int64) = (250, 20)
