@@ -29,13 +29,25 @@ mutants=(
     "early-read"
     "durable before told: a read of what is not on disk yet is answered at once"
     "Sources/StateEngine/Keyspace/KeyspaceCore.swift"
-    '/func newest(_ key: Bytes)/,/^    }/s/observedRevision = max(observedRevision, head.revision)//'
+    '/package func read(_ key: Bytes,/,/^    }/s/receipt.noteRead(head.revision)/_ = receipt.revision/'
     "STATED_POWER_CUTS=100" "PowerCutTests"
+
+    "early-write"
+    "durable before told: a transaction is answered before it is on disk"
+    "Sources/StateEngine/Keyspace/KeyspaceCore+Writing.swift"
+    's/receipt.noteCommit(openRevision)$/receipt.noteReported(openRevision)/'
+    "STATED_POWER_CUTS=100" "PowerCutTests"
+
+    "early-apply"
+    "durable before told: one handler answers before what it wrote is on disk"
+    "Sources/StateServer/Commands/Dispatcher+State.swift"
+    '/func stateApply(/,/^    }/s/waitingFor: .storage/waitingFor: .nothing/'
+    "STATED_POWER_CUTS=100" "StateServerTests"
 
     "stale-read"
     "ordered: a read is answered with the version before the last"
     "Sources/StateEngine/Keyspace/KeyspaceCore.swift Sources/StateEngine/Keyspace/KeyspaceCore+Settling.swift"
-    's/return head.isDeleted ? nil : head$/return head.isDeleted ? nil : head.older ?? head/; /if let older {/,/}/{s/record.older = nil//; s/free(older)/_ = older/}'
+    's/return head.isDeleted || isDue(head) ? nil : head$/return head.isDeleted ? nil : head.older ?? head/; /if let older {/,/}/{s/record.older = nil//; s/free(older)/_ = older/}'
     "STATED_LINEAR_HISTORIES=20" "[Ll]inear"
 
     # One for each guarantee of a watch.

@@ -38,9 +38,10 @@ import Testing
             let cause = core.retainCause(Cause(uid: 1, gid: 1, pid: 1, command: "test"))
             defer { core.release(cause) }
             for value in ["a", "b", nil, "c"] as [String?] {
+                var receipt = core.makeReceipt()
                 core.begin(cause, at: 0)
                 if let value { try? core.set("k", value) } else { _ = try? core.delete("k") }
-                core.finish()
+                core.finish(&receipt)
             }
         }
         #expect(watcher.take() == [])

@@ -24,11 +24,11 @@ struct MemoryKeyTests {
     }
 
     private func isTold(
-        _ body: (KeyspaceCore) throws(StateError) -> Void
+        _ body: (KeyspaceCore, inout Receipt) throws(StateError) -> Void
     ) throws(StateError) -> Bool {
-        stage.withCore { $0.observedRevision = 0 }
-        try stage.transact(body)
-        return stage.withCore { $0.hasFinishedTold }
+        let (report, error) = stage.report(body)
+        if let error { throw error }
+        return report.isFinal
     }
 
     @Test func `a change of a key in memory is told at once, and no failed commit undoes it`()
@@ -36,13 +36,13 @@ struct MemoryKeyTests {
     {
         try stage.set("stored", "1")
         try stage.publish()
-        #expect(try isTold { (core) throws(StateError) in try core.set("mem/a", "1") })
+        #expect(try isTold { (core, _) throws(StateError) in try core.set("mem/a", "1") })
         #expect(stage.observed(reading: "mem/a") == 0)
         try stage.set("stored", "2")
-        #expect(try isTold { (core) throws(StateError) in try core.set("mem/a", "2") })
+        #expect(try isTold { (core, _) throws(StateError) in try core.set("mem/a", "2") })
         stage.keyspace.publish()
-        #expect(try isTold { (core) throws(StateError) in try core.delete("mem/b") } == false)
-        #expect(try isTold { (core) throws(StateError) in try core.set("mem/b", "3") })
+        #expect(try isTold { (core, _) throws(StateError) in try core.delete("mem/b") } == false)
+        #expect(try isTold { (core, _) throws(StateError) in try core.set("mem/b", "3") })
         try stage.fail()
         #expect(stage.newest() == ["mem/a": "2", "mem/b": "3"])
         #expect(stage.faults() == [])
@@ -57,7 +57,7 @@ struct MemoryKeyTests {
     @Test func `a transaction of keys in memory and stored ones is one commit`() throws {
         try stage.set("mem/a", "0")
         try stage.commit()
-        let wasTold = try isTold { (core) throws(StateError) in
+        let wasTold = try isTold { (core, _) throws(StateError) in
             try core.set("mem/a", "1")
             try core.set("x", "1")
             try core.set("mem/b", "1")
@@ -65,10 +65,10 @@ struct MemoryKeyTests {
         }
         #expect(!wasTold)
         // What stands on it is as doubtful as it.
-        #expect(try !isTold { (core) throws(StateError) in try core.set("mem/b", "2") })
+        #expect(try !isTold { (core, _) throws(StateError) in try core.set("mem/b", "2") })
         #expect(
-            try !isTold { (core) throws(StateError) in
-                _ = core.read("x")
+            try !isTold { (core, receipt) throws(StateError) in
+                _ = core.read("x", &receipt)
                 try core.set("mem/c", "2")
             }
         )
@@ -231,10 +231,10 @@ struct MemoryKeyTests {
                 }
                 let isDelete = random.chance(25)
                 let before = model
-                let told = try isTold { (core) throws(StateError) in
+                let told = try isTold { (core, receipt) throws(StateError) in
                     for name in names {
                         if isDelete {
-                            try core.delete(name)
+                            try core.delete(name, &receipt)
                         } else {
                             try core.set(name, "\(step)")
                         }

@@ -35,23 +35,34 @@ import Testing
         try stage.commit()
         let gone = try stage.delete("gone")
         let set = try stage.set("k", "a")
-        #expect(observing { (core) throws(StateError) in try core.delete("gone") } == gone)
-        #expect(observing { (core) throws(StateError) in try core.check(.isAbsent, "k") } == set)
-        #expect(observing { (core) throws(StateError) in try core.check(.isAbsent, "x") } == 0)
+        #expect(
+            observing { (core, receipt) throws(StateError) in try core.delete("gone", &receipt) }
+                == gone
+        )
+        #expect(
+            observing { (core, receipt) throws(StateError) in
+                try core.check(.isAbsent, "k", &receipt)
+            } == set
+        )
+        #expect(
+            observing { (core, receipt) throws(StateError) in
+                try core.check(.isAbsent, "x", &receipt)
+            } == 0
+        )
     }
 
     @Test func `what a transaction saw of itself alone is not waited for`() throws {
-        let seen = observing { (core) throws(StateError) in
+        let seen = observing { (core, receipt) throws(StateError) in
             try core.set("k", "a")
-            _ = core.read("k")
+            _ = core.read("k", &receipt)
             throw StateError(.err, "rolled back")
         }
         #expect(seen <= stage.withCore { $0.durableRevision })
         let flying = try stage.set("other", "x")
-        let again = observing { (core) throws(StateError) in
-            _ = core.read("other")
+        let again = observing { (core, receipt) throws(StateError) in
+            _ = core.read("other", &receipt)
             try core.set("k", "a")
-            _ = core.read("k")
+            _ = core.read("k", &receipt)
             throw StateError(.err, "rolled back")
         }
         #expect(again == flying)
@@ -62,16 +73,21 @@ import Testing
         try stage.commit()
         let newest = try stage.set("b", "1")
         let seen = stage.withCore { core in
-            core.observedRevision = 0
-            _ = core.count(PatternSet([.everything]))
-            return core.observedRevision
+            var receipt = core.makeReceipt()
+            _ = core.forEach(
+                PatternSet([.everything]),
+                after: nil,
+                comparing: .max,
+                &receipt
+            ) { _ in true }
+            return receipt.revision
         }
         #expect(seen == newest)
         try stage.commit()
         let after = stage.withCore { core in
-            core.observedRevision = 0
-            core.observeAll()
-            return core.observedRevision
+            var receipt = core.makeReceipt()
+            core.observeAll(&receipt)
+            return receipt.revision
         }
         #expect(after == 0)
     }
@@ -82,17 +98,17 @@ import Testing
         try stage.fail()
         #expect(stage.observed(reading: "k") == 0)
         let all = stage.withCore { core in
-            core.observedRevision = 0
-            core.observeAll()
-            return core.observedRevision
+            var receipt = core.makeReceipt()
+            core.observeAll(&receipt)
+            return receipt.revision
         }
         #expect(all == 0)
     }
 
     /// The newest provisional revision that a transaction, which changes nothing, looks at.
-    private func observing(_ body: (KeyspaceCore) throws(StateError) -> Void) -> Int64 {
-        stage.withCore { $0.observedRevision = 0 }
-        _ = try? stage.transact(body)
-        return stage.withCore { $0.observedRevision }
+    private func observing(
+        _ body: (KeyspaceCore, inout Receipt) throws(StateError) -> Void
+    ) -> Int64 {
+        stage.report(body).0.awaited
     }
 }

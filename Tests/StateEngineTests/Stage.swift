@@ -52,14 +52,42 @@ final class Stage {
         at time: Int64 = 1_000,
         _ body: (KeyspaceCore) throws(StateError) -> Void
     ) throws(StateError) -> Int64 {
+        let (report, error) = report(by: uid, at: time) { (core, _) throws(StateError) in
+            try body(core)
+        }
+        if let error { throw error }
+        return report.revision
+    }
+
+    /// What an answer that reports a transaction depends on.
+    struct Report {
+        /// The transaction's; 0 if it changed nothing or was rolled back.
+        var revision: Int64 = 0
+        var awaited: Int64 = 0
+        var isFinal = false
+    }
+
+    /// Runs one transaction; if `body` throws, it is rolled back.
+    func report(
+        by uid: UInt32 = 7,
+        at time: Int64 = 1_000,
+        _ body: (KeyspaceCore, inout Receipt) throws(StateError) -> Void
+    ) -> (Report, StateError?) {
         let cause = cause(uid)
-        return try withCore { (core) throws(StateError) -> Int64 in
+        return withCore { core in
+            var receipt = core.makeReceipt()
+            var report = Report()
+            var failure: StateError?
             core.begin(cause, at: time)
-            do throws(StateError) { try body(core) } catch {
+            do throws(StateError) {
+                try body(core, &receipt)
+                report.revision = core.finish(&receipt)
+            } catch {
                 core.rollBack()
-                throw error
+                failure = error
             }
-            return core.finish()
+            (report.awaited, report.isFinal) = (receipt.revision, receipt.isFinal)
+            return (report, failure)
         }
     }
 
@@ -135,7 +163,7 @@ final class Stage {
     func newest() -> [String: String] {
         var values: [String: String] = [:]
         withCore { core in
-            core.forEach(PatternSet([.everything])) { record in
+            core.forEachNewest(PatternSet([.everything])) { record in
                 values[record.key.text] = record.value?.text
                 return true
             }
@@ -158,15 +186,32 @@ final class Stage {
     /// What reading `key` now counts as looked at: its provisional revision, or 0.
     func observed(reading key: String) -> Int64 {
         withCore { core in
-            core.observedRevision = 0
-            _ = core.read(key)
-            return core.observedRevision
+            var receipt = core.makeReceipt()
+            _ = core.read(key, &receipt)
+            return receipt.revision
         }
     }
 }
 
 extension KeyspaceCore {
-    func read(_ key: String) -> Record? { Array(key.utf8).withUnsafeBytes { read($0) } }
+    func read(_ key: String) -> Record? {
+        var receipt = makeReceipt()
+        return read(key, &receipt)
+    }
+
+    func read(_ key: String, _ receipt: inout Receipt) -> Record? {
+        Array(key.utf8).withUnsafeBytes { read($0, &receipt) }
+    }
+
+    /// The newest versions, provisional or not, until `body` says false.
+    func forEachNewest(
+        _ patterns: PatternSet,
+        after bound: Bytes? = nil,
+        _ body: (Record) -> Bool
+    ) {
+        var receipt = makeReceipt()
+        _ = forEach(patterns, after: bound, comparing: .max, &receipt, body)
+    }
 
     func readDurable(_ key: String) -> Record? {
         Array(key.utf8).withUnsafeBytes { readDurable($0) }
@@ -183,7 +228,8 @@ extension KeyspaceCore {
     func append(_ key: String, _ suffix: String) throws(StateError) {
         try Array(key.utf8).withBorrowed { (key) throws(StateError) in
             try Array(suffix.utf8).withBorrowed { (suffix) throws(StateError) in
-                let value = read(key)?.value ?? Bytes(start: nil, count: 0)
+                var receipt = makeReceipt()
+                let value = read(key, &receipt)?.value ?? Bytes(start: nil, count: 0)
                 try set(key, to: value, appending: suffix)
             }
         }
@@ -191,12 +237,27 @@ extension KeyspaceCore {
 
     @discardableResult
     func delete(_ key: String) throws(StateError) -> Bool {
-        try Array(key.utf8).withBorrowed { (key) throws(StateError) in try delete(key) }
+        var receipt = makeReceipt()
+        return try delete(key, &receipt)
+    }
+
+    @discardableResult
+    func delete(_ key: String, _ receipt: inout Receipt) throws(StateError) -> Bool {
+        try Array(key.utf8).withBorrowed { (key) throws(StateError) in try delete(key, &receipt) }
     }
 
     func check(_ condition: Condition, _ key: String) throws(StateError) {
+        var receipt = makeReceipt()
+        try check(condition, key, &receipt)
+    }
+
+    func check(
+        _ condition: Condition,
+        _ key: String,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
         try Array(key.utf8).withBorrowed { (key) throws(StateError) in
-            try check(condition, of: key)
+            try check(condition, of: key, &receipt)
         }
     }
 }

@@ -69,13 +69,14 @@ struct NoteTests {
             keyspace.withCore { core in
                 let cause = core.retainCause(Cause(uid: 1, gid: 1, pid: 1, command: "test"))
                 for index in 0..<20 {
+                    var receipt = core.makeReceipt()
                     core.begin(cause, at: 1)
                     if index % 2 == 0 {
                         let key = Array("k\(index)".utf8)
                         try? key.withUnsafeBytes { try core.set($0, to: $0) }
                     }
                     try? core.setNote("handler:0:\(index % 3)", to: "\(index)")
-                    _ = core.finish()
+                    _ = core.finish(&receipt)
                 }
                 core.release(cause)
             }
@@ -258,7 +259,8 @@ extension LocalKeyspace {
     fileprivate var notes: [String: String] {
         withCore { core in
             var notes: [String: String] = [:]
-            core.forEachNote { notes[$0] = $1 }
+            var receipt = core.makeReceipt()
+            core.forEachNote(&receipt) { notes[$0] = $1 }
             return notes
         }
     }
@@ -267,6 +269,7 @@ extension LocalKeyspace {
     fileprivate func submitNote(_ name: String, _ text: String?) throws -> Int64 {
         try withCore { (core) throws(StateError) in
             let cause = core.retainCause(Cause(uid: 1, gid: 1, pid: 1, command: "test"))
+            var receipt = core.makeReceipt()
             core.begin(cause, at: 1)
             defer { core.release(cause) }
             do throws(StateError) {
@@ -275,7 +278,7 @@ extension LocalKeyspace {
                 core.rollBack()
                 throw error
             }
-            return core.finish()
+            return core.finish(&receipt)
         }
     }
 

@@ -42,11 +42,12 @@ final class AccessStage {
         try server.keyspace.withCore { core in
             let interned = core.retainCause(cause)
             defer { core.release(interned) }
+            var receipt = core.makeReceipt()
             core.begin(interned, at: 1_000)
             for (key, value) in changes {
                 try Array(key.utf8).withBorrowed { (key) throws(StateError) in
                     guard let value else {
-                        try core.delete(key)
+                        try core.delete(key, &receipt)
                         return
                     }
                     try Array(value.utf8).withBorrowed { (value) throws(StateError) in
@@ -54,7 +55,7 @@ final class AccessStage {
                     }
                 }
             }
-            core.finish()
+            core.finish(&receipt)
         }
         let revision = server.keyspace.withCore { $0.newestRevision }
         try server.waitUntil("revision \(revision)") {

@@ -64,7 +64,8 @@ struct ReloadMoveTests {
 
     private func backing(of key: String) throws -> String {
         let isVolatile = server.keyspace.withCore { core in
-            Array(key.utf8).withUnsafeBytes { core.read($0)?.isVolatile }
+            var receipt = core.makeReceipt()
+            return Array(key.utf8).withUnsafeBytes { core.read($0, &receipt)?.isVolatile }
         }
         return isVolatile.map { $0 ? "memory" : "stored" } ?? "absent"
     }

@@ -31,18 +31,19 @@ extension KeyspaceCore {
         var text: String
     }
 
-    /// The note of this name, nil where there is none; notes its revision where that is provisional.
-    package func note(_ name: String) -> String? {
+    /// The note of this name, nil where there is none.
+    package func note(_ name: String, _ receipt: inout Receipt) -> String? {
         guard let version = notes[name] else { return nil }
-        if version.revision > durableRevision {
-            observedRevision = max(observedRevision, version.revision)
-        }
+        if version.revision > durableRevision { receipt.noteRead(version.revision) }
         return version.text
     }
 
-    /// Calls `body` for each note, in no order, and notes that everything was looked at.
-    package func forEachNote(_ body: (_ name: String, _ text: String) -> Void) {
-        observeAll()
+    /// Calls `body` for each note, in no order; everything was looked at.
+    package func forEachNote(
+        _ receipt: inout Receipt,
+        _ body: (_ name: String, _ text: String) -> Void
+    ) {
+        observeAll(&receipt)
         for (name, version) in notes { body(name, version.text) }
     }
 

@@ -46,19 +46,22 @@ extension KeyspaceCore {
         for scan in scans { scan.note(key) }
     }
 
-    /// Calls `body` for the newest versions, comparing about `byteCount` bytes of keys with patterns at most.
+    /// Calls `body` for the newest versions that have not expired, comparing about `byteCount` bytes of keys with patterns at most.
     ///
-    /// Nothing counts as observed: who lists in slices calls ``observeAll()`` at the end.
+    /// Everything counts as looked at, the keys that are absent, too.
     ///
     /// - Returns: The last key that was compared, if there may be more; nil if all were, or `body` has said false.
     package func forEach(
         _ patterns: PatternSet,
         after bound: Bytes?,
         comparing byteCount: Int,
+        _ receipt: inout Receipt,
         _ body: (Record) -> Bool
     ) -> [UInt8]? {
-        patterns.forEach(in: table.live, after: bound, comparing: byteCount) { head in
-            head.isDeleted || body(head)
+        observeAll(&receipt)
+        let now = deadlines.count > 0 ? clock() : 0
+        return patterns.forEach(in: table.live, after: bound, comparing: byteCount) { head in
+            head.isDeleted || head.hasDeadline && head.deadline <= now || body(head)
         }
     }
 }

@@ -57,8 +57,8 @@ extension KeyspaceCore {
         let writer = found.first { $0.value != nil }?.writer ?? .file(uid: .max, gid: .max)
         let cause = retainCause(writer)
         defer { release(cause) }
-        let observed = observedRevision
-        defer { observedRevision = observed }
+        // Nobody is answered: what others did to files is as it is.
+        var receipt = Receipt()
         begin(cause, at: LocalKeyspace.now())
         isAdoptingFiles = true
         defer { (isAdoptingFiles, openOwner) = (false, nil) }
@@ -66,20 +66,20 @@ extension KeyspaceCore {
         // Order matters: a key makes way for those below it, and the other way round.
         for isRemoval in [true, false] {
             for (index, file) in found.enumerated() where (file.value == nil) == isRemoval {
-                outcomes[index] = adopt(file)
+                outcomes[index] = adopt(file, &receipt)
             }
         }
-        finish()
+        finish(&receipt)
         return outcomes
     }
 
-    private func adopt(_ file: FoundFile) -> FileAdoption {
+    private func adopt(_ file: FoundFile, _ receipt: inout Receipt) -> FileAdoption {
         openOwner = file.status?.uid
         do throws(StateError) {
             return try file.key.bytes.withBorrowed { (key) throws(StateError) in
-                let newest = newest(key)?.value
+                let newest = peek(key)?.value
                 guard let value = file.value else {
-                    return try delete(key) ? .adopted(openRevision) : .same
+                    return try delete(key, &receipt) ? .adopted(openRevision) : .same
                 }
                 return try value.withBorrowed { (value) throws(StateError) in
                     if let newest, newest.isEqual(to: value) { return .same }

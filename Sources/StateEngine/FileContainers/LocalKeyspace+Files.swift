@@ -189,7 +189,7 @@ extension LocalKeyspace {
     func holds(_ file: FoundFile) -> Bool {
         withCore { core in
             file.key.bytes.withUnsafeBytes { key in
-                isSame(file, core.newest(key)) || isSame(file, core.readDurable(key))
+                isSame(file, core.peek(key)) || isSame(file, core.readDurable(key))
             }
         }
     }
@@ -201,7 +201,7 @@ extension LocalKeyspace {
 
     /// Whether a key has a value, on stable storage or on its way there.
     func hasNewest(_ key: Key) -> Bool {
-        withCore { core in key.bytes.withUnsafeBytes { core.newest($0) != nil } }
+        withCore { core in key.bytes.withUnsafeBytes { core.peek($0) != nil } }
     }
 
     /// Whether storage keeps a key: one that is in memory still, by rules that are about to be others, gets its file as it moves.

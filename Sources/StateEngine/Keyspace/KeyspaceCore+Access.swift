@@ -114,7 +114,8 @@ extension KeyspaceCore {
         _ key: Bytes,
         _ head: Record?,
         _ rule: KeyRule,
-        _ subject: Subject
+        _ subject: Subject,
+        _ receipt: inout Receipt
     ) throws(StateError) -> Bool {
         let target = seen(key, head, rule, subject)
         // Its reply tells whether it was there.
@@ -123,7 +124,7 @@ extension KeyspaceCore {
             throw refuse(denial, key, subject)
         }
         guard let head, case .absent = target else { return false }
-        noteHidden(head, rule, subject)
+        noteHidden(head, rule, subject, &receipt)
         return owner(of: head) != nil
     }
 

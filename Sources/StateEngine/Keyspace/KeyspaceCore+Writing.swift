@@ -12,8 +12,6 @@ extension KeyspaceCore {
         openTime = time
         openCause = .passUnretained(cause)
         openDurability = .memory
-        hasFinishedTold = false
-        hasFinishedChanges = false
     }
 
     /// Sets `key` to `value`, followed by `suffix` where there is one.
@@ -84,20 +82,20 @@ extension KeyspaceCore {
 
     /// Deletes `key`.
     ///
-    /// - Returns: Whether it was there; what was looked at counts as observed. A key that who writes may not read stays, as if it
+    /// - Returns: Whether it was there. A key that who writes may not read stays, as if it
     ///   were not.
     /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit, ``StateError/Code/readOnly`` while the store is
     ///   reopened, or ``StateError/Code/noPermission``.
     /// - Complexity: O(*n*) in the bytes of the key.
     @discardableResult
-    package func delete(_ key: Bytes) throws(StateError) -> Bool {
+    package func delete(_ key: Bytes, _ receipt: inout Receipt) throws(StateError) -> Bool {
         let rule = rules?.rule(for: key)
         if let openSubject, let rule, rule.limitsWriting || rule.limitsReading,
-            try checkDeleting(key, table.head(key), rule, openSubject)
+            try checkDeleting(key, table.head(key), rule, openSubject, &receipt)
         {
             return false
         }
-        guard let current = read(key), let chain = table.chain(key) else { return false }
+        guard let current = read(key, &receipt), let chain = table.chain(key) else { return false }
         try checkRoom(key.count, isVolatile: current.isVolatile)
         if current.isVolatile { try checkMove(of: key, current) }
         if let rule {
@@ -113,12 +111,16 @@ extension KeyspaceCore {
         return true
     }
 
-    /// Checks a condition of a key as who writes sees it; what was looked at counts as observed.
+    /// Checks a condition of a key as who writes sees it.
     ///
     /// - Throws: ``StateError/Code/conflict``, naming the current revision; ``StateError/Code/noPermission``, where who writes may
     ///   not read the key.
-    package func check(_ condition: Condition, of key: Bytes) throws(StateError) {
-        let current = try look(at: key, for: openSubject)
+    package func check(
+        _ condition: Condition,
+        of key: Bytes,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
+        let current = try look(at: key, for: openSubject, &receipt)
         let holds =
             switch condition {
             case .isAbsent: current == nil
@@ -133,9 +135,18 @@ extension KeyspaceCore {
 
     /// Ends the transaction: its changes are visible at once and durable later.
     ///
+    /// - Parameters:
+    ///   - receipt: Of the answer that reports the transaction.
+    ///   - wait: What that answer waits for.
+    ///   - goesAtOnce: Whether it need not wait if nothing undoes the transaction; false for a client whose own watches
+    ///     are to be sent first.
     /// - Returns: Its revision; 0 where it changed nothing.
     @discardableResult
-    package func finish() -> Int64 {
+    package func finish(
+        _ receipt: inout Receipt,
+        waitingFor wait: Receipt.Wait = .storage,
+        goesAtOnce: Bool = false
+    ) -> Int64 {
         guard let cause = openCause else { preconditionFailure("no transaction is open") }
         defer { closeTransaction() }
         if openChanges.contains(nil) {
@@ -145,10 +156,12 @@ extension KeyspaceCore {
         guard !openChanges.isEmpty || !openNotes.isEmpty else { return 0 }
         newestRevision = openRevision
         provisionalRevision = openRevision
-        hasFinishedChanges = !openChanges.isEmpty && openNotes.isEmpty
+        let ruled: Durability =
+            isPersistent && !openChanges.isEmpty && openNotes.isEmpty ? openDurability : .synced
         uncommittedByteCount += openByteCount
+        var isFinal = false
         if keepsSomeInMemory {
-            fillWithSomeInMemory()
+            isFinal = fillWithSomeInMemory(havingRead: receipt.revision)
         } else {
             for index in openChanges.indices {
                 if let change = openChanges[index] { filling.append(change) }
@@ -157,6 +170,13 @@ extension KeyspaceCore {
         if !openNotes.isEmpty { filling.append(openNotes) }
         filling.endTransaction(revision: openRevision, cause: cause, byteCount: openByteCount)
         if hub.globCount > 32 { notePublishingCost() }
+        if isFinal {
+            if !goesAtOnce { receipt.noteCommit(openRevision, isFinal: true) }
+        } else if wait == .nothing || wait == .rules && ruled == .memory {
+            receipt.noteReported(openRevision)
+        } else {
+            receipt.noteCommit(openRevision)
+        }
         return openRevision
     }
 
@@ -227,6 +247,7 @@ extension KeyspaceCore {
     /// One change per key and commit: a second one of this transaction takes the place of the first.
     func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
         openByteCount += record.byteCount
+        putByteCount &+= Int64(record.byteCount)
         noteScanned(record.key)
         if record.hasDeadline { deadlines.insert(record, at: clock(), wallTime: openTime) }
         if let head = chain?.pointee.leaf { deadlines.remove(head) }

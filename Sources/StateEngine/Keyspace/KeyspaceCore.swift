@@ -33,8 +33,6 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var compactedRevision: Int64 = 0
     /// Whether what was can be read.
     @exclusivity(unchecked) package internal(set) var hasHistory = false
-    /// The newest provisional revision that was looked at since the caller set this to 0.
-    @exclusivity(unchecked) package var observedRevision: Int64 = 0
     /// Where changes have no storage: no revision above it may be taken, and from where on it is to be raised.
     @exclusivity(unchecked) var revisionCeiling = Int64.max
     @exclusivity(unchecked) var raisingRevision = Int64.max
@@ -81,14 +79,6 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) var openByteCount = 0
     /// The most that the rules of its keys ask for.
     @exclusivity(unchecked) var openDurability = Durability.memory
-    /// Whether the last transaction touches keys in memory alone, and none that is in doubt: then nothing undoes it.
-    @exclusivity(unchecked) package internal(set) var hasFinishedTold = false
-
-    /// What the rules of the last transaction's keys ask for, where it changed stored keys; else `synced`.
-    package var finishedDurability: Durability {
-        isPersistent && hasFinishedChanges && !hasFinishedTold ? openDurability : .synced
-    }
-    @exclusivity(unchecked) var hasFinishedChanges = false
 
     /// Whether the open transaction has changed anything so far.
     package var hasOpenChanges: Bool { openChanges.contains { $0 != nil } }
@@ -102,6 +92,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     // Finished transactions.
     /// What is not handed to the commit thread yet.
     let filling = CommitBatch()
+    /// Bytes of all versions that were put, whatever has become of them.
+    @exclusivity(unchecked) package internal(set) var putByteCount: Int64 = 0
     /// Bytes of all that is finished and not durable.
     @exclusivity(unchecked) package internal(set) var uncommittedByteCount = 0
 
@@ -162,23 +154,24 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// The newest version of `key`, nil where it is absent or its time is over; notes its revision where that is provisional.
+    /// The newest version of `key`; nil if it is absent or has expired.
     ///
     /// - Complexity: O(*n*) in the bytes of the key.
-    package func read(_ key: Bytes) -> Record? {
-        guard let newest = newest(key), !isDue(newest) else { return nil }
-        return newest
-    }
-
-    /// The same for who has to know of what is to be deleted for its time, too: what goes with an entry, as its file.
-    @inline(__always)
-    func newest(_ key: Bytes) -> Record? {
+    package func read(_ key: Bytes, _ receipt: inout Receipt) -> Record? {
         guard let head = table.head(key) else { return nil }
         // What the open transaction did itself is as certain as it.
         if head.revision > durableRevision, head.revision != openRevision, !head.isTold {
-            observedRevision = max(observedRevision, head.revision)
+            receipt.noteRead(head.revision)
         }
-        return head.isDeleted ? nil : head
+        return head.isDeleted || isDue(head) ? nil : head
+    }
+
+    /// The newest version of `key`, expired or not; nil if it is absent.
+    ///
+    /// For the keyspace's own use: no answer may depend on it.
+    func peek(_ key: Bytes) -> Record? {
+        guard let head = table.head(key), !head.isDeleted else { return nil }
+        return head
     }
 
     /// The version of `key` that is on stable storage; nil where it is absent there.
@@ -198,32 +191,17 @@ package final class KeyspaceCore: @unchecked Sendable {
     }
 
     /// Notes that everything was looked at.
-    package func observeAll() {
-        if provisionalRevision > durableRevision {
-            observedRevision = max(observedRevision, provisionalRevision)
-        }
+    package func observeAll(_ receipt: inout Receipt) {
+        if provisionalRevision > durableRevision { receipt.noteRead(provisionalRevision) }
     }
 
-    /// Calls `body` for the newest versions of the entries that one of `patterns` means, in key order, until it says false.
+    /// Calls `body` for the versions on stable storage of the entries that one of `patterns` means, in key order, until it says false.
     ///
     /// - Parameters:
     ///   - patterns: Each entry comes once, however many of them mean it.
     ///   - bound: Only keys after this one.
     ///   - body: Takes a version, borrowed.
     /// - Complexity: O(*m*) in the entries below the patterns' literal parts.
-    package func forEach(
-        _ patterns: PatternSet,
-        after bound: Bytes? = nil,
-        _ body: (Record) -> Bool
-    ) {
-        observeAll()
-        let now = deadlines.count > 0 ? clock() : 0
-        patterns.forEach(in: table.live, after: bound) { head in
-            head.isDeleted || head.hasDeadline && head.deadline <= now || body(head)
-        }
-    }
-
-    /// The same for what is on stable storage.
     package func forEachDurable(
         _ patterns: PatternSet,
         after bound: Bytes?,
@@ -263,15 +241,8 @@ package final class KeyspaceCore: @unchecked Sendable {
         }
     }
 
-    /// How many entries `patterns` mean.
-    package func count(_ patterns: PatternSet) -> Int {
-        var count = 0
-        forEach(patterns) { _ in
-            count += 1
-            return true
-        }
-        return count
-    }
+    /// Who wrote the newest version of `key`; nil if it is absent.
+    package func newestCause(of key: Bytes) -> Cause? { peek(key).map { cause(of: $0) } }
 
     /// Who wrote a version.
     package func cause(of record: Record) -> Cause { causes[record.cause].cause }

@@ -138,21 +138,21 @@ extension KeyspaceCore {
     ) -> Answer {
         let cause = retainCause(Cause.thisProcess)
         defer { release(cause) }
-        observedRevision = 0
+        var receipt = Receipt()
         begin(cause, at: time)
         do throws(StateError) {
-            for mutation in mutations { try perform(mutation) }
+            for mutation in mutations { try perform(mutation, &receipt) }
         } catch {
             rollBack()
             return Answer(
-                revision: observedRevision,
+                revision: receipt.revision,
                 result: .failure(error),
                 completion: completion,
                 mutations: editable == nil ? [] : mutations
             )
         }
-        let revision = finish()
-        let stands = max(observedRevision, revision)
+        let revision = finish(&receipt)
+        let stands = receipt.revision
         return Answer(
             revision: stands,
             result: .success(revision == 0 ? max(stands, durableRevision) : revision),
@@ -161,25 +161,32 @@ extension KeyspaceCore {
         )
     }
 
-    private func perform(_ mutation: Mutation) throws(StateError) {
+    private func perform(
+        _ mutation: Mutation,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
         switch mutation {
         case .set(let key, let value, let revision):
-            try check(revision, of: key)
+            try check(revision, of: key, &receipt)
             try key.bytes.withBorrowed { (key) throws(StateError) in
                 try value.withBorrowed { (value) throws(StateError) in try set(key, to: value) }
             }
         case .delete(let key, let revision):
-            try check(revision, of: key)
-            try key.bytes.withBorrowed { (key) throws(StateError) in _ = try delete(key) }
+            try check(revision, of: key, &receipt)
+            try key.bytes.withBorrowed { (key) throws(StateError) in _ = try delete(key, &receipt) }
         case .check(let key, let revision):
-            try check(revision, of: key)
+            try check(revision, of: key, &receipt)
         }
     }
 
-    private func check(_ revision: Int64?, of key: Key) throws(StateError) {
+    private func check(
+        _ revision: Int64?,
+        of key: Key,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
         guard let revision else { return }
         try key.bytes.withBorrowed { (key) throws(StateError) in
-            try check(.revision(revision), of: key)
+            try check(.revision(revision), of: key, &receipt)
         }
     }
 }

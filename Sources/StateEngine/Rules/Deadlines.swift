@@ -141,6 +141,7 @@ extension KeyspaceCore {
         guard !due.isEmpty else { return 0 }
         let cause = retainCause(.expiry)
         defer { release(cause) }
+        var receipt = Receipt()
         begin(cause, at: time)
         var count = 0
         for record in due {
@@ -150,7 +151,7 @@ extension KeyspaceCore {
                 deadlines.insert(record, notBefore: now + 1_000)
             }
         }
-        finish()
+        finish(&receipt)
         return count
     }
 

@@ -14,7 +14,10 @@ extension KeyspaceCore {
     }
 
     /// Puts the open transaction's changes into the batch, those that are stored first, so that their ordinals have no holes.
-    func fillWithSomeInMemory() {
+    ///
+    /// - Parameter revision: The newest commit that its writer has read of.
+    /// - Returns: Whether it touches keys in memory alone and rests on nothing that is in doubt: then nothing undoes it.
+    func fillWithSomeInMemory(havingRead revision: Int64) -> Bool {
         var stored: [(record: Record, place: CommitBatch.Place)] = []
         var kept: [Record] = []
         for case let record? in openChanges {
@@ -29,18 +32,20 @@ extension KeyspaceCore {
             change.record.ordinal = Int32(index)
             filling.append(change.record, superseding: change.place)
         }
-        hasFinishedTold = stored.isEmpty && openNotes.isEmpty && !kept.isEmpty && isCertain(kept)
+        let isFinal =
+            stored.isEmpty && openNotes.isEmpty && !kept.isEmpty && revision <= durableRevision
+            && isCertain(kept)
         for (index, record) in kept.enumerated() {
             record.ordinal = Int32(stored.count + index)
             filling.append(record, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
-            if hasFinishedTold { record.markTold() }
+            if isFinal { record.markTold() }
         }
+        return isFinal
     }
 
-    /// Whether nothing that the open transaction looked at or supersedes can be undone.
+    /// Whether nothing that the changes supersede can be undone.
     private func isCertain(_ changes: [Record]) -> Bool {
-        guard observedRevision <= durableRevision else { return false }
-        return changes.allSatisfy { record in
+        changes.allSatisfy { record in
             guard let older = record.older else { return true }
             return older.isTold || older.revision <= durableRevision
         }

@@ -114,6 +114,7 @@ extension KeyspaceCore {
         at time: Int64
     ) throws(StateError) {
         guard !keys.isEmpty else { return }
+        var receipt = Receipt()
         begin(cause, at: time)
         do throws(StateError) {
             for key in keys {
@@ -123,7 +124,7 @@ extension KeyspaceCore {
             rollBack()
             throw error
         }
-        lastMove = Move(revision: finish(), formerRules: old)
+        lastMove = Move(revision: finish(&receipt), formerRules: old)
     }
 
     private func move(_ key: Bytes) throws(StateError) {

@@ -148,30 +148,40 @@ extension KeyspaceCore {
     /// Of a hidden version nothing counts as observed, so that no reply waits for it.
     ///
     /// - Complexity: as ``require(_:of:for:)``.
-    package func read(_ key: Bytes, for subject: Subject?) -> Record? {
+    package func read(
+        _ key: Bytes,
+        for subject: Subject?,
+        _ receipt: inout Receipt
+    ) -> Record? {
         guard let subject, let rule = rules?.rule(for: key), rule.limitsReading,
             let head = table.head(key)
-        else { return read(key) }
-        guard !rule.allows(.read, subject, .entry(owner: head.owner)) else { return read(key) }
-        noteHidden(head, rule, subject)
+        else { return read(key, &receipt) }
+        guard !rule.allows(.read, subject, .entry(owner: head.owner)) else {
+            return read(key, &receipt)
+        }
+        noteHidden(head, rule, subject, &receipt)
         return nil
     }
 
     /// The same, where `subject` may be told that a key is absent.
     ///
     /// - Throws: ``StateError/Code/noPermission``, naming the key and the rule, where it may not, whether or not it is.
-    package func look(at key: Bytes, for subject: Subject?) throws(StateError) -> Record? {
+    package func look(
+        at key: Bytes,
+        for subject: Subject?,
+        _ receipt: inout Receipt
+    ) throws(StateError) -> Record? {
         guard let subject, let rule = rules?.rule(for: key), rule.limitsReading else {
-            return read(key)
+            return read(key, &receipt)
         }
         // Where nothing depends on owners, nobody sees some keys of a rule and not the others.
         let head = rule.asksForOwner ? table.head(key) : nil
         if let owner = owner(of: head), rule.allows(.read, subject, .entry(owner: owner)) {
-            return read(key)
+            return read(key, &receipt)
         }
         if let denial = rule.denial(.read, subject, .absent) { throw refuse(denial, key, subject) }
-        guard rule.asksForOwner else { return read(key) }
-        if let head { noteHidden(head, rule, subject) }
+        guard rule.asksForOwner else { return read(key, &receipt) }
+        if let head { noteHidden(head, rule, subject, &receipt) }
         return nil
     }
 
@@ -207,11 +217,16 @@ extension KeyspaceCore {
     }
 
     /// A key was looked at that is hidden now; where it was not, that is observed.
-    func noteHidden(_ head: Record, _ rule: KeyRule, _ subject: Subject) {
+    func noteHidden(
+        _ head: Record,
+        _ rule: KeyRule,
+        _ subject: Subject,
+        _ receipt: inout Receipt
+    ) {
         guard head.revision > durableRevision, head.revision != openRevision, !head.isTold,
             let durable = head.version(at: durableRevision), !durable.isDeleted,
             rule.allows(.read, subject, .entry(owner: durable.owner))
         else { return }
-        observedRevision = max(observedRevision, head.revision)
+        receipt.noteRead(head.revision)
     }
 }

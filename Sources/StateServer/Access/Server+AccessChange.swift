@@ -31,7 +31,9 @@ extension Dispatcher {
     func noteAccess(_ core: KeyspaceCore) {
         access.text = core.rules?.accessText ?? ""
         let mark = AccessMark(access.text)
-        if let known = core.note(AccessMark.noteName).flatMap(AccessMark.read) {
+        // Nobody is answered.
+        var receipt = core.makeReceipt()
+        if let known = core.note(AccessMark.noteName, &receipt).flatMap(AccessMark.read) {
             access.revision = known.revision
             if known.mark == mark { return }
         } else if access.text.isEmpty {
@@ -48,7 +50,7 @@ extension Dispatcher {
         do throws(StateError) {
             let text = mark.note(core.openRevision)
             try core.setNote(AccessMark.noteName, to: text)
-            access.revision = core.finish()
+            access.revision = core.finish(&receipt)
         } catch {
             // It is known as long as this process runs.
             core.rollBack()

@@ -241,7 +241,7 @@ final class Channels {
         // RESP2 tells a message from a reply by its place alone: it stands behind the replies of before.
         let waitsForReplies = connection.version == .resp2 || connection.isConfirmationHeld
         if waitsForReplies, !connection.held.isEmpty {
-            connection.held.append(message.bytes, behind: 0, tellingOf: 0)
+            connection.held.append(message.bytes, behind: 0, reporting: 0)
         } else {
             connection.output.append(message.bytes)
         }

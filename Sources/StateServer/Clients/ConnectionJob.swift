@@ -5,7 +5,7 @@ protocol ConnectionJob: HistoryJob {
     var connection: Connection { get }
 
     /// Writes the reply to the end of the connection's output.
-    func writeReply(_ core: KeyspaceCore) throws(StateError)
+    func writeReply(_ core: KeyspaceCore, _ receipt: inout Receipt) throws(StateError)
 
     /// Gives back what was held in the keyspace; called if no reply is written.
     func release(_ core: KeyspaceCore)
@@ -20,7 +20,7 @@ extension ConnectionJob {
         server.keyspace.withCore { core in
             guard !connection.isClosed else { return release(core) }
             connection.isReadingHistory = false
-            server.dispatcher.answer(connection, core) { () throws(StateError) in
+            server.dispatcher.answer(connection, core) { (receipt) throws(StateError) in
                 do throws(StateError) {
                     try server.requireMemory(control)
                     if let failure { throw failure }
@@ -29,7 +29,7 @@ extension ConnectionJob {
                     release(core)
                     throw error
                 }
-                try writeReply(core)
+                try writeReply(core, &receipt)
             }
         }
     }

@@ -6,11 +6,11 @@ struct HeldReplies: ~Copyable {
     private struct Hold {
         /// Goes when this is durable; 0: waits only for its place in the order.
         var revision: Int64
-        /// The commit of which it tells, though it does not wait for it; 0: none.
-        var told: Int64 = 0
+        /// The commit that it reports without waiting for it; 0: none.
+        var reported: Int64 = 0
         var byteCount: Int
         /// Nothing undoes the commit that it waits for.
-        var isSafe = false
+        var isFinal = false
     }
 
     private var bytes = ByteBuffer()
@@ -25,17 +25,17 @@ struct HeldReplies: ~Copyable {
     /// - Parameters:
     ///   - reply: Its bytes.
     ///   - revision: What it waits for; 0 for its place in the order alone.
-    ///   - told: The commit of which it tells, though it does not wait for it; 0 for none.
-    ///   - isSafe: Whether nothing undoes what it waits for.
+    ///   - reported: The commit that it reports without waiting for it; 0 for none.
+    ///   - isFinal: Whether nothing undoes what it waits for.
     mutating func append(
         _ reply: Bytes,
         behind revision: Int64,
-        tellingOf told: Int64,
-        isSafe: Bool = false
+        reporting reported: Int64,
+        isFinal: Bool = false
     ) {
         bytes.append(reply)
         holds.append(
-            Hold(revision: revision, told: told, byteCount: reply.count, isSafe: isSafe)
+            Hold(revision: revision, reported: reported, byteCount: reply.count, isFinal: isFinal)
         )
     }
 
@@ -44,7 +44,7 @@ struct HeldReplies: ~Copyable {
     /// - Parameters:
     ///   - revision: Everything up to it is durable.
     ///   - output: Takes the replies.
-    ///   - early: Takes the commits of which they tell and that are not durable.
+    ///   - early: Takes the commits that they report and that are not durable.
     mutating func release(
         durable revision: Int64,
         into output: inout ByteBuffer,
@@ -52,7 +52,7 @@ struct HeldReplies: ~Copyable {
     ) {
         var byteCount = 0
         while first < holds.count, holds[first].revision <= revision {
-            if holds[first].told > revision { early.append(holds[first].told) }
+            if holds[first].reported > revision { early.append(holds[first].reported) }
             byteCount += holds[first].byteCount
             first += 1
         }
@@ -69,7 +69,7 @@ struct HeldReplies: ~Copyable {
         }
     }
 
-    /// Puts `error` in the place of each reply that waits for `revision` or a later one, or tells of one.
+    /// Puts `error` in the place of each reply that waits for `revision` or a later one, or reports one.
     mutating func fail(from revision: Int64, _ error: StateError) {
         var answer = ByteBuffer()
         answer.writeError(error)
@@ -77,7 +77,8 @@ struct HeldReplies: ~Copyable {
         var start = 0
         for index in first..<holds.count {
             let end = start + holds[index].byteCount
-            if !holds[index].isSafe, max(holds[index].revision, holds[index].told) >= revision {
+            if !holds[index].isFinal, max(holds[index].revision, holds[index].reported) >= revision
+            {
                 kept.append(answer.bytes)
                 holds[index] = Hold(revision: 0, byteCount: answer.count)
             } else {

@@ -4,8 +4,13 @@ import StateWire
 
 /// Redis's reading commands.
 extension Dispatcher {
-    func get(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
-        let record = try core.look(at: key, for: restriction(connection, core))
+    func get(
+        _ key: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
+        let record = try core.look(at: key, for: restriction(connection, core), &receipt)
         writeValue(record, of: key, connection, core)
     }
 
@@ -28,7 +33,8 @@ extension Dispatcher {
     func multiGet(
         _ keys: Arguments,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     )
         throws(StateError)
     {
@@ -36,7 +42,7 @@ extension Dispatcher {
         let start = connection.output.count
         connection.output.writeArray(keys.count)
         for index in 0..<keys.count {
-            let record = try core.look(at: keys[index], for: subject)
+            let record = try core.look(at: keys[index], for: subject, &receipt)
             writeValue(record, of: keys[index], connection, core)
             try checkReply(connection.output.count - start)
         }
@@ -45,29 +51,46 @@ extension Dispatcher {
     func exists(
         _ keys: Arguments,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     )
         throws(StateError)
     {
         let subject = restriction(connection, core)
         var count: Int64 = 0
-        for index in 0..<keys.count where try core.look(at: keys[index], for: subject) != nil {
+        for index in 0..<keys.count
+        where try core.look(at: keys[index], for: subject, &receipt) != nil {
             count += 1
         }
         connection.output.writeInteger(count)
     }
 
-    func type(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
-        let record = try core.look(at: key, for: restriction(connection, core))
+    func type(
+        _ key: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
+        let record = try core.look(at: key, for: restriction(connection, core), &receipt)
         connection.output.writeSimple(record == nil ? "none" : "string")
     }
 
-    func length(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
-        let record = try core.look(at: key, for: restriction(connection, core))
+    func length(
+        _ key: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
+        let record = try core.look(at: key, for: restriction(connection, core), &receipt)
         connection.output.writeInteger(Int64(record?.value?.count ?? 0))
     }
 
-    func keys(_ glob: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
+    func keys(
+        _ glob: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
         try checkGlob(glob)
         let request = Listing.Request(
             patterns: PatternSet([Pattern(redisGlob: glob)]),
@@ -75,7 +98,7 @@ extension Dispatcher {
             subject: restriction(connection, core),
             form: .key
         )
-        try list(request, for: connection, core) { listing, _ in
+        try list(request, for: connection, core, &receipt) { listing, _, _ in
             connection.output.writeArray(listing.listedCount)
             listing.writeRows(to: &connection.output)
         }
@@ -89,7 +112,8 @@ extension Dispatcher {
         _ match: Bytes?,
         _ count: Int,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let uid = connection.peer.uid
         var bound: [UInt8]?
@@ -115,7 +139,7 @@ extension Dispatcher {
             rowsOf: pattern,
             isOneMoment: false
         )
-        try list(request, for: connection, core) { [unowned self] listing, _ in
+        try list(request, for: connection, core, &receipt) { [unowned self] listing, _, _ in
             if listing.count > count { listing.removeLast() }
             let last = listing.isWhole ? nil : listing.lastKey
             let next = last.map { cursors.make(after: $0, uid) } ?? 0

@@ -6,11 +6,12 @@ extension Dispatcher {
     func stateGet(
         _ key: Bytes,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     )
         throws(StateError)
     {
-        let seen = try core.look(at: key, for: restriction(connection, core))
+        let seen = try core.look(at: key, for: restriction(connection, core), &receipt)
         guard let record = seen, let value = record.value else {
             return writeDefault(of: key, connection, core)
         }
@@ -41,32 +42,22 @@ extension Dispatcher {
         _ conditions: Command.Conditions,
         _ durability: Durability?,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let rule = core.rules?.rule(for: key)
         let isInMemory = !core.isPersistent || core.isInMemory(rule)
         let named = [conditions.presence, conditions.revision, conditions.value].compactMap { $0 }
-        func check() throws(StateError) {
-            for condition in named { try core.check(condition, of: key) }
-        }
         // A transaction is one commit, whose reply waits for storage.
         let wanted = durability ?? rule?.durability ?? .synced
         let isEarly = wanted == .memory && !isInMemory && !isExecuting
-        let revision: Int64
-        if isEarly {
-            revision = try writeEarly(connection, core) { () throws(StateError) -> Int64 in
-                try check()
-                return othersRevision(of: key, connection, core)
-            } _: { () throws(StateError) in
-                try core.set(key, to: value, isConditional: !named.isEmpty)
-            }
-        } else {
-            revision = try write(connection, core, waits: true) {
-                () throws(StateError) -> Int64 in
-                try check()
-                try core.set(key, to: value, isConditional: !named.isEmpty)
-                return core.openRevision
-            }
+        let wait = isEarly ? Receipt.Wait.nothing : .storage
+        let revision = try write(connection, core, &receipt, waitingFor: wait) {
+            (receipt) throws(StateError) -> Int64 in
+            for condition in named { try core.check(condition, of: key, &receipt) }
+            if isEarly, isOwn(key, connection, core) { receipt.waiveReads() }
+            try core.set(key, to: value, isConditional: !named.isEmpty)
+            return core.openRevision
         }
         connection.output.writeMap(2, connection.version)
         connection.output.writeField("revision", revision)
@@ -74,46 +65,43 @@ extension Dispatcher {
         connection.output.writeField("durability", reached.description)
     }
 
-    /// What a condition looked at: 0 where it was the connection's own writing, which its peer knows of.
-    private func othersRevision(
-        of key: Bytes,
-        _ connection: Connection,
-        _ core: KeyspaceCore
-    ) -> Int64 {
-        guard core.observedRevision > 0, let record = core.read(key) else {
-            return core.observedRevision
-        }
-        let isOwn = core.cause(of: record) == cause(of: connection, core).cause
-        return isOwn ? 0 : core.observedRevision
+    /// Whether a connection has itself written what a key is.
+    private func isOwn(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) -> Bool {
+        core.newestCause(of: key) == cause(of: connection, core).cause
     }
 
     func stateApply(
         _ steps: [Command.ApplyStep],
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     )
         throws(StateError)
     {
-        let (count, revision) = try write(connection, core, waits: true) {
-            () throws(StateError) -> (Int, Int64) in
+        let (count, revision) = try write(connection, core, &receipt, waitingFor: .storage) {
+            (receipt) throws(StateError) -> (Int, Int64) in
             var count = 0
-            for step in steps where try apply(step, core) { count += 1 }
+            for step in steps where try apply(step, core, &receipt) { count += 1 }
             return (count, self.revision(of: core))
         }
         writeCount(count, revision, connection)
     }
 
-    private func apply(_ step: Command.ApplyStep, _ core: KeyspaceCore) throws(StateError) -> Bool {
+    private func apply(
+        _ step: Command.ApplyStep,
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) -> Bool {
         switch step {
         case .set(let key, let value, let revision):
-            if let revision { try core.check(.revision(revision), of: key) }
+            if let revision { try core.check(.revision(revision), of: key, &receipt) }
             try core.set(key, to: value, isConditional: revision != nil)
             return true
         case .delete(let key, let revision):
-            if let revision { try core.check(.revision(revision), of: key) }
-            return try core.delete(key)
+            if let revision { try core.check(.revision(revision), of: key, &receipt) }
+            return try core.delete(key, &receipt)
         case .check(let key, let revision):
-            try core.check(.revision(revision), of: key)
+            try core.check(.revision(revision), of: key, &receipt)
             return false
         }
     }
@@ -122,7 +110,8 @@ extension Dispatcher {
         _ patterns: Arguments,
         isDryRun: Bool,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let set = try patternSet(patterns)
         var request = Listing.Request(
@@ -132,7 +121,7 @@ extension Dispatcher {
             form: .nothing
         )
         if isDryRun {
-            try list(request, for: connection, core) { [unowned self] listing, core in
+            try list(request, for: connection, core, &receipt) { [unowned self] listing, core, _ in
                 let revision = max(core.provisionalRevision, core.durableRevision)
                 writeCount(listing.listedCount, revision, connection)
             }
@@ -143,12 +132,12 @@ extension Dispatcher {
         }
         let stepCount = stepLimit(connection, core)
         request.limit = stepCount + 1
-        try list(request, for: connection, core) {
-            [unowned self] (listing, core) throws(StateError) in
+        try list(request, for: connection, core, &receipt) {
+            [unowned self] (listing, core, receipt) throws(StateError) in
             guard listing.count <= stepCount else { throw tooManySteps(stepCount) }
-            let (count, revision) = try write(connection, core) {
-                () throws(StateError) -> (Int, Int64) in
-                (try delete(listing, set, core), self.revision(of: core))
+            let (count, revision) = try write(connection, core, &receipt) {
+                (receipt) throws(StateError) -> (Int, Int64) in
+                (try delete(listing, set, core, &receipt), self.revision(of: core))
             }
             writeCount(count, revision, connection)
         }
@@ -160,14 +149,15 @@ extension Dispatcher {
     private func delete(
         _ listing: Listing,
         _ set: PatternSet,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) -> Int {
         var count = 0
         var failure: StateError?
         func delete(_ key: Bytes) {
             guard failure == nil else { return }
             do throws(StateError) {
-                if try core.delete(key) { count += 1 }
+                if try core.delete(key, &receipt) { count += 1 }
             } catch {
                 failure = error
             }
@@ -198,7 +188,8 @@ extension Dispatcher {
         _ limit: Int,
         _ form: Command.ListForm,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let patterns = PatternSet([try Pattern(pattern)])
         try requireSight(.read, of: patterns.patterns, connection, core)
@@ -210,7 +201,7 @@ extension Dispatcher {
             subject: restriction(connection, core),
             form: form == .count ? .nothing : .row(form)
         )
-        try list(request, for: connection, core) { listing, _ in
+        try list(request, for: connection, core, &receipt) { listing, _, _ in
             guard form != .count else {
                 connection.output.writeInteger(Int64(listing.listedCount))
                 return

@@ -31,7 +31,8 @@ extension Dispatcher {
     func watchKeys(
         _ keys: Arguments,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     )
         throws(StateError)
     {
@@ -44,13 +45,13 @@ extension Dispatcher {
         let subject = restriction(connection, core)
         var watched: [Connection.WatchedKey] = []
         for index in 0..<keys.count {
-            let revision = try core.look(at: keys[index], for: subject)?.revision ?? 0
+            let revision = try core.look(at: keys[index], for: subject, &receipt)?.revision ?? 0
             watched.append(Connection.WatchedKey(key: Array(keys[index]), revision: revision))
         }
         connection.watchedKeys += watched
         connection.watchedKeyByteCount += watched.reduce(0) { $0 + $1.key.count + 64 }
-        // It tells nothing of what it saw: nothing to wait for.
-        core.observedRevision = 0
+        // The reply reports nothing of what was seen.
+        receipt.waiveReads()
         connection.output.writeOK()
     }
 
@@ -94,7 +95,11 @@ extension Dispatcher {
     /// A command of a transaction that could not even be read.
     func refuseTransaction(of connection: Connection) { connection.transaction?.isRefused = true }
 
-    func execute(_ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
+    func execute(
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
         guard let transaction = connection.transaction else {
             throw StateError(.err, "EXEC without MULTI")
         }
@@ -110,7 +115,7 @@ extension Dispatcher {
         for watch in watched {
             // One that the connection may not read any more counts as absent, whatever becomes of it.
             let revision = watch.key.withUnsafeBytes {
-                core.read($0, for: restriction(connection, core))?.revision ?? 0
+                core.read($0, for: restriction(connection, core), &receipt)?.revision ?? 0
             }
             guard revision == watch.revision else {
                 connection.output.writeNullArray(connection.version)
@@ -124,19 +129,20 @@ extension Dispatcher {
         defer { isExecuting = false }
         core.begin(cause(of: connection, core), at: now, by: restriction(connection, core))
         do throws(StateError) {
-            try runQueued(transaction, connection, core)
+            try runQueued(transaction, connection, core, &receipt)
         } catch {
             core.rollBack()
             undoChannels(of: connection, core)
             throw error
         }
-        finish(connection, core, waits: true)
+        finish(connection, core, &receipt, waitingFor: .storage)
     }
 
     private func runQueued(
         _ transaction: QueuedTransaction,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let start = connection.output.count
         connection.output.writeArray(transaction.count)
@@ -158,7 +164,7 @@ extension Dispatcher {
             offset += byteCount
             number += 1
             do throws(StateError) {
-                try run(Command(verb, arguments), for: connection, in: core)
+                try run(Command(verb, arguments), for: connection, in: core, &receipt)
                 try checkReply(connection.output.count - start)
             } catch {
                 throw StateError(

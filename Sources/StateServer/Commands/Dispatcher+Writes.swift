@@ -9,13 +9,15 @@ extension Dispatcher {
         _ condition: Condition?,
         returnsOld: Bool,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let start = connection.output.count
         let isConditional = condition != nil || returnsOld
-        try write(connection, core) { () throws(StateError) in
+        try write(connection, core, &receipt) { (receipt) throws(StateError) in
             let old =
-                isConditional ? try core.look(at: key, for: restriction(connection, core)) : nil
+                isConditional
+                ? try core.look(at: key, for: restriction(connection, core), &receipt) : nil
             if returnsOld { write(old?.value, connection) }
             guard condition?.allows(old) ?? true else {
                 if !returnsOld { connection.output.writeNull(connection.version) }
@@ -26,12 +28,16 @@ extension Dispatcher {
         if connection.output.count == start { connection.output.writeOK() }
     }
 
-    func getDelete(_ key: Bytes, _ connection: Connection, _ core: KeyspaceCore) throws(StateError)
-    {
-        try write(connection, core) { () throws(StateError) in
-            let old = try core.look(at: key, for: restriction(connection, core))
+    func getDelete(
+        _ key: Bytes,
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
+        try write(connection, core, &receipt) { (receipt) throws(StateError) in
+            let old = try core.look(at: key, for: restriction(connection, core), &receipt)
             write(old?.value, connection)
-            try core.delete(key)
+            try core.delete(key, &receipt)
         }
     }
 
@@ -39,14 +45,16 @@ extension Dispatcher {
         _ pairs: Arguments,
         onlyIfAllAbsent: Bool,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
-        let isDone = try write(connection, core) { () throws(StateError) -> Bool in
+        let isDone = try write(connection, core, &receipt) { (receipt) throws(StateError) -> Bool in
             let places = stride(from: 0, to: pairs.count, by: 2)
             if onlyIfAllAbsent {
                 let subject = restriction(connection, core)
                 var isOneThere = false
-                for index in places where try core.look(at: pairs[index], for: subject) != nil {
+                for index in places
+                where try core.look(at: pairs[index], for: subject, &receipt) != nil {
                     isOneThere = true
                 }
                 if isOneThere { return false }
@@ -66,13 +74,14 @@ extension Dispatcher {
     func delete(
         _ keys: Arguments,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     )
         throws(StateError)
     {
-        let count = try write(connection, core) { () throws(StateError) -> Int64 in
+        let count = try write(connection, core, &receipt) { (receipt) throws(StateError) -> Int64 in
             var count: Int64 = 0
-            for index in 0..<keys.count where try core.delete(keys[index]) { count += 1 }
+            for index in 0..<keys.count where try core.delete(keys[index], &receipt) { count += 1 }
             return count
         }
         connection.output.writeInteger(count)
@@ -82,12 +91,13 @@ extension Dispatcher {
         _ suffix: Bytes,
         to key: Bytes,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     )
         throws(StateError)
     {
-        let length = try write(connection, core) { () throws(StateError) -> Int in
-            let old = try core.look(at: key, for: restriction(connection, core))
+        let length = try write(connection, core, &receipt) { (receipt) throws(StateError) -> Int in
+            let old = try core.look(at: key, for: restriction(connection, core), &receipt)
             let value = old?.value ?? Bytes(start: nil, count: 0)
             let length = value.count + suffix.count
             try core.set(key, to: value, appending: suffix, isConditional: true)
@@ -100,12 +110,13 @@ extension Dispatcher {
         _ number: Int64,
         to key: Bytes,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     )
         throws(StateError)
     {
-        let sum = try write(connection, core) { () throws(StateError) -> Int64 in
-            let value = try core.look(at: key, for: restriction(connection, core))?.value
+        let sum = try write(connection, core, &receipt) { (receipt) throws(StateError) -> Int64 in
+            let value = try core.look(at: key, for: restriction(connection, core), &receipt)?.value
             guard let old = value.map(\.decimal) ?? 0 else {
                 throw StateError(.err, "value is not an integer or out of range")
             }

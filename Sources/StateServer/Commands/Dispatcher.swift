@@ -28,10 +28,6 @@ final class Dispatcher {
     var isExecuting = false
     /// What its connection subscribed to before it changed that; nil where it has not.
     var subscriptionsBefore: Subscriptions?
-    /// The commit of which the reply under way may tell before it is durable; 0: it may not.
-    private var earlyRevision: Int64 = 0
-    /// Whether nothing undoes the commit that the reply under way waits for.
-    private var isSafe = false
     /// Has a job read from the history; set by the server.
     var submit: (any HistoryJob) -> Void = { _ in }
     /// Has a command that lists go on when it is its turn; set by the server.
@@ -40,6 +36,8 @@ final class Dispatcher {
     private(set) var lastWeight = 0
     /// What the commits of the slice at hand will take to be published to watches.
     var owedNanoseconds: Int64 = 0
+    /// Bytes of all versions that were ever put into memory.
+    private(set) var takenByteCount: Int64 = 0
     /// Entries that the transaction under way may still look at in listings.
     var visitsLeft = 0
     /// The STATE.CHANGES that wait.
@@ -86,9 +84,7 @@ final class Dispatcher {
         in core: KeyspaceCore
     ) -> Result {
         let start = connection.output.count
-        core.observedRevision = 0
-        earlyRevision = 0
-        isSafe = false
+        var receipt = core.makeReceipt()
         lastWeight = 1
         do throws(StateError) {
             let verb = try findVerb(arguments, for: connection)
@@ -103,7 +99,7 @@ final class Dispatcher {
                 try queue(verb, arguments, raw, in: transaction, core.files)
                 connection.output.append("+QUEUED\r\n")
             } else {
-                try run(Command(verb, arguments), for: connection, in: core)
+                try run(Command(verb, arguments), for: connection, in: core, &receipt)
             }
         } catch {
             connection.output.truncate(to: start)
@@ -112,7 +108,8 @@ final class Dispatcher {
         }
         lastWeight += (connection.output.count - start) >> 12
         owedNanoseconds += core.takePublishingCost()
-        hold(from: start, connection, core)
+        takenByteCount = core.putByteCount
+        send(from: start, receipt, connection, core)
         if subscriptionsBefore != nil {
             connection.isConfirmationHeld = !connection.held.isEmpty
             subscriptionsBefore = nil
@@ -121,26 +118,30 @@ final class Dispatcher {
         return .done
     }
 
-    /// Sees to a reply that begins at `start`: it goes, or it waits.
-    func hold(from start: Int, _ connection: Connection, _ core: KeyspaceCore) {
+    /// Sends the reply that begins at `start` in the output, or keeps it back until what it depends on is durable.
+    private func send(
+        from start: Int,
+        _ receipt: borrowing Receipt,
+        _ connection: Connection,
+        _ core: KeyspaceCore
+    ) {
         // The reply comes later: from the history.
         guard connection.output.count > start else { return }
-        let isHeld = core.observedRevision > core.durableRevision
+        let isHeld = receipt.revision > core.durableRevision
         if isHeld || !connection.held.isEmpty {
             if connection.held.isEmpty { connection.isConfirmationHeld = false }
             let reply = connection.output.bytes.slice(start, connection.output.count)
             connection.held.append(
                 reply,
-                behind: isHeld ? core.observedRevision : 0,
-                tellingOf: earlyRevision,
-                isSafe: isSafe
+                behind: isHeld ? receipt.revision : 0,
+                reporting: receipt.reportedRevision,
+                isFinal: receipt.isFinal
             )
             connection.output.truncate(to: start)
             registry.addHolding(connection)
-        } else if earlyRevision > 0 {
-            registry.early.append(earlyRevision)
+        } else if receipt.reportedRevision > 0 {
+            registry.early.append(receipt.reportedRevision)
         }
-        earlyRevision = 0
         flushes.add(connection)
     }
 
@@ -213,24 +214,22 @@ final class Dispatcher {
         submit(job)
     }
 
-    /// Sees to a reply that comes later than its command.
+    /// Makes and sends a reply that comes later than its command.
     func answer(
         _ connection: Connection,
         _ core: KeyspaceCore,
-        _ body: () throws(StateError) -> Void
+        _ body: (inout Receipt) throws(StateError) -> Void
     ) {
         let start = connection.output.count
-        core.observedRevision = 0
-        earlyRevision = 0
-        isSafe = false
+        var receipt = core.makeReceipt()
         do throws(StateError) {
-            try body()
+            try body(&receipt)
         } catch {
             connection.output.truncate(to: start)
             connection.output.writeError(error)
             logDenial(connection, core)
         }
-        hold(from: start, connection, core)
+        send(from: start, receipt, connection, core)
     }
 
     // MARK: What several commands need
@@ -240,59 +239,41 @@ final class Dispatcher {
     /// - Parameters:
     ///   - connection: Who writes.
     ///   - core: The keyspace, whose lock is held.
-    ///   - waits: Whether the reply waits for storage, though the rules of the keys ask for less.
+    ///   - receipt: Of the reply.
+    ///   - wait: What the reply waits for.
     ///   - body: Makes the changes.
     /// - Returns: What `body` returns.
     /// - Throws: What `body` throws; nothing has changed then.
     func write<R>(
         _ connection: Connection,
         _ core: KeyspaceCore,
-        waits: Bool = false,
-        _ body: () throws(StateError) -> R
+        _ receipt: inout Receipt,
+        waitingFor wait: Receipt.Wait = .rules,
+        _ body: (inout Receipt) throws(StateError) -> R
     ) throws(StateError) -> R {
-        guard !isExecuting else { return try body() }
+        guard !isExecuting else { return try body(&receipt) }
         core.begin(cause(of: connection, core), at: now, by: restriction(connection, core))
         let result: R
         do throws(StateError) {
-            result = try body()
+            result = try body(&receipt)
         } catch {
             core.rollBack()
             throw error
         }
-        finish(connection, core, waits: waits)
+        finish(connection, core, &receipt, waitingFor: wait)
         return result
     }
 
-    /// Ends a transaction, and says what its reply waits for: storage; nothing, where its keys are in memory, or their rules ask
-    /// for no more.
-    func finish(_ connection: Connection, _ core: KeyspaceCore, waits: Bool) {
-        let revision = core.finish()
-        if core.hasFinishedTold {
-            // Its own watches hear of it first.
-            guard !connection.watchers.isEmpty || connection.isSubscribed else { return }
-            isSafe = true
-        } else if core.finishedDurability == .memory, !waits {
-            earlyRevision = revision
-            return
-        }
-        core.observedRevision = max(core.observedRevision, revision)
-    }
-
-    /// The same, with a reply that only waits for what `looksAt` read of others, not for the commit itself.
-    func writeEarly(
+    /// Ends the transaction that is open; see ``write(_:_:_:waitingFor:_:)``.
+    func finish(
         _ connection: Connection,
         _ core: KeyspaceCore,
-        looksAt: () throws(StateError) -> Int64,
-        _ body: () throws(StateError) -> Void
-    ) throws(StateError) -> Int64 {
-        var observed: Int64 = 0
-        try write(connection, core) { () throws(StateError) in
-            observed = try looksAt()
-            try body()
-            earlyRevision = core.openRevision
-        }
-        core.observedRevision = observed
-        return earlyRevision
+        _ receipt: inout Receipt,
+        waitingFor wait: Receipt.Wait
+    ) {
+        // A client's own watches are sent before the reply to what it wrote.
+        let goesAtOnce = connection.watchers.isEmpty && !connection.isSubscribed
+        core.finish(&receipt, waitingFor: wait, goesAtOnce: goesAtOnce)
     }
 
     /// Who a connection's commits are by; found out at its first write.

@@ -87,21 +87,22 @@ final class Listing: SlicedListing {
     ///
     /// - Returns: Whether that was all; then the listing is the state of this moment.
     /// - Throws: ``StateError/Code/tooBig`` or ``StateError/Code/limit``, beyond what a reply or a command may be.
-    func advance(in core: KeyspaceCore, until deadline: Int64) throws(StateError) -> Bool {
-        try lookAtChanged(core)
+    func advance(
+        in core: KeyspaceCore,
+        until deadline: Int64,
+        _ receipt: inout Receipt
+    ) throws(StateError) -> Bool {
+        // Rows of former slices may not be durable yet either.
+        if !request.isOfWatch { core.observeAll(&receipt) }
+        try lookAtChanged(core, &receipt)
         while !isDone {
-            try lookAtPiece(core)
+            try lookAtPiece(core, &receipt)
             if !isDone, deadline != .max, clinux_monotonic_nanoseconds() >= deadline {
                 if request.isOneMoment, !isTracked { track(core) }
                 return false
             }
         }
         return true
-    }
-
-    /// Notes what the reply tells of.
-    func observe(in core: KeyspaceCore) {
-        if !request.isOfWatch { core.observeAll() }
     }
 
     private func track(_ core: KeyspaceCore) {
@@ -122,7 +123,10 @@ final class Listing: SlicedListing {
 
     private var isDone: Bool { isWhole || isCut || count >= request.limit }
 
-    private func lookAtPiece(_ core: KeyspaceCore) throws(StateError) {
+    private func lookAtPiece(
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
         let visibility = request.subject.flatMap { core.visibility(of: $0) }
         var piece = ListingPiece(rows.count)
         var cutAt: Record?
@@ -144,7 +148,13 @@ final class Listing: SlicedListing {
             let byteCount = ListingPiece.comparedByteCount
             return request.isOfWatch
                 ? core.forEachDurable(request.patterns, after: bound, comparing: byteCount, look)
-                : core.forEach(request.patterns, after: bound, comparing: byteCount, look)
+                : core.forEach(
+                    request.patterns,
+                    after: bound,
+                    comparing: byteCount,
+                    &receipt,
+                    look
+                )
         }
         let comparedTo =
             if let bound = position.passed { bound.withUnsafeBytes { walk($0) } } else { walk(nil) }
@@ -193,17 +203,20 @@ final class Listing: SlicedListing {
 
     // MARK: What changed meanwhile
 
-    private func lookAtChanged(_ core: KeyspaceCore) throws(StateError) {
+    private func lookAtChanged(
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
         guard position.hasChanged else { return }
-        for key in position.takeChanged() { key.withUnsafeBytes { patch($0, core) } }
+        for key in position.takeChanged() { key.withUnsafeBytes { patch($0, core, &receipt) } }
     }
 
-    private func patch(_ key: Bytes, _ core: KeyspaceCore) {
+    private func patch(_ key: Bytes, _ core: KeyspaceCore, _ receipt: inout Receipt) {
         guard request.after.map({ $0.withUnsafeBytes { $0.precedes(key) } }) ?? true,
             request.patterns.matches(key)
         else { return }
         var patch = Patch(row: nil, isInRows: isInRows(key))
-        let record = request.isOfWatch ? core.readDurable(key) : core.read(key)
+        let record = request.isOfWatch ? core.readDurable(key) : core.read(key, &receipt)
         let visibility = request.subject.flatMap { core.visibility(of: $0) }
         if let record, isShown(record, visibility) {
             var row = ByteBuffer()

@@ -7,13 +7,14 @@ protocol SlicedListing: AnyObject {
     /// Lists until `deadline`, on the monotonic clock in nanoseconds; `max` for all.
     ///
     /// - Returns: Whether that was all.
-    func advance(in core: KeyspaceCore, until deadline: Int64) throws(StateError) -> Bool
+    func advance(
+        in core: KeyspaceCore,
+        until deadline: Int64,
+        _ receipt: inout Receipt
+    ) throws(StateError) -> Bool
 
     /// About how much memory it takes.
     var byteCount: Int { get }
-
-    /// Notes what of the listing is not durable.
-    func observe(in core: KeyspaceCore)
 
     /// Gives back what the keyspace holds for it.
     func end(in core: KeyspaceCore)
@@ -26,16 +27,18 @@ final class ListingCommand {
     let connection: Connection
     let listing: any SlicedListing
     /// Writes the reply, in the moment in which the listing ends.
-    let reply: (KeyspaceCore) throws(StateError) -> Void
+    let reply: (KeyspaceCore, inout Receipt) throws(StateError) -> Void
 
     init<Listed: SlicedListing>(
         _ listing: Listed,
         for connection: Connection,
-        reply: @escaping (Listed, KeyspaceCore) throws(StateError) -> Void
+        reply: @escaping (Listed, KeyspaceCore, inout Receipt) throws(StateError) -> Void
     ) {
         self.listing = listing
         self.connection = connection
-        self.reply = { (core) throws(StateError) in try reply(listing, core) }
+        self.reply = { (core, receipt) throws(StateError) in
+            try reply(listing, core, &receipt)
+        }
     }
 }
 
@@ -48,12 +51,13 @@ extension Dispatcher {
         _ request: Listing.Request,
         for connection: Connection,
         _ core: KeyspaceCore,
-        reply: @escaping (Listing, KeyspaceCore) throws(StateError) -> Void
+        _ receipt: inout Receipt,
+        reply: @escaping (Listing, KeyspaceCore, inout Receipt) throws(StateError) -> Void
     ) throws(StateError) {
         var request = request
         if isExecuting { request.visitLimit = visitsLeft }
         let listing = Listing(request)
-        try list(listing, for: connection, core, reply: reply)
+        try list(listing, for: connection, core, &receipt, reply: reply)
         if isExecuting { visitsLeft -= listing.visitedCount }
     }
 
@@ -62,13 +66,14 @@ extension Dispatcher {
         _ listing: Listed,
         for connection: Connection,
         _ core: KeyspaceCore,
-        reply: @escaping (Listed, KeyspaceCore) throws(StateError) -> Void
+        _ receipt: inout Receipt,
+        reply: @escaping (Listed, KeyspaceCore, inout Receipt) throws(StateError) -> Void
     ) throws(StateError) {
         let deadline =
             isExecuting
             ? .max : clinux_monotonic_nanoseconds() + Dispatcher.firstSliceNanoseconds
         do throws(StateError) {
-            guard try listing.advance(in: core, until: deadline) else {
+            guard try listing.advance(in: core, until: deadline, &receipt) else {
                 let command = ListingCommand(listing, for: connection, reply: reply)
                 connection.listing = command
                 connection.isReadingHistory = true
@@ -80,8 +85,7 @@ extension Dispatcher {
             throw error
         }
         listing.end(in: core)
-        listing.observe(in: core)
-        try reply(listing, core)
+        try reply(listing, core, &receipt)
     }
 
     /// Lists on until `deadline`, and replies if that was all.
@@ -89,21 +93,21 @@ extension Dispatcher {
     /// - Returns: Whether the command is done.
     func goOn(_ command: ListingCommand, until deadline: Int64, _ core: KeyspaceCore) -> Bool {
         let connection = command.connection
-        var failure: StateError?
-        do throws(StateError) {
+        var isDone = true
+        answer(connection, core) { (receipt) throws(StateError) in
+            defer { if isDone { end(command, core) } }
             try requireSameAccess(connection)
-            guard try command.listing.advance(in: core, until: deadline) else { return false }
-        } catch {
-            failure = error
+            isDone = try command.listing.advance(in: core, until: deadline, &receipt)
+            guard isDone else { return }
+            end(command, core)
+            try command.reply(core, &receipt)
         }
-        endListing(of: connection, core)
-        connection.isReadingHistory = false
-        answer(connection, core) { () throws(StateError) in
-            if let failure { throw failure }
-            command.listing.observe(in: core)
-            try command.reply(core)
-        }
-        return true
+        return isDone
+    }
+
+    private func end(_ command: ListingCommand, _ core: KeyspaceCore) {
+        endListing(of: command.connection, core)
+        command.connection.isReadingHistory = false
     }
 
     /// The connection's listing is done, or nobody waits for it any more.

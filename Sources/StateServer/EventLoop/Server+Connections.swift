@@ -130,11 +130,8 @@ extension Server {
     }
 
     private func answer(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
-        let start = connection.output.count
-        core.observedRevision = 0
         dispatcher.refuseTransaction(of: connection)
-        connection.output.writeError(error.answer)
-        dispatcher.hold(from: start, connection, core)
+        dispatcher.answer(connection, core) { _ in connection.output.writeError(error.answer) }
     }
 
     /// The bytes are no commands: one answer, then the connection ends.

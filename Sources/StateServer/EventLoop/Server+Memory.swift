@@ -28,13 +28,16 @@ package struct MemoryBound: Sendable {
 /// Memory of the whole process: new values are refused before it runs out, so that the kernel does not end the daemon and it
 /// can start again.
 extension Server {
-    /// Between two looks, while there is room and while there is little.
+    /// Milliseconds between two looks, while there is room and while there is little.
     private static let (long, short): (Int64, Int64) = (250, 20)
+    /// Values that are set between two looks, in bytes: half of the room that there is, but not less than this.
+    private static let leastByteCount: Int64 = 1 << 20
 
     /// Finds out whether there is memory for more values.
     func lookAtMemoryIfDue() {
         let now = SystemClock.monotonicMilliseconds()
-        guard now >= memoryDueAt else { return }
+        guard now >= memoryDueAt || dispatcher.takenByteCount >= memoryDueByteCount else { return }
+        memoryDueByteCount = .max
         guard var bound = options.memoryBound() else {
             memoryDueAt = now + 1_000
             return take(nil)
@@ -44,8 +47,11 @@ extension Server {
         if bound.isShort {
             // What was freed goes to the next values, and mostly not back to the kernel. Finding out takes a walk through it.
             bound.usedByteCount -= clinux_free_heap_byte_count()
-            memoryDueAt = now + Server.long
+            if bound.isShort { memoryDueAt = now + Server.long }
         }
+        // A client on this machine writes more in 20 ms than the reserve has, if the disk is fast.
+        let room = Int64(bound.freeByteCount - bound.reservedByteCount)
+        memoryDueByteCount = dispatcher.takenByteCount + max(room / 2, Server.leastByteCount)
         take(bound.isShort ? shortage(bound) : nil)
     }
 

@@ -36,6 +36,8 @@ package final class Server {
     var checkedAt = SystemClock.monotonicMilliseconds()
     /// When the memory of the process is looked at next, on the monotonic clock, in milliseconds.
     var memoryDueAt: Int64 = 0
+    /// It is looked at before that, too, if so many bytes of values were set in all.
+    var memoryDueByteCount: Int64 = 0
     /// The client that came last in this turn.
     var accepted: Connection?
     var reserve = DescriptorReserve()

@@ -10,14 +10,15 @@ extension Dispatcher {
         _ name: Bytes,
         _ step: Command.HandlerStep,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let note = HandlerNote.name(name, of: connection.peer.uid)
         switch step {
         case .attach(let start, let isReset, let patterns):
-            try attach(note, start, isReset: isReset, patterns, connection, core)
-        case .done(let revision): try advance(note, to: revision, connection, core)
-        case .forget: try forget(note, connection, core)
+            try attach(note, start, isReset: isReset, patterns, connection, core, &receipt)
+        case .done(let revision): try advance(note, to: revision, connection, core, &receipt)
+        case .forget: try forget(note, connection, core, &receipt)
         }
     }
 
@@ -35,14 +36,15 @@ extension Dispatcher {
         isReset: Bool,
         _ arguments: Arguments,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         try requireFree(note, for: connection)
         let patterns = try handlerPatterns(arguments)
         for text in patterns {
             try requireSight(.watch, of: [try Pattern(text)], connection, core)
         }
-        let known = isReset ? nil : try handler(note, core)
+        let known = isReset ? nil : try handler(note, core, &receipt)
         if let known, known.patterns != patterns {
             let shown = known.patterns.map { "'\($0)'" }.joined(separator: " ")
             throw StateError(
@@ -62,8 +64,8 @@ extension Dispatcher {
                 time: 0,
                 patterns: patterns
             )
-            try requireRoom(note, connection.peer.uid, core)
-            try keep(note, handler.text, connection, core)
+            try requireRoom(note, connection.peer.uid, core, &receipt)
+            try keep(note, handler.text, connection, core, &receipt)
         }
         if registry.handlers[note] !== connection {
             registry.handlers[note] = connection
@@ -82,7 +84,8 @@ extension Dispatcher {
         _ note: String,
         to revision: Int64,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let shown = HandlerNote.shown(note)
         guard registry.handlers[note] === connection else {
@@ -91,7 +94,7 @@ extension Dispatcher {
                 "\(shown) is not attached to this connection; STATE.HANDLER ATTACH it first"
             )
         }
-        guard var handler = try handler(note, core) else {
+        guard var handler = try handler(note, core, &receipt) else {
             throw StateError(.err, "\(shown) is not there; STATE.HANDLER ATTACH it anew")
         }
         guard revision <= core.durableRevision else { throw aboveCurrent(revision, core) }
@@ -110,14 +113,15 @@ extension Dispatcher {
         handler.position = revision
         handler.epoch = core.epoch
         handler.time = now
-        try keep(note, handler.text, connection, core)
+        try keep(note, handler.text, connection, core, &receipt)
         connection.output.writeOK()
     }
 
     private func forget(
         _ note: String,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         if let holder = registry.handlers[note], !holder.isEnding, !holder.isClosed {
             throw StateError(
@@ -125,21 +129,25 @@ extension Dispatcher {
                 "\(HandlerNote.shown(note)) is attached to process \(holder.peer.pid); end that first"
             )
         }
-        guard core.note(note) != nil else {
+        guard core.note(note, &receipt) != nil else {
             // A write that takes it away may be under way.
-            core.observeAll()
+            core.observeAll(&receipt)
             connection.output.writeInteger(0)
             return
         }
-        try keep(note, nil, connection, core)
+        try keep(note, nil, connection, core, &receipt)
         connection.output.writeInteger(1)
     }
 
-    func stateHandlers(_ connection: Connection, _ core: KeyspaceCore) throws(StateError) {
+    func stateHandlers(
+        _ connection: Connection,
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) {
         var found: [(uid: Int64, name: Substring, note: String, text: String)] = []
         var byteCount = 0
         let isAdmin = isAdmin(connection, core)
-        core.forEachNote { note, text in
+        core.forEachNote(&receipt) { note, text in
             guard let (uid, name) = HandlerNote.parts(of: note),
                 isAdmin || uid == Int64(connection.peer.uid)
             else { return }
@@ -191,8 +199,12 @@ extension Dispatcher {
         )
     }
 
-    private func handler(_ note: String, _ core: KeyspaceCore) throws(StateError) -> HandlerNote? {
-        guard let text = core.note(note) else { return nil }
+    private func handler(
+        _ note: String,
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
+    ) throws(StateError) -> HandlerNote? {
+        guard let text = core.note(note, &receipt) else { return nil }
         return try HandlerNote(text, of: note)
     }
 
@@ -231,12 +243,13 @@ extension Dispatcher {
     private func requireRoom(
         _ note: String,
         _ uid: UInt32,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
-        guard core.note(note) == nil else { return }
+        guard core.note(note, &receipt) == nil else { return }
         let prefix = HandlerNote.prefix(of: uid)
         var count = 0
-        core.forEachNote { name, _ in if name.hasPrefix(prefix) { count += 1 } }
+        core.forEachNote(&receipt) { name, _ in if name.hasPrefix(prefix) { count += 1 } }
         guard count < options.handlerCount else {
             throw StateError(
                 .limit,
@@ -249,9 +262,12 @@ extension Dispatcher {
         _ note: String,
         _ text: String?,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
-        try write(connection, core) { () throws(StateError) in try core.setNote(note, to: text) }
+        try write(connection, core, &receipt) { (receipt) throws(StateError) in
+            try core.setNote(note, to: text)
+        }
     }
 
     private func writeNumber(_ number: Int64?, _ connection: Connection) {

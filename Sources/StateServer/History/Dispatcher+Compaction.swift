@@ -47,7 +47,7 @@ extension Server {
         guard !connection.isClosed else { return }
         connection.isReadingHistory = false
         keyspace.withCore { core in
-            dispatcher.answer(connection, core) { () throws(StateError) in
+            dispatcher.answer(connection, core) { (_) throws(StateError) in
                 let reply = try result.get()
                 connection.output.writeMap(reply.freedByteCount == nil ? 1 : 2, connection.version)
                 connection.output.writeField("compacted", reply.compacted)

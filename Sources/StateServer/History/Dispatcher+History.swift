@@ -39,7 +39,8 @@ extension Dispatcher {
         _ key: Bytes,
         at revision: Int64,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         try requireSight(.read, of: [Pattern(Key(verified: key))], connection, core)
         let job = PastEntryJob(
@@ -53,7 +54,7 @@ extension Dispatcher {
             job.version = core.readDurable(key).flatMap { record in
                 core.mayRead(record, subject) ? PastVersion(record, in: core) : nil
             }
-            job.writeReply(core)
+            job.writeReply(core, &receipt)
         } else {
             read(job)
         }
@@ -66,7 +67,8 @@ extension Dispatcher {
         _ form: Command.ListForm,
         at revision: Int64,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         var request = try pastState(pattern, revision, "ask for parts with LIMIT and AFTER")
         request.after = after.map { Array($0) }
@@ -78,21 +80,22 @@ extension Dispatcher {
         let isPresent = try isPresent(revision, core)
         let past = PastState(request, in: core)
         let job = PastListJob(past, form, for: connection, self)
-        if isPresent { try job.writeReply(core) } else { read(job) }
+        if isPresent { try job.writeReply(core, &receipt) } else { read(job) }
     }
 
     func stateRevert(
         _ pattern: Bytes,
         to revision: Int64,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let request = try pastState(pattern, revision, "revert it pattern by pattern")
         try requireRevert(request.patterns, connection, core)
         let isPresent = try isPresent(revision, core)
         let past = PastState(request, in: core)
         if isPresent {
-            try revert(past, connection, core)
+            try revert(past, connection, core, &receipt)
         } else {
             read(RevertJob(past, for: connection), for: connection)
         }
@@ -104,16 +107,17 @@ extension Dispatcher {
     func revert(
         _ past: PastState,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let entries = try past.allThatMayDiffer(in: core)
-        let (count, revision) = try write(connection, core) {
-            () throws(StateError) -> (Int, Int64) in
-            let count = try bring(entries, connection, core)
+        let (count, revision) = try write(connection, core, &receipt) {
+            (receipt) throws(StateError) -> (Int, Int64) in
+            let count = try bring(entries, connection, core, &receipt)
             return (count, self.revision(of: core))
         }
         // That there is nothing to change is told of the newest, too.
-        if count == 0 { core.observeAll() }
+        if count == 0 { core.observeAll(&receipt) }
         writeCount(count, revision, connection)
     }
 
@@ -124,7 +128,8 @@ extension Dispatcher {
     private func bring(
         _ entries: [PastState.Changed],
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) -> Int {
         let subject = restriction(connection, core)
         let visibility = core.visibility(of: connection.subject)
@@ -141,8 +146,8 @@ extension Dispatcher {
             let isOther = try entry.key.withBorrowed { (key) throws(StateError) in
                 // What is in memory has no past to go back to.
                 if core.isInMemory(core.rules?.rule(for: key)) { return false }
-                let newest = core.read(key, for: subject)
-                if newest == nil, subject != nil, core.read(key) != nil { return false }
+                let newest = core.read(key, for: subject, &receipt)
+                if newest == nil, subject != nil, core.read(key, &receipt) != nil { return false }
                 guard let value else { return newest != nil }
                 return !value.withUnsafeBytes { newest?.value?.isEqual(to: $0) ?? false }
             }
@@ -150,7 +155,7 @@ extension Dispatcher {
             count += 1
             if let subject { try requireRevert(entry.key, subject, core) }
             try core.asDaemon { () throws(StateError) in
-                try bring(entry.key, to: value, core)
+                try bring(entry.key, to: value, core, &receipt)
             }
         }
         return count
@@ -159,11 +164,12 @@ extension Dispatcher {
     private func bring(
         _ key: [UInt8],
         to value: [UInt8]?,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         try key.withBorrowed { (key) throws(StateError) in
             guard let value else {
-                try core.delete(key)
+                try core.delete(key, &receipt)
                 return
             }
             try value.withBorrowed { (value) throws(StateError) in try core.set(key, to: value) }

@@ -115,7 +115,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         entries.writeBulk(change.cause)
     }
 
-    func writeReply(_ core: KeyspaceCore) {
+    func writeReply(_ core: KeyspaceCore, _ receipt: inout Receipt) {
         var head = ByteBuffer()
         head.writeArray(count)
         entries.replaceFirst(KeyHistoryJob.headByteCount, with: head.bytes)

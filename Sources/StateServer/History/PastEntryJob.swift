@@ -56,7 +56,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
         }
     }
 
-    func writeReply(_ core: KeyspaceCore) {
+    func writeReply(_ core: KeyspaceCore, _ receipt: inout Receipt) {
         guard let version else {
             connection.output.writeNull(connection.version)
             return

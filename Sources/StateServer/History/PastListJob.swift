@@ -36,9 +36,12 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
 
     func release(_ core: KeyspaceCore) { past.endTracking(in: core) }
 
-    func writeReply(_ core: KeyspaceCore) throws(StateError) {
+    func writeReply(_ core: KeyspaceCore, _ receipt: inout Receipt) throws(StateError) {
         let connection = connection
-        try dispatcher?.list(PastListing(past, form), for: connection, core) { listing, _ in
+        try dispatcher?.list(PastListing(past, form), for: connection, core, &receipt) {
+            listing,
+            _,
+            _ in
             if listing.form == .count {
                 connection.output.writeInteger(Int64(listing.count))
             } else {
@@ -65,12 +68,13 @@ final class PastListing: SlicedListing {
 
     var byteCount: Int { rows.footprint + past.readByteCount + past.meanwhileByteCount }
 
-    /// It tells of nothing that is not durable.
-    func observe(in core: KeyspaceCore) {}
-
     func end(in core: KeyspaceCore) { past.endTracking(in: core) }
 
-    func advance(in core: KeyspaceCore, until deadline: Int64) throws(StateError) -> Bool {
+    func advance(
+        in core: KeyspaceCore,
+        until deadline: Int64,
+        _ receipt: inout Receipt
+    ) throws(StateError) -> Bool {
         let request = past.request
         repeat {
             guard count < request.limit else { return true }

@@ -34,10 +34,10 @@ final class RevertJob: HistoryJob, @unchecked Sendable {
             }
             past.endTracking(in: core)
             connection.isReadingHistory = false
-            server.dispatcher.answer(connection, core) { () throws(StateError) in
+            server.dispatcher.answer(connection, core) { (receipt) throws(StateError) in
                 try server.requireMemory(control)
                 if let failure { throw failure }
-                try server.dispatcher.revert(past, connection, core)
+                try server.dispatcher.revert(past, connection, core, &receipt)
             }
         }
     }

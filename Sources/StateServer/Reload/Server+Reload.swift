@@ -47,10 +47,10 @@ extension Server {
             }
             guard let connection, !connection.isClosed else { return }
             connection.isReadingHistory = false
-            dispatcher.answer(connection, core) { () throws(StateError) in
+            dispatcher.answer(connection, core) { (receipt) throws(StateError) in
                 let report = try result.get()
                 // Keys may have moved to another backing.
-                core.observeAll()
+                core.observeAll(&receipt)
                 connection.output.write(report, connection.version)
             }
         }

@@ -156,11 +156,11 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             }
             dispatcher.unblock(connection, core)
             connection.isReadingHistory = false
-            dispatcher.answer(connection, core) { () throws(StateError) in
+            dispatcher.answer(connection, core) { (receipt) throws(StateError) in
                 try server.requireMemory(control)
                 if let failure { throw failure }
                 if isCompacted && reply.isEmpty || isStale {
-                    try dispatcher.writeGap(request, connection, core)
+                    try dispatcher.writeGap(request, connection, core, &receipt)
                 } else {
                     reply.write(
                         to: &connection.output,

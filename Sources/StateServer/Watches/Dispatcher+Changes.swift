@@ -7,7 +7,8 @@ extension Dispatcher {
         _ patterns: Arguments,
         _ options: Command.ChangesOptions,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let request = ChangesRequest(
             patterns: try patternSet(patterns),
@@ -28,11 +29,11 @@ extension Dispatcher {
             // The history has nothing of keys in memory.
             since >= current || !core.hasForgotten(request.patterns, after: since)
         else {
-            return try writeGap(request, connection, core)
+            return try writeGap(request, connection, core, &receipt)
         }
         guard since <= current else {
             // A commit that its writer was told of early: nothing is after it once it is durable.
-            core.observedRevision = since
+            receipt.noteRead(since)
             return writeNothing(request, connection, core)
         }
         if let block = options.block { self.block(connection, request, milliseconds: block, core) }
@@ -74,7 +75,8 @@ extension Dispatcher {
     func writeGap(
         _ request: ChangesRequest,
         _ connection: Connection,
-        _ core: KeyspaceCore
+        _ core: KeyspaceCore,
+        _ receipt: inout Receipt
     ) throws(StateError) {
         let listed = Listing.Request(
             patterns: request.patterns,
@@ -86,7 +88,7 @@ extension Dispatcher {
                 "the changes since revision \(request.options.since) are no longer kept, and this is the "
                 + "whole state; ask for fewer keys at once"
         )
-        try list(listed, for: connection, core) { listing, core in
+        try list(listed, for: connection, core, &receipt) { listing, core, _ in
             connection.output.writeArray(request.tellsEpoch ? 4 : 3)
             connection.output.writeBulk("gap")
             connection.output.writeInteger(core.durableRevision)
@@ -127,11 +129,11 @@ extension Dispatcher {
             let connection = blocked.connection
             unblock(connection, core)
             connection.isReadingHistory = false
-            answer(connection, core) { () throws(StateError) in
+            answer(connection, core) { (receipt) throws(StateError) in
                 guard isStale(blocked.request.accessCount, connection) else {
                     return try blocked.writeReply(core)
                 }
-                try writeGap(blocked.request, connection, core)
+                try writeGap(blocked.request, connection, core, &receipt)
             }
         }
     }

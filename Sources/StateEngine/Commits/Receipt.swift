@@ -1,0 +1,54 @@
+/// What an answer depends on: it goes out once everything that it reports is on stable storage.
+///
+/// Whatever reads or writes a ``KeyspaceCore`` for an answer takes that answer's receipt and notes in it what was seen, so that no
+/// answer can leave out what it rests on, be it a value or an error. A receipt cannot be copied, and only
+/// ``KeyspaceCore/makeReceipt()`` makes one: who sends the answer does, once for each.
+package struct Receipt: ~Copyable {
+    /// The answer waits until this commit is on stable storage; 0 if it waits for none.
+    package private(set) var revision: Int64 = 0
+    /// The commit that the answer reports without waiting for it; 0 if there is none.
+    package private(set) var reportedRevision: Int64 = 0
+    /// Whether no failure of storage undoes what the answer waits for: then it waits only for the watches to be sent first.
+    package private(set) var isFinal = false
+
+    init() {}
+
+    /// What the answer to a write waits for.
+    package enum Wait {
+        /// Stable storage, whatever the rules of the keys ask for.
+        case storage
+        /// What the rules of the keys ask for.
+        case rules
+        /// Nothing: the client has asked not to wait for its own commit.
+        case nothing
+    }
+
+    /// The answer depends on nothing that was read so far: it reports nothing of it, or its client wrote that itself.
+    package mutating func waiveReads() { revision = 0 }
+
+    /// Something was seen that a commit made which is not on stable storage.
+    @inline(__always)
+    package mutating func noteRead(_ revision: Int64) {
+        guard revision > self.revision else { return }
+        self.revision = revision
+        isFinal = false
+    }
+
+    /// The answer reports a commit and waits for it.
+    ///
+    /// - Parameters:
+    ///   - revision: The commit's.
+    ///   - isFinal: Whether nothing undoes it.
+    mutating func noteCommit(_ revision: Int64, isFinal: Bool = false) {
+        self.revision = max(self.revision, revision)
+        self.isFinal = isFinal
+    }
+
+    /// The answer reports a commit and does not wait for it.
+    mutating func noteReported(_ revision: Int64) { reportedRevision = revision }
+}
+
+extension KeyspaceCore {
+    /// A receipt for one answer.
+    package func makeReceipt() -> Receipt { Receipt() }
+}
