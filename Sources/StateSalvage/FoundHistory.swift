@@ -111,7 +111,9 @@ struct FoundHistory {
     private mutating func takeStray(_ number: Int) -> Bool {
         guard let bytes = pages.page(number) else { return true }
         let page = TreePage(bytes, isFirst: false)
-        let isLed = map.damagedLeaves.contains(number) && !map.free.contains(number)
+        let isLed =
+            map.damagedLeaves.contains(number) && !map.free.contains(number)
+            && (page.kind != .interior || page.isFilledAsLeaf)
         let count = isLed ? page.likelyCellCount() : 0
         var isUsed =
             map.free.contains(number) || map.interiors.contains(number)

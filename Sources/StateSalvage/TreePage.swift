@@ -44,7 +44,24 @@ struct TreePage {
     /// What is not free is cells, so the count is the one with which they take all of the rest, and no two of them the same. If
     /// the beginning of that room may be what is damaged, the page is believed.
     func likelyCellCount(inIndex isIndex: Bool = false) -> Int {
-        let top = bytes.number(at: start + 5, bytes: 2)
+        guard let count = fillingCellCount(inIndex: isIndex),
+            (count ^ cellCount).nonzeroBitCount == 1
+        else { return cellCount }
+        let first = (0..<min(cellCount, pointerCount(before: bytes.count))).map { pointer($0) }
+            .min()
+        return ((first ?? 0) ^ top).nonzeroBitCount == 1 ? cellCount : count
+    }
+
+    /// Whether the cells, read as those of a leaf, take just the room that is not free.
+    ///
+    /// An interior page was a leaf once, if it is the root: what is left of the rows of that time is none of its rows.
+    var isFilledAsLeaf: Bool { fillingCellCount() == cellCount }
+
+    /// Where the cells begin.
+    private var top: Int { bytes.number(at: start + 5, bytes: 2) }
+
+    /// As many cells of a leaf take all the room that is not free; nil if no number does.
+    private func fillingCellCount(inIndex isIndex: Bool = false) -> Int? {
         let taken = bytes.count - top - Int(bytes[start + 7]) - freeBlockByteCount
         var (count, sum, lowest) = (0, 0, bytes.count)
         var places: Set<Int> = []
@@ -58,11 +75,7 @@ struct TreePage {
             lowest = min(lowest, place)
             count += 1
         }
-        let isOneBit = (count ^ cellCount).nonzeroBitCount == 1
-        guard sum == taken, isOneBit else { return cellCount }
-        let first = (0..<min(cellCount, pointerCount(before: bytes.count))).map { pointer($0) }
-            .min()
-        return ((first ?? 0) ^ top).nonzeroBitCount == 1 ? cellCount : count
+        return sum == taken ? count : nil
     }
 
     /// Bytes of the blocks between cells that are free. https://www.sqlite.org/fileformat2.html#b_tree_pages ("freeblock")

@@ -65,6 +65,11 @@ struct CheckTests {
         ("UPDATE history SET number = 99 WHERE number = 8", "comes after revision 30"),
         ("UPDATE meta SET value = '1f' WHERE name = 'epoch'", "'epoch' in meta does not match"),
         ("DELETE FROM meta WHERE name = 'inode'", "'inode' is missing in meta"),
+        (
+            "UPDATE meta SET checksum = checksum + 1 WHERE name = 'generation'",
+            "'generation' in meta does not match"
+        ),
+        ("UPDATE meta SET value = 'x' WHERE name = 'rows at a clean stop'", "does not match"),
         ("DROP VIEW entries", "entries is missing"),
     ])
     func `what was altered is found and named`(sql: String, finding: String) throws {

@@ -36,22 +36,45 @@ struct FlipTests {
         try flip(seed, rowCount: 300)
     }
 
+    /// The root was a leaf once, whose rows still lie on it.
+    @Test func `the same of each bit in the header of the root of a compacted store`() throws {
+        try store.fillWithHistory(commitCount: 400, seed: Seed.base)
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        try keyspace.compact(to: keyspace.revision * 9 / 10)
+        keyspace.close()
+        try flip(rowCount: 300, name: "the root") { pages, _ in
+            let root = try #require(pages.interiors.min()) - 1
+            return (0..<12 * 8).map { (root * 8_192 + $0 / 8, UInt8(1) << ($0 % 8)) }
+        }
+    }
+
     private func flip(_ seed: UInt64, rowCount: Int) throws {
+        try flip(rowCount: rowCount, name: "seed \(seed)") { pages, byteCount in
+            var numbers = SplitMix(seed: seed)
+            return (0..<(FlipTests.flipCount + 3) / Int(FlipTests.parts)).map { _ in
+                let place = FlipTests.place(in: byteCount, pages, &numbers)
+                return (place, UInt8(1) << UInt8.random(in: 0..<8, using: &numbers))
+            }
+        }
+    }
+
+    private func flip(
+        rowCount: Int,
+        name: String,
+        _ places: (PageTable, Int) throws -> [(place: Int, bit: UInt8)]
+    ) throws {
         try store.addFreePages()
         let expected = try store.contents()
         let whole = try readFile(store.database)
         let mark = try readFile(store.mark)
         let pages = try PageTable(store.database, pageCount: whole.count / 8_192)
         try #require(expected.changes.count > rowCount && !pages.interiors.isEmpty)
-        var numbers = SplitMix(seed: seed)
-        for _ in 0..<(FlipTests.flipCount + 3) / Int(FlipTests.parts) {
-            let place = FlipTests.place(in: whole.count, pages, &numbers)
-            let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
+        for (place, bit) in try places(pages, whole.count) {
             var bytes = whole
             bytes[place] ^= bit
             let flip = Flip(
                 name:
-                    "seed \(seed): byte \(place % 8_192) of page \(place / 8_192 + 1), mask \(bit)",
+                    "\(name): byte \(place % 8_192) of page \(place / 8_192 + 1), mask \(bit)",
                 mayLoseRow: !pages.others.contains(place / 8_192 + 1)
             )
             try store.put(bytes, markedBy: mark)

@@ -100,15 +100,21 @@ package final class StoreCheck {
     }
 
     private func checkMeta(_ metadata: StoreMetadata) throws {
-        try note { _ = try metadata.epoch() }
-        for name in [StoreMetadata.Name.compacted, .leastRevision, .inode, .birthTime] {
-            try note {
-                let number = try metadata.required(name)
-                if number < 0 { add("'\(name.rawValue)' in meta is \(number)") }
-            }
-        }
+        for name in StoreMetadata.Name.allCases { try note { try check(name, metadata) } }
         try note { try metadata.check() }
         try note { _ = try metadata.notes() }
+    }
+
+    private func check(_ name: StoreMetadata.Name, _ metadata: StoreMetadata) throws {
+        switch name {
+        case .epoch: _ = try metadata.epoch()
+        case .generation: _ = try metadata.generation()
+        case .compacted, .leastRevision, .inode, .birthTime:
+            let number = try metadata.required(name)
+            if number < 0 { add("'\(name.rawValue)' in meta is \(number)") }
+        case .swept, .rowCount: _ = try metadata.number(of: name)
+        case .format, .pendingFiles, .fileContainers: _ = try metadata.value(of: name)
+        }
     }
 
     private func checkRows(_ connection: SQLiteConnection, isBesideOwner: Bool) throws {
