@@ -165,7 +165,7 @@ struct RemoteKeyspaceWatchTests {
             seen.update { $0 = value ?? "nothing" }
         }
         try server.waitUntil("the write") {
-            server.keyspace.withCore { $0.provisionalRevision == 102 }
+            server.keyspace.withCore { $0.revisions.provisional == 102 }
         }
         backing.open()
         #expect(seen.wait { $0 == "1" })

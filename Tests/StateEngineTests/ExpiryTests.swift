@@ -33,7 +33,7 @@ struct ExpiryTests {
         #expect(stage.newest() == ["other": "1"])
         try stage.commit()
         #expect(stage.backing.kept.last?.value == nil && stage.faults() == [])
-        #expect(stage.withCore { $0.deadlines.millisecondsLeft(at: 0) } == nil)
+        #expect(stage.withCore { $0.entries.deadlines.millisecondsLeft(at: 0) } == nil)
     }
 
     @Test
@@ -61,18 +61,18 @@ struct ExpiryTests {
         try stage.publish()
         try stage.fail()
         #expect(stage.newest() == ["lease/a": "1"])
-        let left = stage.withCore { $0.deadlines.millisecondsLeft(at: Deadlines.now()) }
+        let left = stage.withCore { $0.entries.deadlines.millisecondsLeft(at: Deadlines.now()) }
         #expect(left.map { $0 > 0 } == true)
         #expect(expire(after: 120_000) == 1)
     }
 
     @Test func `an entry that is set again and again has one deadline`() throws {
         for number in 0..<20_000 { try stage.set("lease/a", "\(number)") }
-        #expect(stage.withCore { $0.deadlines.count } == 1)
+        #expect(stage.withCore { $0.entries.deadlines.count } == 1)
         #expect(stage.faults() == [])
         #expect(expire(after: 59_000) == 0)
         #expect(expire(after: 60_000) == 1)
-        #expect(stage.withCore { $0.deadlines.count } == 0)
+        #expect(stage.withCore { $0.entries.deadlines.count } == 0)
     }
 
     @Test func `deadlines come and go with the versions that they are of`() throws {
@@ -88,7 +88,7 @@ struct ExpiryTests {
                     try core.delete(key)
                     throw StateError(.err, "rolled back")
                 }
-            case 3 where stage.withCore({ $0.uncommittedByteCount > 0 }):
+            case 3 where stage.withCore({ $0.pending.byteCount > 0 }):
                 try stage.publish()
                 if Bool.random(using: &random) { try stage.succeed() } else { try stage.fail() }
             default: try stage.set(key, "\(round)")
@@ -99,7 +99,7 @@ struct ExpiryTests {
 
     /// From here on the clock that deadlines run on is so much later.
     private func advance(by milliseconds: Int64) {
-        stage.withCore { $0.clock = { Deadlines.now() + milliseconds } }
+        stage.withCore { $0.entries.clock = { Deadlines.now() + milliseconds } }
     }
 
     @Test func `an entry whose time is over is absent before its delete is committed`() throws {
@@ -150,7 +150,7 @@ struct ExpiryTests {
         let revision = try stage.set("lease/a", "3")
         let record = try #require(stage.withCore { $0.read("lease/a") })
         #expect(record.created == revision && record.version == 1)
-        #expect(stage.withCore { $0.deadlines.count } == 1)
+        #expect(stage.withCore { $0.entries.deadlines.count } == 1)
         // Its deadline is that of its own.
         #expect(expire(after: 60_000) == 0)
         #expect(expire(after: 120_000) == 1)

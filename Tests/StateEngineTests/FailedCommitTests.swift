@@ -25,7 +25,7 @@ import Testing
         #expect(stage.durable() == stage.newest())
         #expect(stage.keyspace.entries(.everything, after: nil, limit: .max).map(\.entry) == before)
         #expect(stage.keyspace.keyCount == 2)
-        #expect(stage.withCore { $0.uncommittedByteCount } == 0)
+        #expect(stage.withCore { $0.pending.byteCount } == 0)
         #expect(stage.faults() == [])
     }
 

@@ -60,7 +60,7 @@ import Testing
             #expect(try core.delete("k"))
         }
         #expect(revision == 0)
-        #expect(stage.withCore { $0.newestRevision } == 0)
+        #expect(stage.withCore { $0.revisions.newest } == 0)
         #expect(!stage.keyspace.publish())
         #expect(stage.newest() == [:])
         #expect(try stage.set("other", "x") == 1)
@@ -128,7 +128,7 @@ import Testing
         }
         #expect(changes?.code == .tooBig)
         #expect(stage.newest() == [:])
-        #expect(stage.withCore { $0.newestRevision } == 0)
+        #expect(stage.withCore { $0.revisions.newest } == 0)
         #expect(stage.faults() == [])
     }
 
@@ -148,7 +148,7 @@ import Testing
             }
         }
         #expect(stage.newest() == ["kept": "1"])
-        #expect(stage.withCore { $0.uncommittedByteCount } == 0)
+        #expect(stage.withCore { $0.pending.byteCount } == 0)
         #expect(stage.faults() == [])
     }
 

@@ -51,7 +51,7 @@ struct MemoryKeyTests {
         try stage.succeed()
         #expect(stage.durable() == ["mem/a": "2", "mem/b": "3"])
         #expect(stage.backing.kept == [] && stage.faults() == [])
-        #expect(stage.withCore { $0.uncommittedByteCount } == 0)
+        #expect(stage.withCore { $0.pending.byteCount } == 0)
     }
 
     @Test func `a transaction of keys in memory and stored ones is one commit`() throws {
@@ -208,7 +208,7 @@ struct MemoryKeyTests {
                 _ = stage.backing.held()
                 try stage.succeed()
                 hasQueued = false
-                while stage.withCore({ $0.provisionalRevision > $0.durableRevision }) {
+                while stage.withCore({ $0.revisions.provisional > $0.revisions.durable }) {
                     stage.keyspace.publish()
                     _ = stage.backing.held()
                     try stage.succeed()
@@ -218,13 +218,13 @@ struct MemoryKeyTests {
             case 1 where hasQueued:
                 _ = stage.backing.held()
                 try stage.fail()
-                hasQueued = stage.withCore { $0.provisionalRevision > $0.durableRevision }
+                hasQueued = stage.withCore { $0.revisions.provisional > $0.revisions.durable }
                 model = durable
                 doubtful = []
             case 2:
                 if stage.keyspace.publish() { Issue.record("settled without storage") }
                 hasQueued =
-                    hasQueued || stage.withCore { $0.provisionalRevision > $0.durableRevision }
+                    hasQueued || stage.withCore { $0.revisions.provisional > $0.revisions.durable }
             default:
                 let names = (0..<Int.random(in: 1...3, using: &random)).map { _ in
                     (random.chance(50) ? "mem/" : "s") + "\(Int.random(in: 0..<4, using: &random))"

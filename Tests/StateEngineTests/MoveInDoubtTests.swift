@@ -141,7 +141,7 @@ struct MoveInDoubtTests {
         #expect(stage.durable() == stored.merging(["mem/a": "1", "mem/b": "1"]) { $1 })
         #expect(recorder.revisions == (isKept ? [1, 2, 3, 4, 5] : [1, 2, 4]))
         #expect(isVolatile("mem/a") == !isKept && stage.faults() == [])
-        #expect(stage.withCore { $0.uncommittedByteCount } == 0)
+        #expect(stage.withCore { $0.pending.byteCount } == 0)
     }
 }
 

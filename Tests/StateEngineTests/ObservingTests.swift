@@ -57,7 +57,7 @@ import Testing
             _ = core.read("k", &receipt)
             throw StateError(.err, "rolled back")
         }
-        #expect(seen <= stage.withCore { $0.durableRevision })
+        #expect(seen <= stage.withCore { $0.revisions.durable })
         let flying = try stage.set("other", "x")
         let again = observing { (core, receipt) throws(StateError) in
             _ = core.read("other", &receipt)

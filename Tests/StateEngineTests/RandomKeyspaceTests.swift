@@ -156,7 +156,7 @@ final class RandomWalk {
         #expect(stage.newest() == model.newest.entries.mapValues(\.value), place)
         #expect(stage.keyspace.keyCount == model.durable.entries.count, place)
         #expect(stage.keyspace.revision == model.durableRevision, place)
-        #expect(stage.withCore { $0.newestRevision } == model.newestRevision, place)
+        #expect(stage.withCore { $0.revisions.newest } == model.newestRevision, place)
         for key in RandomWalk.keys {
             #expect(entry(key, isDurable: false) == model.newest.entries[key], place)
             #expect(entry(key, isDurable: true) == model.durable.entries[key], place)

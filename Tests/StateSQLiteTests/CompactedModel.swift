@@ -85,7 +85,7 @@ final class CompactedModel {
             if compacted != self.compacted {
                 faults.append("the history says \(compacted), not \(self.compacted)")
             }
-            let told = keyspace.withCore { $0.compactedRevision }
+            let told = keyspace.withCore { $0.revisions.compacted }
             if told != compacted { faults.append("the keyspace says \(told), not \(compacted)") }
             return try faults + changeFaults(history) + stateFaults(history)
         }

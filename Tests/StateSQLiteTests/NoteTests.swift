@@ -294,7 +294,9 @@ extension LocalKeyspace {
     fileprivate func waitUntilSettled(_ revision: Int64) throws {
         let deadline = ContinuousClock.now + .seconds(20)
         while ContinuousClock.now < deadline {
-            let (durable, provisional) = withCore { ($0.durableRevision, $0.provisionalRevision) }
+            let (durable, provisional) = withCore {
+                ($0.revisions.durable, $0.revisions.provisional)
+            }
             if durable >= revision { return }
             if provisional < revision { throw StateError(.noSpace, "the commit failed") }
             sched_yield()

@@ -194,7 +194,7 @@ struct RetentionTests {
         // 240 bytes a row, of which twice the retention may be there.
         let bound = Int64(retention) * 2 * 240 + 2 << 20
         #expect(largest < min(bound, 100 << 20))
-        let compacted = keyspace.withCore { $0.compactedRevision }
+        let compacted = keyspace.withCore { $0.revisions.compacted }
         #expect(compacted > keyspace.revision - Int64(retention) * 2)
         #expect(backing.historyStatus.rowCount < Int64(retention) * 2 + 1_000)
     }

@@ -57,9 +57,9 @@ final class AccessStage {
             }
             core.finish(&receipt)
         }
-        let revision = server.keyspace.withCore { $0.newestRevision }
+        let revision = server.keyspace.withCore { $0.revisions.newest }
         try server.waitUntil("revision \(revision)") {
-            server.keyspace.withCore { $0.durableRevision } >= revision
+            server.keyspace.withCore { $0.revisions.durable } >= revision
         }
     }
 
@@ -67,5 +67,5 @@ final class AccessStage {
         try change([(key, value)], by: uid)
     }
 
-    var revision: Int64 { server.keyspace.withCore { $0.durableRevision } }
+    var revision: Int64 { server.keyspace.withCore { $0.revisions.durable } }
 }

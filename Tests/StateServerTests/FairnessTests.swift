@@ -103,7 +103,7 @@ struct FairnessTests {
             peer.socket.end()
         }
         #expect(try server.faultsAfterLeaving() == [])
-        #expect(server.keyspace.withCore { $0.scanCount } == 0)
+        #expect(server.keyspace.withCore { $0.entries.scanCount } == 0)
     }
 
     @Test func `what a client sent before it left is carried out though its slice was over`() throws

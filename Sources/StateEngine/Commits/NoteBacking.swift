@@ -17,7 +17,7 @@ package struct Note: Sendable {
     /// Nil where it was taken away.
     package let text: String?
     /// What was there before, to go back to.
-    let superseded: KeyspaceCore.NoteVersion?
+    let superseded: MetadataTable.Version?
 
     /// Bytes of name and text.
     var byteCount: Int { name.utf8.count + (text?.utf8.count ?? 0) }
@@ -25,16 +25,10 @@ package struct Note: Sendable {
 
 /// Notes: words by name, beside the entries.
 extension KeyspaceCore {
-    /// A note as it is now.
-    struct NoteVersion: Sendable {
-        var revision: Int64
-        var text: String
-    }
-
     /// The note of this name, nil where there is none.
     package func note(_ name: String, _ receipt: inout Receipt) -> String? {
-        guard let version = notes[name] else { return nil }
-        if version.revision > durableRevision { receipt.noteRead(version.revision) }
+        guard let version = metadata[name] else { return nil }
+        if version.revision > revisions.durable { receipt.noteRead(version.revision) }
         return version.text
     }
 
@@ -44,7 +38,7 @@ extension KeyspaceCore {
         _ body: (_ name: String, _ text: String) -> Void
     ) {
         observeAll(&receipt)
-        for (name, version) in notes { body(name, version.text) }
+        metadata.forEach(body)
     }
 
     /// Writes a note in the open transaction, or takes it away where `text` is nil; one of each name in a transaction.
@@ -53,32 +47,19 @@ extension KeyspaceCore {
     ///   store is reopened, ``StateError/Code/noSpace`` for a new one if the disk is full, or ``StateError/Code/err`` where the store
     ///   keeps no notes; the transaction stays open as it was.
     package func setNote(_ name: String, to text: String?) throws(StateError) {
-        guard keepsNotes else {
+        guard metadata.isKept else {
             throw StateError(.err, "this store keeps entries alone: it cannot keep '\(name)'")
         }
         let note = Note(
-            revision: openRevision,
+            revision: transaction.revision,
             name: name,
             text: text,
-            superseded: notes[name]
+            superseded: metadata[name]
         )
-        if let shortage, text != nil, notes[name] == nil { throw shortage }
+        if let error = refusals.diskShortage, text != nil, metadata[name] == nil { throw error }
         try checkRoom(note.byteCount)
-        openByteCount += note.byteCount
-        openNotes.append(note)
-        notes[name] = text.map { NoteVersion(revision: openRevision, text: $0) }
-    }
-
-    /// Whether some note is not durable yet.
-    var hasProvisionalNotes: Bool { notes.values.contains { $0.revision > durableRevision } }
-
-    /// Takes notes back, the newest first.
-    func undo(_ undone: [Note]) {
-        for note in undone.reversed() { notes[note.name] = note.superseded }
-    }
-
-    /// Takes over what storage holds; nothing may be provisional.
-    func adopt(notes stored: [String: String]) {
-        notes = stored.mapValues { NoteVersion(revision: durableRevision, text: $0) }
+        transaction.byteCount += note.byteCount
+        transaction.notes.append(note)
+        metadata.set(note)
     }
 }

@@ -3,13 +3,37 @@
 /// A chain has one durable version at most, its last; the versions before it are provisional. `live` holds the chains with a
 /// version that is no delete; `deleted` holds the keys of which nothing but a durable delete is known, which is what a
 /// later version of that key supersedes in the history. So listing never walks over what is gone.
-struct EntryTable: ~Copyable {
+package struct EntryStore: ~Copyable {
     private(set) var live = RadixTree()
     private(set) var deleted = RadixTree()
     /// Whether deletes are remembered: where there is a history, each change names the one that it supersedes.
     let keepsDeleted: Bool
 
+    /// Entries without the provisional ones.
+    package internal(set) var durableCount = 0
+    /// Who wrote the versions.
+    var causes = CauseTable()
+    /// What versions are made from.
+    var pool = RecordPool()
+    /// When entries expire.
+    package internal(set) var deadlines = Deadlines()
+    /// Milliseconds of CLOCK_BOOTTIME, which deadlines run on; a test may have another.
+    package var clock: @Sendable () -> Int64 = { Deadlines.now() }
+    /// Whether storage has entries that expire, perhaps superseded ones only.
+    var hasLoadedExpiry = false
+    /// The listings that are made in slices.
+    var scans: [ScanPosition] = []
+    /// Bytes of all versions that were put, whatever has become of them.
+    package internal(set) var putByteCount: Int64 = 0
+
     init(keepsDeleted: Bool) { self.keepsDeleted = keepsDeleted }
+
+    /// A version that nothing refers to any more goes.
+    mutating func free(_ record: Record) {
+        deadlines.remove(record)
+        causes.release(record.cause)
+        record.deallocate(into: &pool)
+    }
 
     /// The newest version of `key`, provisional or durable; nil where there is none or only a durable delete.
     func head(_ key: Bytes) -> Record? { live.record(for: key) }
@@ -121,6 +145,7 @@ struct EntryTable: ~Copyable {
 
     /// Frees every record and leaves the table empty.
     mutating func deallocateAll() {
+        defer { pool.drain() }
         func deallocate(_ tree: borrowing RadixTree) {
             tree.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { record in
                 var next: Record? = record

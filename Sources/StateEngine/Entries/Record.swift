@@ -12,7 +12,7 @@ import Glibc
 ///
 /// Memory by hand, because a store holds millions: a Swift object costs 16 bytes more each and an atomic
 /// pair for each look. The rule that makes it safe: **a record belongs to the chain of its key in the
-/// ``EntryTable``**, from `make` until the table frees it, when a later version is durable or this one is undone.
+/// ``EntryStore``**, from `make` until the table frees it, when a later version is durable or this one is undone.
 /// Everything but `older` and what ``Deadlines`` keeps in it is constant from the moment that its transaction is finished, so the commit thread
 /// may read it while its batch is under way.
 @frozen

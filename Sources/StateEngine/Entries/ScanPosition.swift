@@ -26,11 +26,11 @@ package final class ScanPosition {
     }
 }
 
-extension KeyspaceCore {
+extension EntryStore {
     /// Notes changed keys for a listing, until ``end(_:)``.
-    package func begin(_ scan: ScanPosition) { scans.append(scan) }
+    package mutating func begin(_ scan: ScanPosition) { scans.append(scan) }
 
-    package func end(_ scan: ScanPosition) { scans.removeAll { $0 === scan } }
+    package mutating func end(_ scan: ScanPosition) { scans.removeAll { $0 === scan } }
 
     /// The listings that are made in slices now.
     package var scanCount: Int { scans.count }
@@ -45,7 +45,9 @@ extension KeyspaceCore {
     private func noteInScans(_ key: Bytes) {
         for scan in scans { scan.note(key) }
     }
+}
 
+extension KeyspaceCore {
     /// Calls `body` for the newest versions that have not expired, comparing about `byteCount` bytes of keys with patterns at most.
     ///
     /// Everything counts as looked at, the keys that are absent, too.
@@ -59,8 +61,8 @@ extension KeyspaceCore {
         _ body: (Record) -> Bool
     ) -> [UInt8]? {
         observeAll(&receipt)
-        let now = deadlines.count > 0 ? clock() : 0
-        return patterns.forEach(in: table.live, after: bound, comparing: byteCount) { head in
+        let now = entries.deadlines.count > 0 ? entries.clock() : 0
+        return patterns.forEach(in: entries.live, after: bound, comparing: byteCount) { head in
             head.isDeleted || head.hasDeadline && head.deadline <= now || body(head)
         }
     }

@@ -122,8 +122,8 @@ extension FileContainers {
         keyspace.withCore { core in
             var keys: [Key] = []
             (container.only ?? container.prefix).withUnsafeBytes { prefix in
-                core.table.live.forEach(prefix: prefix, after: nil) { head in
-                    guard let version = head.version(at: core.durableRevision),
+                core.entries.live.forEach(prefix: prefix, after: nil) { head in
+                    guard let version = head.version(at: core.revisions.durable),
                         !version.isDeleted, container.holds(version.key)
                     else { return true }
                     keys.append(Key(verified: version.key))

@@ -10,14 +10,14 @@ extension KeyspaceCore {
         in files: FileContainers,
         isDelete: Bool = false
     ) throws(StateError) {
-        guard !isAdoptingFiles, let container = files.container(of: key) else { return }
+        guard !transaction.isOfFiles, let container = files.container(of: key) else { return }
         try container.validate(key, isDelete: isDelete)
         guard !isDelete else { return }
         var index = container.prefix.count
         while index < key.count {
             defer { index += 1 }
             guard key[index] == UInt8(ascii: "/"), index > container.prefix.count,
-                let above = table.head(key.slice(0, index)), !above.isDeleted,
+                let above = entries.head(key.slice(0, index)), !above.isDeleted,
                 container.holds(above.key)
             else { continue }
             throw KeyspaceCore.nested(StateError.quoted(key), below: shown(above))
@@ -25,7 +25,7 @@ extension KeyspaceCore {
         var below: Record?
         let prefix = Array(key) + [UInt8(ascii: "/")]
         prefix.withUnsafeBytes { prefix in
-            table.live.forEach(prefix: prefix, after: nil) { record in
+            entries.live.forEach(prefix: prefix, after: nil) { record in
                 if !record.isDeleted, container.holds(record.key) { below = record }
                 return below == nil
             }
@@ -60,8 +60,8 @@ extension KeyspaceCore {
         // Nobody is answered: what others did to files is as it is.
         var receipt = Receipt()
         begin(cause, at: LocalKeyspace.now())
-        isAdoptingFiles = true
-        defer { (isAdoptingFiles, openOwner) = (false, nil) }
+        transaction.isOfFiles = true
+        defer { (transaction.isOfFiles, transaction.fileOwner) = (false, nil) }
         var outcomes = Array(repeating: FileAdoption.same, count: found.count)
         // Order matters: a key makes way for those below it, and the other way round.
         for isRemoval in [true, false] {
@@ -74,17 +74,17 @@ extension KeyspaceCore {
     }
 
     private func adopt(_ file: FoundFile, _ receipt: inout Receipt) -> FileAdoption {
-        openOwner = file.status?.uid
+        transaction.fileOwner = file.status?.uid
         do throws(StateError) {
             return try file.key.bytes.withBorrowed { (key) throws(StateError) in
                 let newest = peek(key)?.value
                 guard let value = file.value else {
-                    return try delete(key, &receipt) ? .adopted(openRevision) : .same
+                    return try delete(key, &receipt) ? .adopted(transaction.revision) : .same
                 }
                 return try value.withBorrowed { (value) throws(StateError) in
                     if let newest, newest.isEqual(to: value) { return .same }
                     try set(key, to: value)
-                    return .adopted(openRevision)
+                    return .adopted(transaction.revision)
                 }
             }
         } catch {

@@ -113,7 +113,7 @@ extension LocalKeyspace {
     private func onCommitThread(
         _ body: @escaping @Sendable () throws(StateError) -> Void
     ) throws(StateError) {
-        let answer = StateModel.Answer()
+        let answer = Answer()
         let closed = StateError(.readOnly, "the keyspace is closed")
         let isTaken = queue.requestFiles { isOpen in
             let result = Result { () throws(StateError) in

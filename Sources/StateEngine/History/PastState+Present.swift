@@ -50,12 +50,12 @@ extension PastState {
     /// - Complexity: O(*m*) in the entries below the patterns' literal parts, where anything is not durable yet.
     package func allThatMayDiffer(in core: KeyspaceCore) throws(StateError) -> [Changed] {
         var all = try allChanged()
-        guard core.provisionalRevision > core.durableRevision else { return all }
+        guard core.revisions.provisional > core.revisions.durable else { return all }
         let changedCount = all.count
         core.forEachProvisional(request.patterns) { head in
             let key = Array(head.key)
             guard !head.isVolatile, !isKnown(key), changedMeanwhile[key] == nil else { return }
-            let durable = head.version(at: core.durableRevision)
+            let durable = head.version(at: core.revisions.durable)
             let version = durable.flatMap { PastVersion($0, in: core) }
             all.append(Changed(key: key, place: nil, version: version))
         }

@@ -81,7 +81,7 @@ package final class PastState: @unchecked Sendable {
     package init(_ request: Request, in core: KeyspaceCore) {
         self.request = request
         place = .end(of: request.revision)
-        guard request.revision < core.durableRevision else { return }
+        guard request.revision < core.revisions.durable else { return }
         subscription = CommitSubscription(request.patterns, in: core) { [unowned self] in
             note($1, $2)
         }

@@ -46,7 +46,7 @@ extension KeyspaceCore {
 
     private func target(of key: Bytes, _ rule: KeyRule) -> AccessTarget {
         guard rule.asksForOwner else { return .absent }
-        return owner(of: table.head(key)).map { .entry(owner: $0) } ?? .absent
+        return owner(of: entries.head(key)).map { .entry(owner: $0) } ?? .absent
     }
 
     func refuse(_ denial: AccessDenial, _ key: Bytes, _ subject: Subject) -> StateError {
@@ -143,7 +143,8 @@ extension KeyspaceCore {
         guard let head, rules?.limitsAccess ?? false else { return nil }
         // One whose time is over, of which nobody has been told yet that it is gone.
         if !head.isDeleted { return head.owner }
-        guard head.revision == openRevision, openRevision > 0, let older = head.older,
+        guard head.revision == transaction.revision, transaction.revision > 0,
+            let older = head.older,
             !older.isDeleted
         else { return nil }
         return older.owner
@@ -151,9 +152,9 @@ extension KeyspaceCore {
 
     /// Runs `body` as the daemon itself, in the transaction that is open.
     package func asDaemon<R>(_ body: () throws(StateError) -> R) throws(StateError) -> R {
-        let subject = openSubject
-        openSubject = nil
-        defer { openSubject = subject }
+        let subject = transaction.subject
+        transaction.subject = nil
+        defer { transaction.subject = subject }
         return try body()
     }
 }

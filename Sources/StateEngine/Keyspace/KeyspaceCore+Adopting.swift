@@ -54,13 +54,11 @@ extension AdoptedChange {
 extension KeyspaceCore {
     /// From here on a write is refused; what is read stays.
     func refuseWrites(after error: StateError) {
-        refusal = StateError(
+        refusals.reopening = StateError(
             .readOnly,
             "no writes until the store is open again (see its log), after: \(error.message)"
         )
     }
-
-    func allowWrites() { refusal = nil }
 
     /// Takes over commits that storage holds beyond what was told, and tells them, in their order with what nothing has undone.
     ///
@@ -69,12 +67,12 @@ extension KeyspaceCore {
     /// - Returns: How many commits.
     func adopt(_ changes: [AdoptedChange]) -> Int {
         let batch = CommitBatch()
-        var told = toldInDoubt.items[...]
+        var told = pending.inDoubt.items[...]
         var toldStart = 0
         /// Those before a revision; each supersedes what storage had of its keys before.
         func appendTold(before revision: Int64) {
             while let item = told.first, item.revision < revision {
-                batch.append(told: toldInDoubt.changes[toldStart..<item.changeEnd], of: item)
+                batch.append(told: pending.inDoubt.changes[toldStart..<item.changeEnd], of: item)
                 toldStart = item.changeEnd
                 told.removeFirst()
             }
@@ -82,7 +80,7 @@ extension KeyspaceCore {
         var count = 0
         for (index, change) in changes.enumerated() {
             appendTold(before: change.revision)
-            let cause = change.cause.withUnsafeBytes { causes.intern(bytes: $0) }
+            let cause = change.cause.withUnsafeBytes { entries.causes.intern(bytes: $0) }
             let record = makeRecord(change, cause)
             batch.append(record)
             put(record)
@@ -96,11 +94,9 @@ extension KeyspaceCore {
             count += 1
         }
         appendTold(before: .max)
-        toldInDoubt.removeAll()
+        pending.inDoubt.removeAll()
         guard !batch.isEmpty else { return 0 }
         settle(batch)
-        provisionalRevision = max(provisionalRevision, durableRevision)
-        newestRevision = max(newestRevision, durableRevision)
         return count
     }
 
@@ -110,25 +106,27 @@ extension KeyspaceCore {
         if let moved = moved(change) {
             (fields.version, fields.expires) = (moved.version, moved.expires)
             fields.isVolatile = true
-            return Record.make(fields, key: moved.key, value: moved.value, in: &pool)
+            return Record.make(fields, key: moved.key, value: moved.value, in: &entries.pool)
         }
         return change.key.withUnsafeBytes { key in
             guard let value = change.value else {
-                return Record.make(fields, key: key, value: nil, in: &pool)
+                return Record.make(fields, key: key, value: nil, in: &entries.pool)
             }
-            return value.withUnsafeBytes { Record.make(fields, key: key, value: $0, in: &pool) }
+            return value.withUnsafeBytes {
+                Record.make(fields, key: key, value: $0, in: &entries.pool)
+            }
         }
     }
 
     private func put(_ record: Record) {
-        noteScanned(record.key)
-        if countsUsage { count(record, superseding: table.head(record.key), by: 1) }
-        deadlines.insert(record, at: clock(), wallTime: LocalKeyspace.now())
-        guard let chain = table.chain(record.key), let head = chain.pointee.leaf else {
-            table.begin(record)
+        entries.noteScanned(record.key)
+        if countsUsage { count(record, superseding: entries.head(record.key), by: 1) }
+        entries.deadlines.insert(record, at: entries.clock(), wallTime: LocalKeyspace.now())
+        guard let chain = entries.chain(record.key), let head = chain.pointee.leaf else {
+            entries.begin(record)
             return
         }
-        deadlines.remove(head)
+        entries.deadlines.remove(head)
         record.older = head
         chain.pointee = RadixReference(record)
     }

@@ -1,16 +1,16 @@
 /// What compaction takes out of memory.
 extension KeyspaceCore {
     /// How many keys are known of which the newest change is a durable delete.
-    package var rememberedDeleteCount: Int { table.deleted.count }
+    package var rememberedDeleteCount: Int { entries.deleted.count }
 
     /// Deletes that left the history need not be remembered any more.
     func takeOver(_ step: CompactionStep) {
-        compactedRevision = max(compactedRevision, step.compacted)
+        revisions.compact(to: step.compacted)
         for grave in step.graves {
             let forgotten = grave.key.withUnsafeBytes {
-                table.forgetDelete(of: $0, at: grave.revision)
+                entries.forgetDelete(of: $0, at: grave.revision)
             }
-            if let forgotten { free(forgotten) }
+            if let forgotten { entries.free(forgotten) }
         }
     }
 }
@@ -36,7 +36,7 @@ extension LocalKeyspace {
         guard backing is any CompactingBacking else {
             throw StateError(.err, "values in memory have no history that could be compacted")
         }
-        let current = core.durableRevision
+        let current = core.revisions.durable
         if let revision, revision > current {
             throw StateError(
                 .err,

@@ -1,44 +1,49 @@
 extension KeyspaceCore {
-    /// Compares chains, counts and causes with each other, outside of a transaction; for tests.
+    /// Compares chains, counts and entries.causes with each other, outside of a transaction; for tests.
     ///
-    /// - Parameter retainedCauseCount: How many causes the caller has retained and not released.
+    /// - Parameter retainedCauseCount: How many entries.causes the caller has retained and not released.
     /// - Returns: What is wrong, a sentence each; empty where nothing is.
     /// - Complexity: O(*n*) in the bytes of all keys, times the depth of the trees.
     package func checkInvariants(retainedCauseCount: Int) -> [String] {
-        var faults = table.live.checkInvariants() + table.deleted.checkInvariants()
+        var faults = entries.live.checkInvariants() + entries.deleted.checkInvariants()
         var namedCount = 0
         var liveCount = 0
         var provisionalByteCount = 0
         var deadlineCount = 0
-        forEachChain(of: table.live) { chain in
+        forEachChain(of: entries.live) { chain in
             checkChain(chain, &faults)
             namedCount += chain.count
             if chain[0].hasDeadline { deadlineCount += 1 }
-            if let last = chain.last, last.revision <= durableRevision, !last.isDeleted {
+            if let last = chain.last, last.revision <= revisions.durable, !last.isDeleted {
                 liveCount += 1
             }
-            for record in chain where record.revision > durableRevision {
+            for record in chain where record.revision > revisions.durable {
                 provisionalByteCount += record.byteCount
             }
         }
-        forEachChain(of: table.deleted) { chain in
+        forEachChain(of: entries.deleted) { chain in
             let shown = StateError.quoted(chain[0].key)
             namedCount += chain.count
-            if chain.count > 1 || !chain[0].isDeleted || chain[0].revision > durableRevision {
+            if chain.count > 1 || !chain[0].isDeleted || chain[0].revision > revisions.durable {
                 faults.append("\(shown) is buried and not a durable delete alone")
             }
-            if let head = table.head(chain[0].key),
+            if let head = entries.head(chain[0].key),
                 !sequence(first: head, next: \.older)
                     .contains(where: \.isVolatile)
             {
                 faults.append("\(shown) is buried and live")
             }
         }
-        compare(deadlineCount, deadlines.count, "deadlines", &faults)
-        if !deadlines.isInOrder { faults.append("the deadlines are out of order") }
-        compare(liveCount, durableKeyCount, "durable keys", &faults)
-        compare(provisionalByteCount, uncommittedByteCount, "uncommitted bytes", &faults)
-        compare(namedCount + retainedCauseCount, causes.referenceCount, "names of causes", &faults)
+        compare(deadlineCount, entries.deadlines.count, "entries.deadlines", &faults)
+        if !entries.deadlines.isInOrder { faults.append("the entries.deadlines are out of order") }
+        compare(liveCount, entries.durableCount, "durable keys", &faults)
+        compare(provisionalByteCount, pending.byteCount, "uncommitted bytes", &faults)
+        compare(
+            namedCount + retainedCauseCount,
+            entries.causes.referenceCount,
+            "names of entries.causes",
+            &faults
+        )
         return faults
     }
 
@@ -51,7 +56,7 @@ extension KeyspaceCore {
         let shown = StateError.quoted(chain[0].key)
         for (newer, older) in zip(chain, chain.dropFirst()) {
             if newer.revision <= older.revision { faults.append("\(shown) is out of order") }
-            if newer.revision <= durableRevision {
+            if newer.revision <= revisions.durable {
                 faults.append("\(shown) keeps what is superseded")
             }
             if !newer.key.isEqual(to: older.key) { faults.append("\(shown) has another's version") }

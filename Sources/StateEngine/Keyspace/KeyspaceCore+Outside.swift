@@ -7,13 +7,13 @@ extension KeyspaceCore {
     func checkPlace(of key: Bytes, in editable: any EditableBacking) throws(StateError) {
         try editable.validate(key)
         for index in key.indices where key[index] == UInt8(ascii: "/") && index > 0 {
-            guard let above = table.head(key.slice(0, index)), !above.isDeleted else { continue }
+            guard let above = entries.head(key.slice(0, index)), !above.isDeleted else { continue }
             throw KeyspaceCore.nested(StateError.quoted(key), below: shown(above))
         }
         var below: Record?
         let prefix = Array(key) + [UInt8(ascii: "/")]
         prefix.withUnsafeBytes { prefix in
-            table.live.forEach(prefix: prefix, after: nil) { record in
+            entries.live.forEach(prefix: prefix, after: nil) { record in
                 below = record.isDeleted ? nil : record
                 return record.isDeleted
             }
@@ -27,7 +27,7 @@ extension KeyspaceCore {
 
     /// How an entry is named to who writes: not at all where he may not read it.
     func shown(_ record: Record) -> String {
-        mayRead(record, openSubject) ? StateError.quoted(record.key) : "of another's"
+        mayRead(record, transaction.subject) ? StateError.quoted(record.key) : "of another's"
     }
 
     /// Those of `changes` that differ from what is on stable storage.
@@ -42,7 +42,7 @@ extension KeyspaceCore {
 
     /// Takes over what others did as one commit, and tells it; nothing may be provisional.
     func adopt(outside changes: [OutsideChange]) {
-        let revision = newestRevision + 1
+        let revision = revisions.next
         let writer = changes.lazy.compactMap(\.writer).first ?? .file(uid: .max, gid: .max)
         let cause = Array(writer.description.utf8)
         let adopted = changes.enumerated().map { ordinal, change in
@@ -69,8 +69,7 @@ extension KeyspaceCore {
     ///
     /// A condition on the revision of an undone commit means the commit that it has become.
     func repeatUndone(at time: Int64) {
-        let undone = waiters
-        waiters = []
+        let undone = pending.takeAnswers()
         var became: [Int64: Int64] = [:]
         for answer in undone {
             let mutations = answer.mutations.map { $0.renumbered(became) }
@@ -78,11 +77,7 @@ extension KeyspaceCore {
             if case (.success(let old), .success(let new)) = (answer.result, again.result) {
                 became[old] = new
             }
-            if again.revision > durableRevision {
-                hold(again)
-            } else {
-                deliveries.append(.answer(again))
-            }
+            pending.hold(again, above: revisions.durable)
         }
     }
 }

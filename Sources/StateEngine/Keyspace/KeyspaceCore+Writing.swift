@@ -6,12 +6,7 @@ extension KeyspaceCore {
     ///   - time: Wall time in milliseconds since 1970.
     ///   - subject: Who has to be allowed what it does; nil where everything is.
     package func begin(_ cause: InternedCause, at time: Int64, by subject: Subject? = nil) {
-        precondition(openRevision == 0, "a transaction is open")
-        openSubject = subject
-        openRevision = newestRevision + 1
-        openTime = time
-        openCause = .passUnretained(cause)
-        openDurability = .memory
+        transaction.begin(revisions.next, at: time, by: cause, subject)
     }
 
     /// Sets `key` to `value`, followed by `suffix` where there is one.
@@ -34,11 +29,11 @@ extension KeyspaceCore {
         throws(StateError)
     {
         let rule = rules?.rule(for: key)
-        let chain = table.chain(key)
+        let chain = entries.chain(key)
         let head = chain?.pointee.leaf
         var hidden: HiddenKey?
-        if let openSubject, let rule {
-            hidden = try checkWriting(key, head, rule, openSubject, isConditional: isConditional)
+        if let subject = transaction.subject, let rule {
+            hidden = try checkWriting(key, head, rule, subject, isConditional: isConditional)
         }
         let byteCount = value.count + (suffix?.count ?? 0)
         guard byteCount <= limits.valueByteCount else {
@@ -46,9 +41,13 @@ extension KeyspaceCore {
         }
         let isVolatile = isInMemory(rule)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
-        if isVolatile { try checkMove(of: key, head) } else if let shortage { throw shortage }
+        if isVolatile {
+            try checkMove(of: key, head)
+        } else if let error = refusals.diskShortage {
+            throw error
+        }
         let last = head.flatMap { $0.isDeleted ? nil : $0 }
-        if let memoryShortage, byteCount > last?.value?.count ?? -1 { throw memoryShortage }
+        if let error = refusals.memoryShortage, byteCount > last?.value?.count ?? -1 { throw error }
         let current = last.flatMap { isDue($0) ? nil : $0 }
         if let rule {
             let isHidden = hidden != nil
@@ -63,7 +62,9 @@ extension KeyspaceCore {
         // Order matters: what tells of other keys comes last, so that only who could set the key is told.
         if let editable { try checkPlace(of: key, in: editable) }
         if let files { try checkFile(of: key, in: files) }
-        if let hidden, let rule, let openSubject { try check(hidden, key, rule, openSubject) }
+        if let hidden, let rule, let subject = transaction.subject {
+            try check(hidden, key, rule, subject)
+        }
         var fields = fields(of: current, version: (current?.version ?? 0) + 1)
         if let owner = ownerKept(by: head) { fields.owner = owner }
         fields.isVolatile = isVolatile
@@ -74,7 +75,7 @@ extension KeyspaceCore {
                 key: key,
                 value: value,
                 appending: suffix,
-                in: &pool
+                in: &entries.pool
             ),
             onto: chain
         )
@@ -90,12 +91,14 @@ extension KeyspaceCore {
     @discardableResult
     package func delete(_ key: Bytes, _ receipt: inout Receipt) throws(StateError) -> Bool {
         let rule = rules?.rule(for: key)
-        if let openSubject, let rule, rule.limitsWriting || rule.limitsReading,
-            try checkDeleting(key, table.head(key), rule, openSubject, &receipt)
+        if let subject = transaction.subject, let rule, rule.limitsWriting || rule.limitsReading,
+            try checkDeleting(key, entries.head(key), rule, subject, &receipt)
         {
             return false
         }
-        guard let current = read(key, &receipt), let chain = table.chain(key) else { return false }
+        guard let current = read(key, &receipt), let chain = entries.chain(key) else {
+            return false
+        }
         try checkRoom(key.count, isVolatile: current.isVolatile)
         if current.isVolatile { try checkMove(of: key, current) }
         if let rule {
@@ -106,8 +109,8 @@ extension KeyspaceCore {
         if let files { try checkFile(of: key, in: files, isDelete: true) }
         var fields = fields(of: current, version: 0)
         fields.isVolatile = current.isVolatile
-        openDurability = max(openDurability, rule?.durability ?? .synced)
-        put(Record.make(fields, key: key, value: nil, in: &pool), onto: chain)
+        transaction.durability = max(transaction.durability, rule?.durability ?? .synced)
+        put(Record.make(fields, key: key, value: nil, in: &entries.pool), onto: chain)
         return true
     }
 
@@ -120,7 +123,7 @@ extension KeyspaceCore {
         of key: Bytes,
         _ receipt: inout Receipt
     ) throws(StateError) {
-        let current = try look(at: key, for: openSubject, &receipt)
+        let current = try look(at: key, for: transaction.subject, &receipt)
         let holds =
             switch condition {
             case .isAbsent: current == nil
@@ -147,88 +150,76 @@ extension KeyspaceCore {
         waitingFor wait: Receipt.Wait = .storage,
         goesAtOnce: Bool = false
     ) -> Int64 {
-        guard let cause = openCause else { preconditionFailure("no transaction is open") }
-        defer { closeTransaction() }
-        if openChanges.contains(nil) {
-            openChanges.removeAll { $0 == nil }
-            for (index, record) in openChanges.enumerated() { record?.ordinal = Int32(index) }
-        }
-        guard !openChanges.isEmpty || !openNotes.isEmpty else { return 0 }
-        newestRevision = openRevision
-        provisionalRevision = openRevision
+        guard let cause = transaction.cause else { preconditionFailure("no transaction is open") }
+        defer { transaction.end() }
+        guard transaction.seal() else { return 0 }
+        revisions.take(transaction.revision)
         let ruled: Durability =
-            isPersistent && !openChanges.isEmpty && openNotes.isEmpty ? openDurability : .synced
-        uncommittedByteCount += openByteCount
+            isPersistent && !transaction.changes.isEmpty && transaction.notes.isEmpty
+            ? transaction.durability : .synced
+        pending.byteCount += transaction.byteCount
         var isFinal = false
         if keepsSomeInMemory {
             isFinal = fillWithSomeInMemory(havingRead: receipt.revision)
         } else {
-            for index in openChanges.indices {
-                if let change = openChanges[index] { filling.append(change) }
+            for index in transaction.changes.indices {
+                if let change = transaction.changes[index] { pending.filling.append(change) }
             }
         }
-        if !openNotes.isEmpty { filling.append(openNotes) }
-        filling.endTransaction(revision: openRevision, cause: cause, byteCount: openByteCount)
+        if !transaction.notes.isEmpty { pending.filling.append(transaction.notes) }
+        pending.filling.endTransaction(
+            revision: transaction.revision,
+            cause: cause,
+            byteCount: transaction.byteCount
+        )
         if hub.globCount > 32 { notePublishingCost() }
         if isFinal {
-            if !goesAtOnce { receipt.noteCommit(openRevision, isFinal: true) }
+            if !goesAtOnce { receipt.noteCommit(transaction.revision, isFinal: true) }
         } else if wait == .nothing || wait == .rules && ruled == .memory {
-            receipt.noteReported(openRevision)
+            receipt.noteReported(transaction.revision)
         } else {
-            receipt.noteCommit(openRevision)
+            receipt.noteCommit(transaction.revision)
         }
-        return openRevision
+        return transaction.revision
     }
 
     /// Ends the transaction as if it had not been.
     package func rollBack() {
-        for case let record? in openChanges.reversed() { undo(record) }
-        if !openNotes.isEmpty { undo(openNotes) }
-        for (rate, uid) in openRates { rate.giveBack(uid) }
-        closeTransaction()
+        for case let record? in transaction.changes.reversed() { undo(record) }
+        if !transaction.notes.isEmpty { metadata.undo(transaction.notes) }
+        for (rate, uid) in transaction.rates { rate.giveBack(uid) }
+        transaction.end()
     }
 
     /// Takes the newest version of a key back.
     func undo(_ record: Record) {
-        noteScanned(record.key)
+        entries.noteScanned(record.key)
         if countsUsage { count(record, superseding: record.older, by: -1) }
-        deadlines.remove(record)
+        entries.deadlines.remove(record)
         // What has expired is not tried again at once where storage refuses.
-        if let older = record.older { deadlines.insert(older, notBefore: clock() + 1_000) }
-        if let older = table.pop(record, durableRevision: durableRevision) { free(older) }
-        free(record)
-    }
-
-    func free(_ record: Record) {
-        deadlines.remove(record)
-        causes.release(record.cause)
-        record.deallocate(into: &pool)
-    }
-
-    private func closeTransaction() {
-        openRevision = 0
-        if !openRates.isEmpty { openRates.removeAll() }
-        openSubject = nil
-        openCause = nil
-        openByteCount = 0
-        if !openNotes.isEmpty { openNotes = [] }
-        openChanges.removeAll(keepingCapacity: openChanges.capacity <= 4_096)
+        if let older = record.older {
+            entries.deadlines.insert(older, notBefore: entries.clock() + 1_000)
+        }
+        if let older = entries.pop(record, durableRevision: revisions.durable) {
+            entries.free(older)
+        }
+        entries.free(record)
     }
 
     /// What the next version of an entry says, as the next change of the open transaction.
     func fields(of current: Record?, version: Int64) -> Record.Fields {
-        guard let cause = openCause else { preconditionFailure("no transaction is open") }
+        guard let cause = transaction.cause else { preconditionFailure("no transaction is open") }
         let (number, uid) = cause._withUnsafeGuaranteedRef { cause in
-            causes.retain(cause)
+            entries.causes.retain(cause)
             return (cause.number, cause.cause.uid)
         }
         return Record.Fields(
-            revision: openRevision,
-            created: current?.created ?? openRevision,
+            revision: transaction.revision,
+            created: current?.created ?? transaction.revision,
             version: version,
-            time: openTime,
-            ordinal: Int32(openChanges.count),
-            owner: current?.owner ?? openOwner ?? uid,
+            time: transaction.time,
+            ordinal: Int32(transaction.changes.count),
+            owner: current?.owner ?? transaction.fileOwner ?? uid,
             cause: number
         )
     }
@@ -237,68 +228,58 @@ extension KeyspaceCore {
     @inline(__always)
     private func take(_ rule: KeyRule?, _ fields: inout Record.Fields) {
         guard let rule else {
-            openDurability = .synced
+            transaction.durability = .synced
             return
         }
-        openDurability = max(openDurability, rule.durability)
-        if let lifetime = rule.lifetimeMilliseconds { fields.expires = openTime + lifetime }
+        transaction.durability = max(transaction.durability, rule.durability)
+        if let lifetime = rule.lifetimeMilliseconds { fields.expires = transaction.time + lifetime }
     }
 
     /// One change per key and commit: a second one of this transaction takes the place of the first.
     func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
-        openByteCount += record.byteCount
-        putByteCount &+= Int64(record.byteCount)
-        noteScanned(record.key)
-        if record.hasDeadline { deadlines.insert(record, at: clock(), wallTime: openTime) }
-        if let head = chain?.pointee.leaf { deadlines.remove(head) }
+        transaction.byteCount += record.byteCount
+        entries.putByteCount &+= Int64(record.byteCount)
+        entries.noteScanned(record.key)
+        if record.hasDeadline {
+            entries.deadlines.insert(record, at: entries.clock(), wallTime: transaction.time)
+        }
+        if let head = chain?.pointee.leaf { entries.deadlines.remove(head) }
         if countsUsage { count(record, superseding: chain?.pointee.leaf, by: 1) }
         guard let chain, let head = chain.pointee.leaf else {
-            table.begin(record)
-            openChanges.append(record)
+            entries.begin(record)
+            transaction.changes.append(record)
             return
         }
         chain.pointee = RadixReference(record)
-        guard head.revision == openRevision else {
+        guard head.revision == transaction.revision else {
             record.older = head
-            openChanges.append(record)
+            transaction.changes.append(record)
             return
         }
         record.older = head.older
         record.ordinal = head.ordinal
-        openByteCount -= head.byteCount
-        free(head)
+        transaction.byteCount -= head.byteCount
+        entries.free(head)
         // Created and deleted by one transaction: nothing happened.
         if record.isDeleted, record.older?.isDeleted ?? true {
-            openChanges[Int(record.ordinal)] = nil
-            openByteCount -= record.byteCount
+            transaction.changes[Int(record.ordinal)] = nil
+            transaction.byteCount -= record.byteCount
             undo(record)
         } else {
-            openChanges[Int(record.ordinal)] = record
+            transaction.changes[Int(record.ordinal)] = record
         }
     }
 
     func checkRoom(_ byteCount: Int, isVolatile: Bool = false) throws(StateError) {
-        if let closure { throw closure }
-        if let refusal, !isVolatile { throw refusal }
-        if openRevision > revisionCeiling { throw ceilingReached() }
-        if openByteCount + byteCount > limits.transactionByteCount {
-            throw StateError(
-                .tooBig,
-                "a transaction of more than \(limits.transactionByteCount) bytes of keys and values"
-            )
-        }
-        if openChanges.count >= limits.transactionChangeCount {
-            throw StateError(
-                .tooBig,
-                "a transaction of more than \(limits.transactionChangeCount) changes"
-            )
-        }
+        try refusals.check(isVolatile: isVolatile)
+        try revisions.checkReserved(transaction.revision)
+        try transaction.checkRoom(for: byteCount, limits)
     }
 
     /// While the store is reopened, a key that storage may have moved is as it is.
     func checkMove(of key: Bytes, _ head: Record?) throws(StateError) {
-        guard let refusal, isMoveInDoubt(of: key, head) else { return }
-        throw refusal
+        guard let error = refusals.reopening, isMoveInDoubt(of: key, head) else { return }
+        throw error
     }
 
     private func valueTooBig(_ byteCount: Int, _ key: Bytes) -> StateError {

@@ -5,10 +5,10 @@ extension LocalKeyspace {
     public var epoch: Epoch { withCore { $0.epoch } }
 
     /// The newest revision on stable storage.
-    public var revision: Int64 { withCore { $0.durableRevision } }
+    public var revision: Int64 { withCore { $0.revisions.durable } }
 
     /// How many entries are on stable storage.
-    public var keyCount: Int { withCore { $0.durableKeyCount } }
+    public var keyCount: Int { withCore { $0.entries.durableCount } }
 
     /// Makes all the mutations one commit, or none of them; see ``Keyspace/submit(_:completion:)``.
     ///
@@ -30,15 +30,11 @@ extension LocalKeyspace {
     ) -> Int64? {
         let now = LocalKeyspace.now()
         let (provisional, delivers) = withCore { core -> (Int64?, Bool) in
-            let before = core.provisionalRevision
+            let before = core.revisions.provisional
             let answer = core.perform(mutations, at: now, completion)
-            if answer.revision > core.durableRevision {
-                core.hold(answer)
-            } else {
-                core.deliveries.append(.answer(answer))
-            }
-            let isCommit = core.provisionalRevision > before
-            return (isCommit ? core.provisionalRevision : nil, !core.deliveries.isEmpty)
+            core.pending.hold(answer, above: core.revisions.durable)
+            let isCommit = core.revisions.provisional > before
+            return (isCommit ? core.revisions.provisional : nil, core.pending.hasDeliveries)
         }
         if delivers { deliver() }
         if publish(lendsThread: lendsThread) { settle { _ in } }
@@ -51,14 +47,14 @@ extension LocalKeyspace {
     func durably<R>(
         _ body: (KeyspaceCore) throws(StateError) -> R
     ) throws(StateError) -> R {
-        let answer = StateModel.Answer()
+        let answer = Answer()
         // Order matters: it is held under the same lock, for a commit that ended before would answer nobody.
         let (result, waits) = try withCore { (core) throws(StateError) -> (R, Bool) in
             let result = try body(core)
-            let revision = core.provisionalRevision
-            guard revision > core.durableRevision else { return (result, false) }
-            core.hold(
-                KeyspaceCore.Answer(
+            let revision = core.revisions.provisional
+            guard revision > core.revisions.durable else { return (result, false) }
+            core.pending.hold(
+                PendingCommits.HeldAnswer(
                     revision: revision,
                     result: .success(revision),
                     completion: { answer.put($0) }
@@ -135,7 +131,7 @@ extension KeyspaceCore {
         _ mutations: [Mutation],
         at time: Int64,
         _ completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
-    ) -> Answer {
+    ) -> PendingCommits.HeldAnswer {
         let cause = retainCause(Cause.thisProcess)
         defer { release(cause) }
         var receipt = Receipt()
@@ -144,7 +140,7 @@ extension KeyspaceCore {
             for mutation in mutations { try perform(mutation, &receipt) }
         } catch {
             rollBack()
-            return Answer(
+            return PendingCommits.HeldAnswer(
                 revision: receipt.revision,
                 result: .failure(error),
                 completion: completion,
@@ -153,9 +149,9 @@ extension KeyspaceCore {
         }
         let revision = finish(&receipt)
         let stands = receipt.revision
-        return Answer(
+        return PendingCommits.HeldAnswer(
             revision: stands,
-            result: .success(revision == 0 ? max(stands, durableRevision) : revision),
+            result: .success(revision == 0 ? max(stands, revisions.durable) : revision),
             completion: completion,
             mutations: editable == nil ? [] : mutations
         )

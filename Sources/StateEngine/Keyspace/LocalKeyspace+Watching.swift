@@ -32,7 +32,7 @@ extension LocalKeyspace {
         defer { clinux_set_deliverer(before) }
         var roundsLeft = 16
         var isAtIt = false
-        while let deliveries = withCore({ $0.takeDeliveries(goingOn: isAtIt) }) {
+        while let deliveries = withCore({ $0.pending.takeDeliveries(goingOn: isAtIt) }) {
             isAtIt = true
             roundsLeft -= 1
             for delivery in deliveries {
@@ -43,7 +43,7 @@ extension LocalKeyspace {
                 }
             }
             guard roundsLeft == 0, !queue.isOnItsThread else { continue }
-            withCore { $0.isDelivering = false }
+            withCore { $0.pending.stopDelivering() }
             if queue.notifyLater() { return }
             isAtIt = false
         }
@@ -86,7 +86,10 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
                 changes.append(core.keyspaceChange(record))
                 return true
             }
-            tell(.state(core.revision(core.durableRevision), patterns: patterns, changes), in: core)
+            tell(
+                .state(core.revision(core.revisions.durable), patterns: patterns, changes),
+                in: core
+            )
         }
         keyspace.deliver()
     }
@@ -123,7 +126,7 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
 
     private func tell(_ event: KeyspaceEvent, in core: KeyspaceCore) {
         // It holds this object, so that the last reference never goes under the lock.
-        core.deliveries.append(.event(event, self))
+        core.pending.deliver(.event(event, self))
     }
 
     fileprivate func hear(_ event: KeyspaceEvent) {
@@ -132,25 +135,6 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
 }
 
 extension KeyspaceCore {
-    /// What is to be handed out without the lock.
-    enum Delivery {
-        case event(KeyspaceEvent, LocalWatch)
-        case answer(Answer)
-        case compaction(CompactionAnswer)
-    }
-
-    /// What is to be handed out by who begins with it, or goes on; nil where there is nothing or somebody else is at it.
-    func takeDeliveries(goingOn: Bool) -> [Delivery]? {
-        if isDelivering, !goingOn { return nil }
-        guard !deliveries.isEmpty else {
-            isDelivering = false
-            return nil
-        }
-        isDelivering = true
-        defer { deliveries = [] }
-        return deliveries
-    }
-
     func revision(_ number: Int64) -> Revision { Revision(epoch: epoch, number: number) }
 
     /// A version as a watch is told of it.

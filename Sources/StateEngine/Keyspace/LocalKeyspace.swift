@@ -49,19 +49,19 @@ public final class LocalKeyspace: Keyspace {
         let editable = backing as? any EditableBacking
         loaded.editable = editable
         if let keeper = backing as? any NoteBacking {
-            loaded.adopt(notes: keeper.takeNotes())
+            loaded.metadata.load(keeper.takeNotes(), at: loaded.revisions.durable)
         } else {
-            loaded.keepsNotes = !backing.isPersistent
+            loaded.metadata.isKept = !backing.isPersistent
         }
         loaded.hasHistory = backing is any HistoryBacking
         self.backing = backing
         isPersistent = backing.isPersistent
         let bounded = backing as? any BoundedBacking
-        if let ceiling = bounded?.ceiling { loaded.bound(by: ceiling) }
+        if let ceiling = bounded?.ceiling { loaded.revisions.reserve(in: ceiling) }
         core = StateLock(loaded)
         queue = CommitQueue(
             backing: backing,
-            revision: loaded.durableRevision,
+            revision: loaded.revisions.durable,
             ceiling: bounded?.ceiling
         )
         // On purpose a cycle until `close`: the commit thread reads what this object owns.
@@ -79,7 +79,7 @@ public final class LocalKeyspace: Keyspace {
     public func close() {
         checkMayWait()
         let refusal = StateError(.readOnly, "the keyspace is closed")
-        withCore { $0.closure = refusal }
+        withCore { $0.refusals.closure = refusal }
         publish()
         queue.stop()
         closeFiles()
@@ -114,10 +114,10 @@ public final class LocalKeyspace: Keyspace {
     @discardableResult
     package func publish(lendsThread: Bool = false) -> Bool {
         withCore { core in
-            guard !core.filling.isEmpty else { return false }
-            if core.takesRaise() { queue.raiseCeiling() }
+            guard !core.pending.filling.isEmpty else { return false }
+            if core.revisions.takesReservation() { queue.raiseCeiling() }
             if isPersistent {
-                queue.submit(core.filling, lendsThread: lendsThread)
+                queue.submit(core.pending.filling, lendsThread: lendsThread)
                 return false
             }
             return true
@@ -128,8 +128,8 @@ public final class LocalKeyspace: Keyspace {
     package func publishEarly() {
         guard isPersistent, queue.isIdle else { return }
         withCore { core in
-            if core.filling.transactionCount >= 64 {
-                queue.submit(core.filling, lendsThread: false)
+            if core.pending.filling.transactionCount >= 64 {
+                queue.submit(core.pending.filling, lendsThread: false)
             }
         }
     }
@@ -143,13 +143,13 @@ public final class LocalKeyspace: Keyspace {
     package func settle(_ report: (Outcome) -> Void) {
         let delivers = withCore { core in
             for finished in queue.takeFinished() { report(settle(finished, in: core)) }
-            if !isPersistent, !core.filling.isEmpty {
-                core.settle(core.filling)
-                core.filling.removeAll()
-                core.deliverWaiters()
-                report(.durable(through: core.durableRevision))
+            if !isPersistent, !core.pending.filling.isEmpty {
+                core.settle(core.pending.filling)
+                core.pending.filling.removeAll()
+                core.pending.release(through: core.revisions.durable)
+                report(.durable(through: core.revisions.durable))
             }
-            return !core.deliveries.isEmpty
+            return core.pending.hasDeliveries
         }
         if delivers { deliver() }
     }
@@ -158,41 +158,45 @@ public final class LocalKeyspace: Keyspace {
         switch finished {
         case .committed(let batch):
             // At the end, without the store having been opened again.
-            if core.refusal != nil { _ = core.adopt([]) }
+            if core.refusals.reopening != nil { _ = core.adopt([]) }
             core.settle(batch)
-            core.deliverWaiters()
+            core.pending.release(through: core.revisions.durable)
             queue.recycle(batch)
-            return .durable(through: core.durableRevision)
+            return .durable(through: core.revisions.durable)
         case .failed(let batch, let error):
             let first = batch.firstRevision
             if error.isOutcomeUnknown { core.refuseWrites(after: error) }
             undoAll(batch, in: core, isInDoubt: error.isOutcomeUnknown)
-            core.deliverWaiters(failedFrom: first, error)
+            core.pending.fail(from: first, error)
             queue.recycle(batch)
-            if !core.filling.isEmpty { queue.submit(core.filling, lendsThread: false) }
+            if !core.pending.filling.isEmpty {
+                queue.submit(core.pending.filling, lendsThread: false)
+            }
             return .failed(from: first, error)
         case .edited(let batch, let changes):
             return settleEdits(changes, interrupting: batch, in: core)
         case .raised(let ceiling):
-            core.allowRevisions(through: ceiling)
-            return .durable(through: core.durableRevision)
+            core.revisions.allow(through: ceiling)
+            return .durable(through: core.revisions.durable)
         case .reopened(let changes, let notes):
             // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
             let count = core.adopt(changes)
-            core.deliverWaiters()
-            if let notes, !core.hasProvisionalNotes { core.adopt(notes: notes) }
-            core.allowWrites()
+            core.pending.release(through: core.revisions.durable)
+            if let notes, !core.metadata.isNewer(than: core.revisions.durable) {
+                core.metadata.load(notes, at: core.revisions.durable)
+            }
+            core.refusals.reopening = nil
             return .reopened(adopted: count, through: changes.last?.revision ?? 0)
         case .unopened(let error):
             core.refuseWrites(after: error)
             return .unopened(error)
         case .room(let shortage):
-            core.shortage = shortage
+            core.refusals.diskShortage = shortage
             return .room(shortage: shortage)
         case .compacted(let step, let answers):
             if let step { core.takeOver(step) }
-            for answer in answers { core.deliveries.append(.compaction(answer)) }
-            return .durable(through: core.durableRevision)
+            for answer in answers { core.pending.deliver(.compaction(answer)) }
+            return .durable(through: core.revisions.durable)
         }
     }
 
@@ -203,9 +207,9 @@ public final class LocalKeyspace: Keyspace {
         isInDoubt: Bool = false
     ) {
         let queued = queue.takeQueued()
-        let told = core.takeTold(from: [batch, queued, core.filling])
-        core.undo(core.filling)
-        core.filling.removeAll()
+        let told = core.takeTold(from: [batch, queued, core.pending.filling])
+        core.undo(core.pending.filling)
+        core.pending.filling.removeAll()
         if let queued {
             core.undo(queued)
             queue.recycle(queued)
@@ -226,17 +230,17 @@ public final class LocalKeyspace: Keyspace {
         let changes = core.differing(changes)
         guard batch != nil || !changes.isEmpty else {
             queue.resume()
-            return .durable(through: core.durableRevision)
+            return .durable(through: core.revisions.durable)
         }
-        let durable = core.durableRevision
-        let isUndoing = core.provisionalRevision > durable
+        let durable = core.revisions.durable
+        let isUndoing = core.revisions.provisional > durable
         // Order matters: what is provisional was computed without them.
         undoAll(batch, in: core)
         core.adopt(outside: changes)
         if let batch { queue.recycle(batch) }
         core.repeatUndone(at: LocalKeyspace.now())
-        if !core.filling.isEmpty { queue.submit(core.filling, lendsThread: false) }
-        guard isUndoing else { return .durable(through: core.durableRevision) }
+        if !core.pending.filling.isEmpty { queue.submit(core.pending.filling, lendsThread: false) }
+        guard isUndoing else { return .durable(through: core.revisions.durable) }
         return .failed(
             from: durable + 1,
             StateError(.conflict, "others changed the store meanwhile: nothing was committed")

@@ -125,7 +125,7 @@ extension KeyspaceCore {
     /// Who may write a key, and how many there are, depends on the delete.
     @inline(__always)
     package func isDue(_ record: Record) -> Bool {
-        record.hasDeadline && record.deadline <= clock()
+        record.hasDeadline && record.deadline <= entries.clock()
     }
 
     /// Deletes what is due, as one commit whose cause is `expiry`; a thousand entries at most.
@@ -137,7 +137,7 @@ extension KeyspaceCore {
     @discardableResult
     package func expire(at now: Int64, wallTime time: Int64) -> Int {
         var due: [Record] = []
-        while due.count < 1_000, let next = deadlines.takeDue(at: now) { due.append(next) }
+        while due.count < 1_000, let next = entries.deadlines.takeDue(at: now) { due.append(next) }
         guard !due.isEmpty else { return 0 }
         let cause = retainCause(.expiry)
         defer { release(cause) }
@@ -148,7 +148,7 @@ extension KeyspaceCore {
             if expire(record) {
                 count += 1
             } else {
-                deadlines.insert(record, notBefore: now + 1_000)
+                entries.deadlines.insert(record, notBefore: now + 1_000)
             }
         }
         finish(&receipt)
@@ -157,7 +157,7 @@ extension KeyspaceCore {
 
     /// - Returns: Whether it is deleted; where that is refused it is as it was.
     private func expire(_ head: Record) -> Bool {
-        guard let chain = table.chain(head.key), chain.pointee.leaf == head else {
+        guard let chain = entries.chain(head.key), chain.pointee.leaf == head else {
             preconditionFailure("a version with a deadline is the newest of its key")
         }
         do throws(StateError) {
@@ -168,7 +168,7 @@ extension KeyspaceCore {
         }
         var fields = fields(of: head, version: 0)
         fields.isVolatile = head.isVolatile
-        put(Record.make(fields, key: head.key, value: nil, in: &pool), onto: chain)
+        put(Record.make(fields, key: head.key, value: nil, in: &entries.pool), onto: chain)
         return true
     }
 }

@@ -132,11 +132,13 @@ extension KeyspaceCore {
     /// - Throws: ``StateError/Code/limit``, naming the key, the number and the rule.
     func checkRate(_ rule: KeyRule, _ key: Bytes) throws(StateError) {
         for quota in rule.rates {
-            guard let uid = openCause?._withUnsafeGuaranteedRef({ $0.cause.uid }) else { return }
+            guard let uid = transaction.cause?._withUnsafeGuaranteedRef({ $0.cause.uid }) else {
+                return
+            }
             let isTaken = quota.rate.take(uid, most: quota.most)
-            if isTaken { openRates.append((quota.rate, uid)) }
+            if isTaken { transaction.rates.append((quota.rate, uid)) }
             try refuse(quota, !isTaken) {
-                let count = openRates.count { $0.rate === quota.rate }
+                let count = transaction.rates.count { $0.rate === quota.rate }
                 let advice = count >= quota.most ? "one commit cannot write more" : "try again"
                 return
                     "key \(StateError.quoted(key)): uid \(uid) has written as often in a second as it "
@@ -147,7 +149,7 @@ extension KeyspaceCore {
 
     /// Whether no key is hidden from who writes.
     private var showsEverything: Bool {
-        openSubject.flatMap { visibility(of: $0) }?.showsEverything ?? true
+        transaction.subject.flatMap { visibility(of: $0) }?.showsEverything ?? true
     }
 
     private func refuse(
@@ -179,7 +181,7 @@ extension KeyspaceCore {
         countsUsage = !usages.isEmpty
         guard countsUsage else { return }
         for usage in usages { usage.reset() }
-        table.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
+        entries.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
             count(head, superseding: nil, by: 1)
             return true
         }

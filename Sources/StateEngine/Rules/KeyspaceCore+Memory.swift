@@ -20,7 +20,7 @@ extension KeyspaceCore {
     func fillWithSomeInMemory(havingRead revision: Int64) -> Bool {
         var stored: [(record: Record, place: CommitBatch.Place)] = []
         var kept: [Record] = []
-        for case let record? in openChanges {
+        for case let record? in transaction.changes {
             let place = storedPlace(below: record)
             if record.isVolatile, place.revision == 0 {
                 kept.append(record)
@@ -30,14 +30,15 @@ extension KeyspaceCore {
         }
         for (index, change) in stored.enumerated() {
             change.record.ordinal = Int32(index)
-            filling.append(change.record, superseding: change.place)
+            pending.filling.append(change.record, superseding: change.place)
         }
         let isFinal =
-            stored.isEmpty && openNotes.isEmpty && !kept.isEmpty && revision <= durableRevision
+            stored.isEmpty && transaction.notes.isEmpty && !kept.isEmpty
+            && revision <= revisions.durable
             && isCertain(kept)
         for (index, record) in kept.enumerated() {
             record.ordinal = Int32(stored.count + index)
-            filling.append(record, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
+            pending.filling.append(record, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
             if isFinal { record.markTold() }
         }
         return isFinal
@@ -47,7 +48,7 @@ extension KeyspaceCore {
     private func isCertain(_ changes: [Record]) -> Bool {
         changes.allSatisfy { record in
             guard let older = record.older else { return true }
-            return older.isTold || older.revision <= durableRevision
+            return older.isTold || older.revision <= revisions.durable
         }
     }
 
@@ -64,14 +65,14 @@ extension KeyspaceCore {
             if !below.isVolatile { return below.isDeleted ? below.batchPlace : last.batchPlace }
             last = below
         }
-        return table.grave(of: record.key)?.batchPlace ?? none
+        return entries.grave(of: record.key)?.batchPlace ?? none
     }
 
     /// A version is durable, of which the one below is still there: where the key has moved, its grave is dug or filled.
     func settleMove(_ record: Record) {
         guard record.isVolatile else {
-            if record.older?.isVolatile ?? false, let grave = table.exhume(record.key) {
-                free(grave)
+            if record.older?.isVolatile ?? false, let grave = entries.exhume(record.key) {
+                entries.free(grave)
             }
             return
         }
@@ -79,10 +80,10 @@ extension KeyspaceCore {
         guard let older = record.older, !older.isVolatile else { return }
         if older.isDeleted {
             record.older = nil
-            table.buryBelow(older)
+            entries.buryBelow(older)
             return
         }
-        causes.retain(causes[record.cause])
+        entries.causes.retain(entries.causes[record.cause])
         let fields = Record.Fields(
             revision: record.revision,
             created: record.created,
@@ -92,7 +93,7 @@ extension KeyspaceCore {
             owner: record.owner,
             cause: record.cause
         )
-        table.buryBelow(Record.make(fields, key: record.key, value: nil, in: &pool))
+        entries.buryBelow(Record.make(fields, key: record.key, value: nil, in: &entries.pool))
     }
 
     // MARK: A commit that fails
@@ -115,9 +116,9 @@ extension KeyspaceCore {
 
     /// They are committed with what comes next; where storage may have what they came between, they wait until that is known.
     func keep(_ told: CommitBatch, untilReopened waits: Bool) {
-        uncommittedByteCount += told.byteCount
-        provisionalRevision = max(provisionalRevision, told.lastRevision)
-        (waits ? toldInDoubt : filling).take(told)
+        pending.byteCount += told.byteCount
+        revisions.keep(told.lastRevision)
+        (waits ? pending.inDoubt : pending.filling).take(told)
     }
 
     // MARK: What the history does not have
@@ -151,25 +152,25 @@ extension Record {
 
 extension LocalKeyspace {
     /// Whether revisions have a ceiling.
-    package var isBound: Bool { withCore { $0.ceiling != nil } }
+    package var isBound: Bool { withCore { $0.revisions.reservation != nil } }
 
     /// From now on revisions go on above `ceiling`'s floor and stay below it, for some are not stored.
     ///
-    /// - Parameter ceiling: Raised by the caller, who may wait for the disk, a block above ``newestRevision``.
+    /// - Parameter ceiling: Raised by the caller, who may wait for the disk, a block above ``revisions.newest``.
     package func bound(by ceiling: RevisionCeiling) {
         // Order matters: who is asked to raise it has to know it.
         queue.bound(by: ceiling)
         withCore { core in
-            core.bound(by: ceiling)
-            core.skip(to: ceiling.floor + 1)
+            core.revisions.reserve(in: ceiling)
+            core.revisions.skip(to: ceiling.floor + 1)
         }
     }
 
     /// The newest revision that a transaction took, committed or not.
-    package var newestRevision: Int64 { withCore { $0.newestRevision } }
+    package var newestRevision: Int64 { withCore { $0.revisions.newest } }
 
     /// The next revision is above this one.
-    package func skip(to revision: Int64) { withCore { $0.skip(to: revision) } }
+    package func skip(to revision: Int64) { withCore { $0.revisions.skip(to: revision) } }
 
     /// Former lives kept these keys in memory: who goes on from one of their revisions may have heard of values that are gone.
     package func forget(_ keys: [ForgottenKeys]) { withCore { $0.forgotten = keys } }

@@ -34,7 +34,7 @@ extension KeyspaceCore {
         let patterns = isPersistent ? new?.memoryPatterns ?? [] : []
         keepsSomeInMemory = kept || !patterns.isEmpty
         // Where memory may have lost what was told, the history says nothing of it.
-        if keepsSomeInMemory, !kept { lastVolatileRevision = durableRevision }
+        if keepsSomeInMemory, !kept { lastVolatileRevision = revisions.durable }
         do throws(StateError) {
             // Order matters: what moves is counted by the new rules.
             recount()
@@ -92,7 +92,7 @@ extension KeyspaceCore {
     private func astray(_ countLimit: Int, _ byteLimit: Int) -> (keys: [[UInt8]], byteCount: Int) {
         var keys: [[UInt8]] = []
         var byteCount = 0
-        table.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
+        entries.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
             guard isAstray(head) else { return true }
             let isWithin = keys.count < countLimit && byteCount + head.byteCount <= byteLimit
             guard keys.isEmpty || isWithin else { return false }
@@ -128,21 +128,21 @@ extension KeyspaceCore {
     }
 
     private func move(_ key: Bytes) throws(StateError) {
-        guard let chain = table.chain(key), let head = chain.pointee.leaf else { return }
+        guard let chain = entries.chain(key), let head = chain.pointee.leaf else { return }
         let isVolatile = !head.isVolatile
         try checkRoom(head.byteCount, isVolatile: false)
         var fields = fields(of: head, version: head.version)
         fields.expires = head.expires
         fields.isVolatile = isVolatile
         // What storage begins to keep begins there.
-        if !isVolatile { fields.created = openRevision }
-        put(Record.make(fields, key: key, value: head.value, in: &pool), onto: chain)
+        if !isVolatile { fields.created = transaction.revision }
+        put(Record.make(fields, key: key, value: head.value, in: &entries.pool), onto: chain)
     }
 
     /// Whether a change of a key in memory stands on a move that storage may have and may not.
     func isMoveInDoubt(of key: Bytes, _ head: Record?) -> Bool {
         if let head, isAstray(head) { return true }
-        guard let lastMove, lastMove.revision > durableRevision else { return false }
+        guard let lastMove, lastMove.revision > revisions.durable else { return false }
         let wasInMemory = lastMove.formerRules?.rule(for: key)?.isInMemory ?? false
         return wasInMemory != isInMemory(rules?.rule(for: key))
     }
@@ -150,7 +150,7 @@ extension KeyspaceCore {
     /// The entry that a delete of the last move has left in memory; nil where the change is none of these.
     func moved(_ change: AdoptedChange) -> Record? {
         guard change.value == nil, change.revision == lastMove?.revision,
-            let head = change.key.withUnsafeBytes({ table.head($0) }), !head.isDeleted,
+            let head = change.key.withUnsafeBytes({ entries.head($0) }), !head.isDeleted,
             !head.isVolatile
         else { return nil }
         return head

@@ -154,7 +154,7 @@ extension KeyspaceCore {
         _ receipt: inout Receipt
     ) -> Record? {
         guard let subject, let rule = rules?.rule(for: key), rule.limitsReading,
-            let head = table.head(key)
+            let head = entries.head(key)
         else { return read(key, &receipt) }
         guard !rule.allows(.read, subject, .entry(owner: head.owner)) else {
             return read(key, &receipt)
@@ -175,7 +175,7 @@ extension KeyspaceCore {
             return read(key, &receipt)
         }
         // Where nothing depends on owners, nobody sees some keys of a rule and not the others.
-        let head = rule.asksForOwner ? table.head(key) : nil
+        let head = rule.asksForOwner ? entries.head(key) : nil
         if let owner = owner(of: head), rule.allows(.read, subject, .entry(owner: owner)) {
             return read(key, &receipt)
         }
@@ -196,7 +196,7 @@ extension KeyspaceCore {
         guard let rule = rules?.rule(for: key) else {
             return try require(action, of: key, for: subject)
         }
-        let target = seen(key, table.head(key), rule, subject)
+        let target = seen(key, entries.head(key), rule, subject)
         let denial =
             rule.denial(action, subject, target)
             // What is done to a key tells whether it is there.
@@ -223,8 +223,9 @@ extension KeyspaceCore {
         _ subject: Subject,
         _ receipt: inout Receipt
     ) {
-        guard head.revision > durableRevision, head.revision != openRevision, !head.isTold,
-            let durable = head.version(at: durableRevision), !durable.isDeleted,
+        guard head.revision > revisions.durable, head.revision != transaction.revision,
+            !head.isTold,
+            let durable = head.version(at: revisions.durable), !durable.isDeleted,
             rule.allows(.read, subject, .entry(owner: durable.owner))
         else { return }
         receipt.noteRead(head.revision)

@@ -129,7 +129,9 @@ package final class WatchHub {
 extension KeyspaceCore {
     /// Adds what the changes of the open transaction will be compared with.
     func notePublishingCost() {
-        for case let record? in openChanges { publishingCost += hub.globCost(of: record.key) }
+        for case let record? in transaction.changes {
+            publishingCost += hub.globCost(of: record.key)
+        }
     }
 
     /// About how long the watches will take over the commits since the last call, in nanoseconds: whoever writes is charged for it.

@@ -46,9 +46,9 @@ extension Watcher {
         found = nil
         phase = .synced
         if owesLatest {
-            latest?.beginRound(at: core.durableRevision, isPiece: true)
+            latest?.beginRound(at: core.revisions.durable, isPiece: true)
         } else {
-            tellSynced(core.durableRevision, receiver, in: core)
+            tellSynced(core.revisions.durable, receiver, in: core)
         }
     }
 
@@ -60,7 +60,7 @@ extension Watcher {
     ) {
         guard owesLatest else { return }
         if latest?.hasRound == false {
-            latest?.beginRound(at: core.durableRevision, isPiece: false)
+            latest?.beginRound(at: core.revisions.durable, isPiece: false)
         }
         if let values = latest?.takeValues(byteLimit: byteLimit, for: self, in: core),
             !values.values.isEmpty
@@ -82,8 +82,8 @@ extension Watcher {
     /// What was told is void: the state follows.
     private func beginAgain(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
         phase = .snapshot(passed: nil)
-        toldRevision = core.durableRevision
-        receiver.receive(.gap(core.durableRevision), in: core)
+        toldRevision = core.revisions.durable
+        receiver.receive(.gap(core.revisions.durable), in: core)
     }
 
     private func readOn(
@@ -91,7 +91,7 @@ extension Watcher {
         after position: Int64,
         in core: KeyspaceCore
     ) {
-        let present = core.durableRevision
+        let present = core.revisions.durable
         guard position < present else {
             phase = .synced
             return
@@ -130,7 +130,7 @@ extension Watcher {
             if reading.keptRevision > reading.through { toldRevision = reading.keptRevision }
             return true
         }
-        if revision >= core.durableRevision { phase = .synced }
+        if revision >= core.revisions.durable { phase = .synced }
         return false
     }
 
@@ -148,7 +148,7 @@ extension Watcher {
         for (key, mark) in marks { latest?.mark(key, mark) }
         checkOwed()
         guard phase == .synced, !owesLatest, let receiver else { return }
-        tellSynced(core.durableRevision, receiver, in: core)
+        tellSynced(core.revisions.durable, receiver, in: core)
     }
 
     /// Takes over that the commits after its position are not to be had: a gap and the state follow.
@@ -194,8 +194,8 @@ extension KeyspaceCore {
     /// Whether all commits after `revision` that touch `patterns` are there: it is no later than the present, and the history reaches
     /// back to it.
     package func canResume(_ patterns: PatternSet, after revision: Int64) -> Bool {
-        if revision == durableRevision { return true }
+        if revision == revisions.durable { return true }
         if hasForgotten(patterns, after: revision) { return false }
-        return hasHistory && revision >= compactedRevision && revision < durableRevision
+        return hasHistory && revision >= revisions.compacted && revision < revisions.durable
     }
 }

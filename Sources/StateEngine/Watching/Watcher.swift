@@ -76,7 +76,7 @@ package final class Watcher {
         if case .latest(let tellsCause, let owed) = manner {
             latest = LatestKeys(tellsCause: tellsCause, owed)
         }
-        let present = core.durableRevision
+        let present = core.revisions.durable
         toldRevision = present
         position = present
         switch start {
@@ -180,7 +180,7 @@ package final class Watcher {
     /// Every commit up to here was told or does not match; nil during a snapshot, and where one has to follow.
     package func toldThrough(in core: KeyspaceCore) -> Int64? {
         switch phase {
-        case .synced: owesLatest ? toldRevision : core.durableRevision
+        case .synced: owesLatest ? toldRevision : core.revisions.durable
         case .catchingUp, .blocked: position
         case .snapshot: nil
         }

@@ -39,28 +39,28 @@ extension Dispatcher {
         } else if access.text.isEmpty {
             return
         }
-        guard core.openRevision == 0 else {
+        guard core.transaction.revision == 0 else {
             // Nothing of its own can be committed inside of a transaction.
-            access.revision = core.durableRevision
+            access.revision = core.revisions.durable
             return
         }
         let cause = core.retainCause(.thisProcess)
         defer { core.release(cause) }
         core.begin(cause, at: now)
         do throws(StateError) {
-            let text = mark.note(core.openRevision)
+            let text = mark.note(core.transaction.revision)
             try core.setNote(AccessMark.noteName, to: text)
             access.revision = core.finish(&receipt)
         } catch {
             // It is known as long as this process runs.
             core.rollBack()
-            access.revision = core.durableRevision
+            access.revision = core.revisions.durable
         }
     }
 
     /// A commit failed, and with it perhaps what noted a change of access.
     func noteFailure(from revision: Int64, _ core: KeyspaceCore) {
-        if access.revision >= revision { access.revision = core.durableRevision }
+        if access.revision >= revision { access.revision = core.revisions.durable }
     }
 
     /// Whether the rules of access were others at a revision, so that what a connection knows of it is not what it may see.

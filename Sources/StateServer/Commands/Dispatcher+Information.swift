@@ -27,7 +27,7 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) -> [(String, [(String, String)])] {
         let uptime = (now - registry.startedAt) / 1_000
-        let countsKeys = showsEverything(to: connection, core) && core.durableKeyCount > 0
+        let countsKeys = showsEverything(to: connection, core) && core.entries.durableCount > 0
         return [
             (
                 "Server",
@@ -62,7 +62,7 @@ extension Dispatcher {
             ("Replication", [("role", "master"), ("connected_slaves", "0")]),
             (
                 "Keyspace",
-                countsKeys ? [("db0", "keys=\(core.durableKeyCount),expires=0,avg_ttl=0")] : []
+                countsKeys ? [("db0", "keys=\(core.entries.durableCount),expires=0,avg_ttl=0")] : []
             ),
         ]
     }
@@ -71,17 +71,17 @@ extension Dispatcher {
         var fields: [(StaticString, Int64)] = [
             ("pid", Int64(getpid())),
             ("uptime", (now - registry.startedAt) / 1_000),
-            ("revision", core.durableRevision),
-            ("compacted", core.compactedRevision),
+            ("revision", core.revisions.durable),
+            ("compacted", core.revisions.compacted),
         ]
         let isAll = showsEverything(to: connection, core)
-        if isAll { fields.append(("keys", Int64(core.durableKeyCount))) }
+        if isAll { fields.append(("keys", Int64(core.entries.durableCount))) }
         fields += [
             ("clients", Int64(registry.count)),
             ("watches", Int64(core.hub.count - channels.watcherCount)),
         ]
         if isAll {
-            fields.append(("uncommitted", Int64(core.uncommittedByteCount)))
+            fields.append(("uncommitted", Int64(core.pending.byteCount)))
             fields.append(("client_memory", Int64(registry.memory.byteCount)))
         }
         fields += [
@@ -95,7 +95,8 @@ extension Dispatcher {
         connection.output.writeField("version", options.version)
         connection.output.writeField("epoch", core.epoch.description)
         connection.output.writeField("backing", core.isPersistent ? "sqlite" : "memory")
-        let issue = core.refusal ?? core.shortage ?? core.memoryShortage
+        let issue =
+            core.refusals.reopening ?? core.refusals.diskShortage ?? core.refusals.memoryShortage
         connection.output.writeField("storage", issue?.message ?? "ok")
         for (name, number) in fields { connection.output.writeField(name, number) }
         for (name, text) in storage {
@@ -136,7 +137,7 @@ extension Dispatcher {
                     + "counts the others"
             )
         }
-        connection.output.writeInteger(Int64(core.durableKeyCount))
+        connection.output.writeInteger(Int64(core.entries.durableCount))
     }
 
     /// Whether sums over all keys tell a connection of none that are hidden from it.

@@ -57,7 +57,7 @@ extension Dispatcher {
             for condition in named { try core.check(condition, of: key, &receipt) }
             if isEarly, isOwn(key, connection, core) { receipt.waiveReads() }
             try core.set(key, to: value, isConditional: !named.isEmpty)
-            return core.openRevision
+            return core.transaction.revision
         }
         connection.output.writeMap(2, connection.version)
         connection.output.writeField("revision", revision)
@@ -122,7 +122,7 @@ extension Dispatcher {
         )
         if isDryRun {
             try list(request, for: connection, core, &receipt) { [unowned self] listing, core, _ in
-                let revision = max(core.provisionalRevision, core.durableRevision)
+                let revision = max(core.revisions.provisional, core.revisions.durable)
                 writeCount(listing.listedCount, revision, connection)
             }
             return
@@ -172,8 +172,8 @@ extension Dispatcher {
 
     /// The revision that the open transaction will have, or the newest where it has changed nothing.
     func revision(of core: KeyspaceCore) -> Int64 {
-        core.hasOpenChanges
-            ? core.openRevision : max(core.provisionalRevision, core.durableRevision)
+        core.transaction.hasChanges
+            ? core.transaction.revision : max(core.revisions.provisional, core.revisions.durable)
     }
 
     func writeCount(_ count: Int, _ revision: Int64, _ connection: Connection) {

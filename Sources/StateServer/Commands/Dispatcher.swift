@@ -108,7 +108,7 @@ final class Dispatcher {
         }
         lastWeight += (connection.output.count - start) >> 12
         owedNanoseconds += core.takePublishingCost()
-        takenByteCount = core.putByteCount
+        takenByteCount = core.entries.putByteCount
         send(from: start, receipt, connection, core)
         if subscriptionsBefore != nil {
             connection.isConfirmationHeld = !connection.held.isEmpty
@@ -127,7 +127,7 @@ final class Dispatcher {
     ) {
         // The reply comes later: from the history.
         guard connection.output.count > start else { return }
-        let isHeld = receipt.revision > core.durableRevision
+        let isHeld = receipt.revision > core.revisions.durable
         if isHeld || !connection.held.isEmpty {
             if connection.held.isEmpty { connection.isConfirmationHeld = false }
             let reply = connection.output.bytes.slice(start, connection.output.count)
@@ -178,7 +178,7 @@ final class Dispatcher {
         let queued = connection.transaction
         let isWrite =
             verb.name == .exec ? queued?.hasWrites ?? false : verb.isWrite && queued == nil
-        if isWrite, core.uncommittedByteCount >= options.limits.queueByteCount {
+        if isWrite, core.pending.byteCount >= options.limits.queueByteCount {
             return .queueIsFull
         }
         if let files = core.files, isWrite, awaitsFiles(verb, arguments, connection, files) {

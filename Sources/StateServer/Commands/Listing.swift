@@ -107,7 +107,7 @@ final class Listing: SlicedListing {
 
     private func track(_ core: KeyspaceCore) {
         isTracked = true
-        guard request.isOfWatch else { return core.begin(position) }
+        guard request.isOfWatch else { return core.entries.begin(position) }
         subscription = CommitSubscription(request.patterns, in: core) { [position] _, changes, _ in
             for change in changes { position.note(change.key) }
         }
@@ -115,7 +115,7 @@ final class Listing: SlicedListing {
 
     /// Gives back what the keyspace holds for it.
     func end(in core: KeyspaceCore) {
-        if isTracked, !request.isOfWatch { core.end(position) }
+        if isTracked, !request.isOfWatch { core.entries.end(position) }
         subscription?.end(in: core)
         subscription = nil
         isTracked = false

@@ -5,8 +5,9 @@ extension Server {
     /// Deletes what is due.
     func expire() {
         keyspace.withCore { core in
-            guard let left = core.deadlines.millisecondsLeft(at: Deadlines.now()), left == 0,
-                core.uncommittedByteCount < options.limits.queueByteCount
+            guard let left = core.entries.deadlines.millisecondsLeft(at: Deadlines.now()),
+                left == 0,
+                core.pending.byteCount < options.limits.queueByteCount
             else { return }
             core.expire(at: Deadlines.now(), wallTime: dispatcher.now)
         }
@@ -16,8 +17,8 @@ extension Server {
     var millisecondsToExpiry: Int32 {
         let (left, isFull) = keyspace.withCore { core in
             (
-                core.deadlines.millisecondsLeft(at: Deadlines.now()),
-                core.uncommittedByteCount >= options.limits.queueByteCount
+                core.entries.deadlines.millisecondsLeft(at: Deadlines.now()),
+                core.pending.byteCount >= options.limits.queueByteCount
             )
         }
         guard let left else { return -1 }

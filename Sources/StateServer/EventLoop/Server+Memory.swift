@@ -56,8 +56,8 @@ extension Server {
     }
 
     private func take(_ shortage: StateError?) {
-        guard (core.memoryShortage != nil) != (shortage != nil) else { return }
-        keyspace.withCore { $0.memoryShortage = shortage }
+        guard (core.refusals.memoryShortage != nil) != (shortage != nil) else { return }
+        keyspace.withCore { $0.refusals.memoryShortage = shortage }
         if let shortage {
             options.log(.error, shortage.message)
         } else {

@@ -19,7 +19,7 @@ extension Server {
                     connection.held.fail(from: revision, error)
                     release(connection, durable: revision - 1)
                 // What nothing undid is told now, too.
-                case .reopened: release(connection, durable: core.durableRevision)
+                case .reopened: release(connection, durable: core.revisions.durable)
                 case .unopened, .room: break
                 }
                 flushes.add(connection)

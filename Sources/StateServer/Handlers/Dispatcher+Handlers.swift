@@ -76,7 +76,7 @@ extension Dispatcher {
         writeNumber(handler.position, connection)
         connection.output.writeField("epoch", handler.epoch.description)
         connection.output.writeField("new", begun ? 1 : 0)
-        connection.output.writeField("revision", core.durableRevision)
+        connection.output.writeField("revision", core.revisions.durable)
         connection.output.writeField("current_epoch", core.epoch.description)
     }
 
@@ -97,7 +97,7 @@ extension Dispatcher {
         guard var handler = try handler(note, core, &receipt) else {
             throw StateError(.err, "\(shown) is not there; STATE.HANDLER ATTACH it anew")
         }
-        guard revision <= core.durableRevision else { throw aboveCurrent(revision, core) }
+        guard revision <= core.revisions.durable else { throw aboveCurrent(revision, core) }
         if handler.epoch == core.epoch, let position = handler.position {
             guard revision >= position else {
                 throw StateError(
@@ -183,7 +183,7 @@ extension Dispatcher {
     /// Not behind the last revision: each DONE takes one.
     private func lag(of handler: HandlerNote, _ core: KeyspaceCore) -> Int64? {
         guard handler.epoch == core.epoch, let position = handler.position else { return nil }
-        return max(0, core.lastChangeRevision - position)
+        return max(0, core.revisions.lastChange - position)
     }
 
     // MARK: What they have in common
@@ -229,15 +229,15 @@ extension Dispatcher {
     ) throws(StateError) -> Int64? {
         switch start {
         case .snapshot: return nil
-        case .now: return core.durableRevision
+        case .now: return core.revisions.durable
         case .revision(let revision):
-            guard revision <= core.durableRevision else { throw aboveCurrent(revision, core) }
+            guard revision <= core.revisions.durable else { throw aboveCurrent(revision, core) }
             return revision
         }
     }
 
     private func aboveCurrent(_ revision: Int64, _ core: KeyspaceCore) -> StateError {
-        StateError(.err, "revision \(revision) is above the current one, \(core.durableRevision)")
+        StateError(.err, "revision \(revision) is above the current one, \(core.revisions.durable)")
     }
 
     private func requireRoom(

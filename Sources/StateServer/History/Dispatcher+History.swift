@@ -192,13 +192,13 @@ extension Dispatcher {
 
     /// Whether a revision is the current one, of which memory knows everything; if not, the history knows of it.
     private func isPresent(_ revision: Int64, _ core: KeyspaceCore) throws(StateError) -> Bool {
-        guard revision <= core.durableRevision else {
-            throw .notYet(revision, current: core.durableRevision)
+        guard revision <= core.revisions.durable else {
+            throw .notYet(revision, current: core.revisions.durable)
         }
-        guard registry.hasHistory || revision == core.durableRevision else {
+        guard registry.hasHistory || revision == core.revisions.durable else {
             throw Dispatcher.noHistory
         }
-        return revision == core.durableRevision
+        return revision == core.revisions.durable
     }
 
     private static let noHistory = StateError(.compacted, "values in memory have no history")

@@ -28,7 +28,7 @@ final class RevertJob: HistoryJob, @unchecked Sendable {
             // Who has left is not told of anything: nothing has happened.
             guard !connection.isClosed else { return past.endTracking(in: core) }
             // As any write it waits until there is room, and meanwhile notes what changes.
-            let isFull = core.uncommittedByteCount >= server.options.limits.queueByteCount
+            let isFull = core.pending.byteCount >= server.options.limits.queueByteCount
             guard failure != nil || control.isCancelled || !isFull else {
                 return server.finishLater(self)
             }

@@ -40,7 +40,7 @@ extension Server {
         guard let reloader, let (connection, outcome) = reloader.takeRead() else { return }
         keyspace.withCore { core in
             let result = Result { () throws(StateError) in try apply(outcome, core) }
-            if case .success(let report) = result, core.newestRevision >= report.revision {
+            if case .success(let report) = result, core.revisions.newest >= report.revision {
                 reloader.unsettled = Reloader.Unsettled(report: report)
             } else {
                 reloader.source.onEnd(result)
@@ -62,7 +62,7 @@ extension Server {
         _ core: KeyspaceCore
     ) throws(StateError) -> ReloadReport {
         let change = try outcome.get()
-        let revision = core.newestRevision + 1
+        let revision = core.revisions.newest + 1
         var changed = options
         var report = try change(core, &changed)
         take(changed)

@@ -79,7 +79,7 @@ extension Server {
                 if count == 0 {
                     reloader.movingBack = nil
                 } else {
-                    reloader.movingBack?.revision = core.newestRevision
+                    reloader.movingBack?.revision = core.revisions.newest
                     reloader.movingBack?.count = count
                 }
             } catch {

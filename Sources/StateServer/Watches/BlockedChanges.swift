@@ -98,7 +98,7 @@ final class BlockedChanges {
     /// Writes what came, or that nothing has.
     func writeReply(_ core: KeyspaceCore) throws(StateError) {
         if let failure { throw failure }
-        reply.advance(to: core.durableRevision)
+        reply.advance(to: core.revisions.durable)
         reply.write(
             to: &connection.output,
             epoch: request.tellsEpoch ? core.epoch : nil

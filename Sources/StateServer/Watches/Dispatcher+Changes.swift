@@ -22,9 +22,9 @@ extension Dispatcher {
         )
         try requireSight(.watch, of: request.patterns.patterns, connection, core)
         let since = options.since
-        let current = core.durableRevision
+        let current = core.revisions.durable
         guard try isOfThisStore(options.epoch, core),
-            since <= max(current, core.provisionalRevision),
+            since <= max(current, core.revisions.provisional),
             since >= current || registry.hasHistory, !isBeforeAccess(since, connection),
             // The history has nothing of keys in memory.
             since >= current || !core.hasForgotten(request.patterns, after: since)
@@ -91,7 +91,7 @@ extension Dispatcher {
         try list(listed, for: connection, core, &receipt) { listing, core, _ in
             connection.output.writeArray(request.tellsEpoch ? 4 : 3)
             connection.output.writeBulk("gap")
-            connection.output.writeInteger(core.durableRevision)
+            connection.output.writeInteger(core.revisions.durable)
             connection.output.writeArray(listing.listedCount)
             listing.writeRows(to: &connection.output)
             if request.tellsEpoch { connection.output.writeBulk(core.epoch.description) }

@@ -41,7 +41,7 @@ extension Dispatcher {
         for word in words { connection.output.writeBulk(word) }
         connection.output.writeField("state", watcher.group.rawValue)
         connection.output.writeField("revision", position)
-        connection.output.writeField("lag", core.durableRevision - position)
+        connection.output.writeField("lag", core.revisions.durable - position)
         connection.output.writeField("waiting", Int64(watcher.waitingByteCount))
         connection.output.writeField("marks", Int64(waiting?.markCount ?? 0))
         connection.output.writeField("values", Int64(waiting?.valueCount ?? 0))

@@ -45,7 +45,7 @@ extension Dispatcher {
         if watcher.watcher.canAdvance { registry.addAdvancing(connection) }
         connection.output.writeMap(3, .resp3)
         connection.output.writeField("watch", Int64(watcher.number))
-        connection.output.writeField("revision", core.durableRevision)
+        connection.output.writeField("revision", core.revisions.durable)
         connection.output.writeBulk("epoch")
         connection.output.writeBulk(core.epoch.description)
     }
@@ -81,7 +81,7 @@ extension Dispatcher {
         // What it missed it would have been told of later, and no gap is silent.
         switch watcher.watcher.phase {
         case .synced, .catchingUp, .blocked:
-            if watcher.watcher.isBehind { watcher.receive(.gap(core.durableRevision), in: core) }
+            if watcher.watcher.isBehind { watcher.receive(.gap(core.revisions.durable), in: core) }
         // That the state is not whole its `synced` would have said.
         case .snapshot: break
         }
