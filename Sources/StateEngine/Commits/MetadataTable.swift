@@ -1,5 +1,5 @@
 /// Notes by name, those of the open transaction and of commits that wait among them.
-struct MetadataTable {
+struct MetadataTable: ~Copyable {
     /// A note as it is now.
     struct Version: Sendable {
         var revision: Int64

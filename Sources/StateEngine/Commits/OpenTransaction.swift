@@ -1,5 +1,5 @@
 /// The transaction that is open: what it has changed, and who makes it.
-package struct OpenTransaction {
+package struct OpenTransaction: ~Copyable {
     /// The one that it takes when it is finished; 0 if no transaction is open.
     package private(set) var revision: Int64 = 0
     /// Milliseconds since 1970.
@@ -56,19 +56,17 @@ package struct OpenTransaction {
         changes.removeAll(keepingCapacity: changes.capacity <= 4_096)
     }
 
-    /// - Throws: ``StateError/Code/tooBig``, if it has no room for a change of `byteCount` bytes.
-    func checkRoom(for byteCount: Int, _ limits: Limits) throws(StateError) {
-        if self.byteCount + byteCount > limits.transactionByteCount {
-            throw StateError(
-                .tooBig,
-                "a transaction of more than \(limits.transactionByteCount) bytes of keys and values"
-            )
+    /// - Throws: ``StateError/Code/tooBig``, if a change of `byteCount` bytes would make it more than `bytes` or `changes`.
+    @inline(__always)
+    func checkRoom(for byteCount: Int, _ bytes: Int, _ changes: Int) throws(StateError) {
+        guard self.byteCount + byteCount <= bytes else {
+            throw OpenTransaction.full(bytes, "bytes of keys and values")
         }
-        if changes.count >= limits.transactionChangeCount {
-            throw StateError(
-                .tooBig,
-                "a transaction of more than \(limits.transactionChangeCount) changes"
-            )
-        }
+        guard self.changes.count < changes else { throw OpenTransaction.full(changes, "changes") }
+    }
+
+    @inline(never)
+    private static func full(_ most: Int, _ unit: StaticString) -> StateError {
+        StateError(.tooBig, "a transaction of more than \(most) \(unit)")
     }
 }

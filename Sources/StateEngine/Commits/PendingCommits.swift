@@ -1,5 +1,5 @@
 /// What was finished and is not on stable storage, and who waits for it.
-package struct PendingCommits {
+package struct PendingCommits: ~Copyable {
     /// A caller's answer, until the commit that it depends on is durable or undone.
     struct HeldAnswer {
         var revision: Int64

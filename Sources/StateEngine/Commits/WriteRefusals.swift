@@ -1,5 +1,5 @@
 /// Why writes are refused for now, whatever they are about.
-package struct WriteRefusals {
+package struct WriteRefusals: ~Copyable {
     /// The keyspace is closed: nothing is written any more.
     var closure: StateError?
     /// The store is opened again after a commit whose outcome is unknown: no stored key is written.

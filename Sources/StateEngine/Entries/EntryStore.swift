@@ -38,12 +38,6 @@ package struct EntryStore: ~Copyable {
     /// The newest version of `key`, provisional or durable; nil where there is none or only a durable delete.
     func head(_ key: Bytes) -> Record? { live.record(for: key) }
 
-    /// Where the chain of `key` stands, so that a write looks it up once; nil where it has no live version.
-    ///
-    /// Good until the next key comes or goes.
-    @inline(__always)
-    func chain(_ key: Bytes) -> UnsafeMutablePointer<RadixReference>? { live.slot(for: key) }
-
     /// Begins a chain with a version of a key that has none that is live.
     mutating func begin(_ record: Record) {
         if deleted.count > 0, !record.isVolatile, let grave = deleted.record(for: record.key) {

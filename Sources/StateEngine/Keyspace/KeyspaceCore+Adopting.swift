@@ -122,7 +122,7 @@ extension KeyspaceCore {
         entries.noteScanned(record.key)
         if countsUsage { count(record, superseding: entries.head(record.key), by: 1) }
         entries.deadlines.insert(record, at: entries.clock(), wallTime: LocalKeyspace.now())
-        guard let chain = entries.chain(record.key), let head = chain.pointee.leaf else {
+        guard let chain = entries.live.slot(for: record.key), let head = chain.pointee.leaf else {
             entries.begin(record)
             return
         }

@@ -29,7 +29,7 @@ extension KeyspaceCore {
         throws(StateError)
     {
         let rule = rules?.rule(for: key)
-        let chain = entries.chain(key)
+        let chain = entries.live.slot(for: key)
         let head = chain?.pointee.leaf
         var hidden: HiddenKey?
         if let subject = transaction.subject, let rule {
@@ -96,7 +96,7 @@ extension KeyspaceCore {
         {
             return false
         }
-        guard let current = read(key, &receipt), let chain = entries.chain(key) else {
+        guard let current = read(key, &receipt), let chain = entries.live.slot(for: key) else {
             return false
         }
         try checkRoom(key.count, isVolatile: current.isVolatile)
@@ -159,15 +159,16 @@ extension KeyspaceCore {
             ? transaction.durability : .synced
         pending.byteCount += transaction.byteCount
         var isFinal = false
+        let filling = pending.filling
         if keepsSomeInMemory {
             isFinal = fillWithSomeInMemory(havingRead: receipt.revision)
         } else {
             for index in transaction.changes.indices {
-                if let change = transaction.changes[index] { pending.filling.append(change) }
+                if let change = transaction.changes[index] { filling.append(change) }
             }
         }
-        if !transaction.notes.isEmpty { pending.filling.append(transaction.notes) }
-        pending.filling.endTransaction(
+        if !transaction.notes.isEmpty { filling.append(transaction.notes) }
+        filling.endTransaction(
             revision: transaction.revision,
             cause: cause,
             byteCount: transaction.byteCount
@@ -273,7 +274,11 @@ extension KeyspaceCore {
     func checkRoom(_ byteCount: Int, isVolatile: Bool = false) throws(StateError) {
         try refusals.check(isVolatile: isVolatile)
         try revisions.checkReserved(transaction.revision)
-        try transaction.checkRoom(for: byteCount, limits)
+        try transaction.checkRoom(
+            for: byteCount,
+            limits.transactionByteCount,
+            limits.transactionChangeCount
+        )
     }
 
     /// While the store is reopened, a key that storage may have moved is as it is.

@@ -2,7 +2,7 @@
 ///
 /// If storage keeps the changes it keeps their revisions with them. If it does not, revisions are reserved in blocks, each written
 /// to a file before any of them is taken, so that no later life takes one again.
-package struct RevisionClock {
+package struct RevisionClock: ~Copyable {
     /// The newest revision that a transaction took, committed or not; those of failed ones are never used again.
     package private(set) var newest: Int64
     /// The newest revision that waits for storage; equal to `durable` if none does.

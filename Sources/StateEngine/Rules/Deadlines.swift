@@ -157,7 +157,7 @@ extension KeyspaceCore {
 
     /// - Returns: Whether it is deleted; where that is refused it is as it was.
     private func expire(_ head: Record) -> Bool {
-        guard let chain = entries.chain(head.key), chain.pointee.leaf == head else {
+        guard let chain = entries.live.slot(for: head.key), chain.pointee.leaf == head else {
             preconditionFailure("a version with a deadline is the newest of its key")
         }
         do throws(StateError) {

@@ -128,7 +128,7 @@ extension KeyspaceCore {
     }
 
     private func move(_ key: Bytes) throws(StateError) {
-        guard let chain = entries.chain(key), let head = chain.pointee.leaf else { return }
+        guard let chain = entries.live.slot(for: key), let head = chain.pointee.leaf else { return }
         let isVolatile = !head.isVolatile
         try checkRoom(head.byteCount, isVolatile: false)
         var fields = fields(of: head, version: head.version)
