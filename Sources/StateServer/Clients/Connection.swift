@@ -26,7 +26,7 @@ final class Connection {
     /// The files that its next command waits for, and until when.
     var awaitedFiles: AwaitedFiles?
     /// The reply of its last command is to come: from a ``HistoryJob``, or where it is ``blocked``.
-    var isReadingHistory = false
+    var awaitsLateReply = false
     /// The command that lists in slices.
     var listing: ListingCommand?
     /// What is read from the history for it: for a command, and for a watch.
@@ -110,8 +110,8 @@ final class Connection {
         case outputIsFull
         /// The next command needs all replies before it to have gone.
         case repliesAreHeld
-        /// The reply of the last command is read from the history.
-        case readsHistory
+        /// The reply of the last command is to come.
+        case replyIsLate
         /// Files of the keys that the next command writes may have been edited.
         case filesAreEdited
         /// Its slice is over: the others are served first.

@@ -19,7 +19,7 @@ extension ConnectionJob {
     func finish(_ failure: StateError?, in server: Server) {
         server.keyspace.withCore { core in
             guard !connection.isClosed else { return release(core) }
-            connection.isReadingHistory = false
+            connection.awaitsLateReply = false
             server.dispatcher.answer(connection, core) { (receipt) throws(StateError) in
                 do throws(StateError) {
                     try server.requireMemory(control)

@@ -55,11 +55,11 @@ extension Dispatcher {
         connection.output.writeOK()
     }
 
-    /// Adds a command to the transaction, or refuses it and with it the transaction.
+    /// Adds a command of `byteCount` bytes to the transaction, or refuses it and with it the transaction.
     func queue(
         _ verb: Verb,
         _ arguments: Arguments,
-        _ raw: Bytes,
+        byteCount: Int,
         in transaction: QueuedTransaction,
         _ files: FileContainers?
     )
@@ -69,26 +69,17 @@ extension Dispatcher {
             switch verb.name {
             case .hello, .auth, .client, .stateWatch, .stateUnwatch, .stateHandler, .stateHandlers:
                 throw StateError(.err, "'\(verb.name.rawValue)' is not allowed in a transaction")
-            default:
-                if let reason = try Command(verb, arguments).reasonAgainstTransaction {
-                    throw reason
-                }
+            default: break
             }
-            guard transaction.bytes.count + raw.count <= options.limits.transactionByteCount else {
-                throw StateError(
-                    .tooBig,
-                    "a transaction of more than \(options.limits.transactionByteCount) bytes"
-                )
+            let limit = options.limits.transactionByteCount
+            guard transaction.byteCount + byteCount <= limit else {
+                throw StateError(.tooBig, "a transaction of more than \(limit) bytes")
             }
+            try transaction.append(verb, arguments, byteCount: byteCount)
         } catch {
             transaction.isRefused = true
             throw error
         }
-        transaction.append(
-            raw,
-            isWrite: verb.isWrite,
-            steps: verb.steps(argumentCount: arguments.count)
-        )
         if let files, verb.isWrite { transaction.files.add(verb, arguments, in: files) }
     }
 
@@ -146,30 +137,14 @@ extension Dispatcher {
     ) throws(StateError) {
         let start = connection.output.count
         connection.output.writeArray(transaction.count)
-        // They were held against the limits when they were queued; what those are now is the keyspace's to say.
-        var parser = FrameParser(limits: .none)
-        var offset = 0
-        var number = 0
-        let bytes = transaction.bytes.bytes
-        while offset < bytes.count {
-            let step: FrameParser.Step
-            do throws(WireError) {
-                step = try parser.next(bytes.slice(offset, bytes.count))
-            } catch {
-                preconditionFailure("a command that was queued cannot be read: \(error)")
-            }
-            guard case .frame(let arguments, let byteCount) = step,
-                let verb = Verb.named(arguments[0])
-            else { preconditionFailure("a command that was queued cannot be read") }
-            offset += byteCount
-            number += 1
+        for (index, queued) in transaction.commands.enumerated() {
             do throws(StateError) {
-                try run(Command(verb, arguments), for: connection, in: core, &receipt)
+                try run(queued.command, for: connection, in: core, &receipt)
                 try checkReply(connection.output.count - start)
             } catch {
                 throw StateError(
                     .executionAborted,
-                    "Transaction undone: command \(number), '\(verb.name.rawValue)': \(error)"
+                    "Transaction undone: command \(index + 1), '\(queued.name.rawValue)': \(error)"
                 )
             }
         }

@@ -96,7 +96,13 @@ final class Dispatcher {
             lastWeight = verb.weight(byteCount: raw.count, hasRules: core.rules != nil)
             try checkSteps(verb, arguments, connection, core)
             if let transaction = connection.transaction, !Dispatcher.runsInside(verb) {
-                try queue(verb, arguments, raw, in: transaction, core.files)
+                try queue(
+                    verb,
+                    arguments,
+                    byteCount: raw.count,
+                    in: transaction,
+                    core.files
+                )
                 connection.output.append("+QUEUED\r\n")
             } else {
                 try run(Command(verb, arguments), for: connection, in: core, &receipt)
@@ -209,7 +215,7 @@ final class Dispatcher {
 
     /// The same with a job that answers in its own way.
     func read(_ job: some HistoryJob, for connection: Connection) {
-        connection.isReadingHistory = true
+        connection.awaitsLateReply = true
         connection.accessCount = access.count
         submit(job)
     }

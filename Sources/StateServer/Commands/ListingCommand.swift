@@ -76,7 +76,7 @@ extension Dispatcher {
             guard try listing.advance(in: core, until: deadline, &receipt) else {
                 let command = ListingCommand(listing, for: connection, reply: reply)
                 connection.listing = command
-                connection.isReadingHistory = true
+                connection.awaitsLateReply = true
                 connection.accessCount = access.count
                 return goOnLater(command)
             }
@@ -107,7 +107,7 @@ extension Dispatcher {
 
     private func end(_ command: ListingCommand, _ core: KeyspaceCore) {
         endListing(of: command.connection, core)
-        command.connection.isReadingHistory = false
+        command.connection.awaitsLateReply = false
     }
 
     /// The connection's listing is done, or nobody waits for it any more.

@@ -108,7 +108,7 @@ extension Server {
                     switch dispatcher.perform(arguments, raw: raw, for: connection, in: core) {
                     case .done:
                         taken += byteCount
-                        if connection.isReadingHistory { pause(connection, .readsHistory) }
+                        if connection.awaitsLateReply { pause(connection, .replyIsLate) }
                     case .wait(let reason): pause(connection, reason)
                     }
                     if connection.waitingByteCount > options.outputByteCount {
@@ -165,7 +165,7 @@ extension Server {
             unfinished.append(.output(connection))
         }
         if connection.isEnding, connection.output.isEmpty, connection.held.isEmpty,
-            !connection.isReadingHistory
+            !connection.awaitsLateReply
         {
             end(connection)
             return

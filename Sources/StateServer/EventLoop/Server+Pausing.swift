@@ -21,7 +21,7 @@ extension Server {
         case .queueIsFull: uncommitted < options.limits.queueByteCount
         case .outputIsFull: connection.waitingByteCount <= options.outputByteCount / 2
         case .repliesAreHeld: connection.held.isEmpty
-        case .readsHistory: !connection.isReadingHistory
+        case .replyIsLate: !connection.awaitsLateReply
         case .filesAreEdited: connection.awaitedFiles?.areKnown ?? true
         // It stands in another list.
         case .turnIsOver: false

@@ -29,7 +29,7 @@ extension Dispatcher {
         }
         try requireAdmin(connection, "STATE.COMPACT", core)
         try compact(CompactionWait(connection, to: revision, shrinks: shrinks), core)
-        connection.isReadingHistory = true
+        connection.awaitsLateReply = true
     }
 }
 
@@ -45,7 +45,7 @@ extension Server {
     fileprivate func finish(_ wait: CompactionWait, _ result: Result<CompactionReply, StateError>) {
         let connection = wait.connection
         guard !connection.isClosed else { return }
-        connection.isReadingHistory = false
+        connection.awaitsLateReply = false
         keyspace.withCore { core in
             dispatcher.answer(connection, core) { (_) throws(StateError) in
                 let reply = try result.get()

@@ -33,7 +33,7 @@ final class RevertJob: HistoryJob, @unchecked Sendable {
                 return server.finishLater(self)
             }
             past.endTracking(in: core)
-            connection.isReadingHistory = false
+            connection.awaitsLateReply = false
             server.dispatcher.answer(connection, core) { (receipt) throws(StateError) in
                 try server.requireMemory(control)
                 if let failure { throw failure }

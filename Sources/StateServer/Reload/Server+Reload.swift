@@ -17,7 +17,7 @@ extension Server {
     func reload(for connection: Connection) throws(StateError) {
         guard let reloader else { throw Server.noConfiguration }
         reloader.add(connection)
-        connection.isReadingHistory = true
+        connection.awaitsLateReply = true
     }
 
     func reloadOnSignal() {
@@ -46,7 +46,7 @@ extension Server {
                 reloader.source.onEnd(result)
             }
             guard let connection, !connection.isClosed else { return }
-            connection.isReadingHistory = false
+            connection.awaitsLateReply = false
             dispatcher.answer(connection, core) { (receipt) throws(StateError) in
                 let report = try result.get()
                 // Keys may have moved to another backing.

@@ -155,7 +155,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
                 return dispatcher.beginWaiting(blocked)
             }
             dispatcher.unblock(connection, core)
-            connection.isReadingHistory = false
+            connection.awaitsLateReply = false
             dispatcher.answer(connection, core) { (receipt) throws(StateError) in
                 try server.requireMemory(control)
                 if let failure { throw failure }

@@ -40,7 +40,7 @@ extension Dispatcher {
         if since < current {
             read(ChangesJob(request, through: current, for: connection), for: connection)
         } else if let blocked = connection.blocked {
-            connection.isReadingHistory = true
+            connection.awaitsLateReply = true
             beginWaiting(blocked)
         } else {
             writeNothing(request, connection, core)
@@ -128,7 +128,7 @@ extension Dispatcher {
         for blocked in waitingForChanges.takeReady() {
             let connection = blocked.connection
             unblock(connection, core)
-            connection.isReadingHistory = false
+            connection.awaitsLateReply = false
             answer(connection, core) { (receipt) throws(StateError) in
                 guard isStale(blocked.request.accessCount, connection) else {
                     return try blocked.writeReply(core)
