@@ -34,7 +34,7 @@ mutants=(
 
     "early-write"
     "durable before told: a transaction is answered before it is on disk"
-    "Sources/StateEngine/Keyspace/KeyspaceCore+Writing.swift"
+    "Sources/StateEngine/Transactions/KeyspaceCore+Writing.swift"
     's/receipt.noteCommit(transaction.revision)$/receipt.noteReported(transaction.revision)/'
     "STATED_POWER_CUTS=100" "PowerCutTests"
 

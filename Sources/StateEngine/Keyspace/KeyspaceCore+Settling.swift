@@ -11,7 +11,7 @@ extension KeyspaceCore {
             if index + 4 < changes.count, let soon = changes[index + 4].older {
                 clinux_prefetch(soon.address)
             }
-            if keepsSomeInMemory { settleMove(record) }
+            if memoryKeys.areUsed { settleMove(record) }
             let older = record.older
             let wasLive = older.map { !$0.isDeleted } ?? false
             if let older {
@@ -26,7 +26,9 @@ extension KeyspaceCore {
             }
         }
         revisions.markDurable(batch.lastRevision)
-        if let lastMove, lastMove.revision <= revisions.durable { self.lastMove = nil }
+        if let lastMove = memoryKeys.lastMove, lastMove.revision <= revisions.durable {
+            memoryKeys.lastMove = nil
+        }
         if let revision = batch.lastChangeRevision { revisions.noteChange(revision) }
         pending.byteCount -= batch.byteCount
     }

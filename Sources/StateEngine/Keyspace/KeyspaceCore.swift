@@ -21,16 +21,7 @@ package final class KeyspaceCore: @unchecked Sendable {
     // The rules.
     /// What the configuration says of keys; see ``exchange(rules:)``.
     @exclusivity(unchecked) package internal(set) var rules: KeyRules?
-    /// Whether there are, or were, keys that no storage keeps beside those that it does.
-    @exclusivity(unchecked) var keepsSomeInMemory = false
-    /// The keys that are in memory, or were in this life.
-    @exclusivity(unchecked) var volatilePatterns: [Pattern] = []
-    /// Which keys former lives kept in memory, and up to which revision that may have been told.
-    @exclusivity(unchecked) var forgotten: [ForgottenKeys] = []
-    /// The last commit that changed a key in memory: the history does not have all that came up to it.
-    @exclusivity(unchecked) var lastVolatileRevision: Int64 = 0
-    /// What the last exchange of the rules has moved, until it is durable.
-    @exclusivity(unchecked) var lastMove: Move?
+    @exclusivity(unchecked) var memoryKeys = MemoryKeys()
     /// Whether some rule limits how many keys or bytes there are.
     @exclusivity(unchecked) var countsUsage = false
     /// What is to be logged of limits that are only said.
@@ -51,8 +42,6 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var files: FileContainers?
 
     package let hub = WatchHub()
-    /// What the commits since the last look will take to be published, in nanoseconds; see ``takePublishingCost()``.
-    @exclusivity(unchecked) var publishingCost: Int64 = 0
 
     init(epoch: Epoch, revision: Int64, isPersistent: Bool, limits: Limits) {
         self.epoch = epoch

@@ -10,7 +10,7 @@ extension KeyspaceCore {
     /// Whether the keys of a rule are in memory, where others are stored.
     @inline(__always)
     package func isInMemory(_ rule: KeyRule?) -> Bool {
-        keepsSomeInMemory && rule?.isInMemory ?? false
+        memoryKeys.areUsed && rule?.isInMemory ?? false
     }
 
     /// Puts the open transaction's changes into the batch, those that are stored first, so that their ordinals have no holes.
@@ -76,7 +76,7 @@ extension KeyspaceCore {
             }
             return
         }
-        lastVolatileRevision = max(lastVolatileRevision, record.revision)
+        memoryKeys.lastRevision = max(memoryKeys.lastRevision, record.revision)
         guard let older = record.older, !older.isVolatile else { return }
         if older.isDeleted {
             record.older = nil
@@ -100,7 +100,7 @@ extension KeyspaceCore {
 
     /// Takes the transactions out of batches that are to be undone which nothing undoes.
     func takeTold(from batches: [CommitBatch?]) -> CommitBatch? {
-        guard keepsSomeInMemory else { return nil }
+        guard memoryKeys.areUsed else { return nil }
         let told = CommitBatch()
         for case let batch? in batches {
             var index = 0
@@ -125,12 +125,12 @@ extension KeyspaceCore {
 
     /// Whether commits after `revision` that the history does not have may have touched keys of `patterns`.
     package func hasForgotten(_ patterns: PatternSet, after revision: Int64) -> Bool {
-        for keys in forgotten where revision <= keys.lastRevision {
+        for keys in memoryKeys.forgotten where revision <= keys.lastRevision {
             if patterns.patterns.contains(where: { keys.pattern.mayMeet($0) }) { return true }
         }
-        guard keepsSomeInMemory, revision < lastVolatileRevision else { return false }
+        guard memoryKeys.areUsed, revision < memoryKeys.lastRevision else { return false }
         return patterns.patterns.contains { pattern in
-            volatilePatterns.contains { $0.mayMeet(pattern) }
+            memoryKeys.patterns.contains { $0.mayMeet(pattern) }
         }
     }
 }
@@ -173,7 +173,7 @@ extension LocalKeyspace {
     package func skip(to revision: Int64) { withCore { $0.revisions.skip(to: revision) } }
 
     /// Former lives kept these keys in memory: who goes on from one of their revisions may have heard of values that are gone.
-    package func forget(_ keys: [ForgottenKeys]) { withCore { $0.forgotten = keys } }
+    package func forget(_ keys: [ForgottenKeys]) { withCore { $0.memoryKeys.forgotten = keys } }
 
     /// From here on these rules hold; waits until what moves by them is on stable storage.
     ///

@@ -28,21 +28,21 @@ extension KeyspaceCore {
         cause: InternedCause,
         at time: Int64
     ) throws(StateError) -> Int {
-        let (old, kept) = (rules, keepsSomeInMemory)
+        let (old, kept) = (rules, memoryKeys.areUsed)
         // Without any, a write need not ask.
         rules = new.flatMap { $0.isEmpty ? nil : $0 }
         let patterns = isPersistent ? new?.memoryPatterns ?? [] : []
-        keepsSomeInMemory = kept || !patterns.isEmpty
+        memoryKeys.areUsed = kept || !patterns.isEmpty
         // Where memory may have lost what was told, the history says nothing of it.
-        if keepsSomeInMemory, !kept { lastVolatileRevision = revisions.durable }
+        if memoryKeys.areUsed, !kept { memoryKeys.lastRevision = revisions.durable }
         do throws(StateError) {
             // Order matters: what moves is counted by the new rules.
             recount()
-            let count = try keepsSomeInMemory ? moveAll(from: old, cause, at: time) : 0
-            volatilePatterns += patterns.filter { !volatilePatterns.contains($0) }
+            let count = try memoryKeys.areUsed ? moveAll(from: old, cause, at: time) : 0
+            memoryKeys.patterns += patterns.filter { !memoryKeys.patterns.contains($0) }
             return count
         } catch {
-            (rules, keepsSomeInMemory) = (old, kept)
+            (rules, memoryKeys.areUsed) = (old, kept)
             recount()
             throw error
         }
@@ -63,7 +63,7 @@ extension KeyspaceCore {
     ///   where a transaction holds not even one. All are where they were.
     /// - Complexity: O(*n*) in the keys, where some are in memory.
     package func moveAstray(_ cause: InternedCause, at time: Int64) throws(StateError) -> Int {
-        guard keepsSomeInMemory else { return 0 }
+        guard memoryKeys.areUsed else { return 0 }
         let (keys, _) = astray(limits.transactionChangeCount, limits.transactionByteCount)
         try move(keys, from: rules, cause, at: time)
         return keys.count
@@ -124,7 +124,7 @@ extension KeyspaceCore {
             rollBack()
             throw error
         }
-        lastMove = Move(revision: finish(&receipt), formerRules: old)
+        memoryKeys.lastMove = Move(revision: finish(&receipt), formerRules: old)
     }
 
     private func move(_ key: Bytes) throws(StateError) {
@@ -142,14 +142,16 @@ extension KeyspaceCore {
     /// Whether a change of a key in memory stands on a move that storage may have and may not.
     func isMoveInDoubt(of key: Bytes, _ head: Record?) -> Bool {
         if let head, isAstray(head) { return true }
-        guard let lastMove, lastMove.revision > revisions.durable else { return false }
+        guard let lastMove = memoryKeys.lastMove, lastMove.revision > revisions.durable else {
+            return false
+        }
         let wasInMemory = lastMove.formerRules?.rule(for: key)?.isInMemory ?? false
         return wasInMemory != isInMemory(rules?.rule(for: key))
     }
 
     /// The entry that a delete of the last move has left in memory; nil where the change is none of these.
     func moved(_ change: AdoptedChange) -> Record? {
-        guard change.value == nil, change.revision == lastMove?.revision,
+        guard change.value == nil, change.revision == memoryKeys.lastMove?.revision,
             let head = change.key.withUnsafeBytes({ entries.head($0) }), !head.isDeleted,
             !head.isVolatile
         else { return nil }

@@ -14,6 +14,8 @@ package final class WatchHub {
     package var globCount: Int { globs.count }
     /// How often a key was compared with a pattern: what a commit costs beside the watchers that it touches.
     package private(set) var comparisonCount = 0
+    /// What the commits since the last look will take to be published, in nanoseconds; see ``KeyspaceCore/takePublishingCost()``.
+    @exclusivity(unchecked) var publishingCost: Int64 = 0
     /// The watchers that the commit which is being told touches.
     private var touched: [Watcher] = []
 
@@ -130,14 +132,14 @@ extension KeyspaceCore {
     /// Adds what the changes of the open transaction will be compared with.
     func notePublishingCost() {
         for case let record? in transaction.changes {
-            publishingCost += hub.globCost(of: record.key)
+            hub.publishingCost += hub.globCost(of: record.key)
         }
     }
 
     /// About how long the watches will take over the commits since the last call, in nanoseconds: whoever writes is charged for it.
     package func takePublishingCost() -> Int64 {
-        guard publishingCost > 0 else { return 0 }
-        defer { publishingCost = 0 }
-        return publishingCost
+        guard hub.publishingCost > 0 else { return 0 }
+        defer { hub.publishingCost = 0 }
+        return hub.publishingCost
     }
 }

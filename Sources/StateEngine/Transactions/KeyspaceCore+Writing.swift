@@ -160,7 +160,7 @@ extension KeyspaceCore {
         pending.byteCount += transaction.byteCount
         var isFinal = false
         let filling = pending.filling
-        if keepsSomeInMemory {
+        if memoryKeys.areUsed {
             isFinal = fillWithSomeInMemory(havingRead: receipt.revision)
         } else {
             for index in transaction.changes.indices {
