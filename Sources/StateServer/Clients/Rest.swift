@@ -1,0 +1,40 @@
+/// How long a user is not served after something long, while others are.
+///
+/// Beside a loop that never sleeps the kernel makes others wait: GETs of 10 clients on two processors had a p99 of 6 ms beside
+/// slices of 0.25 ms in a row, and of 0.3 without them. So a user rests three times as long as it was served. Who sends again and
+/// again what is one moment and much longer than a slice rests so long that less than one in a hundred requests of others meets it.
+package struct Rest {
+    /// On the monotonic clock, in nanoseconds.
+    package private(set) var end: Int64 = 0
+    /// What was longer than a slice, halved again and again.
+    private var longSum: Int64 = 0
+
+    /// An event of fewer commands is worth no rest.
+    private static let short: Int64 = 25_000
+    /// No slice is longer, with its end and what it has to write.
+    package static let long: Int64 = 150_000
+    /// As much of what is longer costs nothing: somebody sends a large command now and then.
+    private static let free: Int64 = 1_000_000
+
+    package init() {}
+
+    /// Notes that the user was served for so many nanoseconds.
+    ///
+    /// - Parameters:
+    ///   - used: How long.
+    ///   - now: On the monotonic clock.
+    ///   - longest: The longest rest after what is longer than a slice; 0 for none.
+    package mutating func note(_ used: Int64, at now: Int64, longest: Int64) {
+        guard used > Rest.short else { return }
+        var pause = 3 * used
+        if used > Rest.long {
+            longSum += used
+            if longSum > Rest.free {
+                pause = max(pause, min(pause + 300 * (used - Rest.long), longest))
+            }
+        }
+        end = max(end, now + pause)
+    }
+
+    package mutating func age() { longSum /= 2 }
+}

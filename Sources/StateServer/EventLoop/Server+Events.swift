@@ -1,0 +1,83 @@
+import CLinux
+import Glibc
+import StateEngine
+import StateWire
+import Synchronization
+
+/// What the kernel says of descriptors, and in which order it is handled.
+extension Server {
+    func collectEvents(milliseconds: Int32) {
+        // Those that a turn had no time for wait among the new ones.
+        var places: [UInt64: Int] = [:]
+        for (index, event) in ready.enumerated() { places[event.token] = index }
+        let hadLeft = !ready.isEmpty
+        poller.wait(milliseconds: milliseconds) { event in
+            switch event.token & 3 {
+            case Token.wakeup: needsSettling = true
+            case Token.signals: take(signal: clinux_read_signal(signals))
+            default:
+                if hadLeft, let place = places[event.token] {
+                    ready[place].merge(event)
+                } else {
+                    ready.append(event)
+                }
+            }
+        }
+    }
+
+    /// Puts the events in the order in which they would be served if users shared the turn equally, judging by what their events took
+    /// lately.
+    ///
+    /// So a burst of long ones does not come before short ones of others. What waited for a turn comes first.
+    func orderEvents() {
+        var taken: [UInt32: Int64] = [:]
+        let ordered = ready.enumerated().map { index, event in
+            // Clients that come are last.
+            var due = Server.eventNanoseconds
+            var used: Int64 = 0
+            if let account = connection(of: event)?.account {
+                due = taken[account.uid] ?? 0
+                due += min(account.eventNanoseconds, Server.eventNanoseconds)
+                taken[account.uid] = due
+                used = account.nanoseconds
+            }
+            due -= event.turnsWaited * Server.eventNanoseconds
+            return (event, due: due, used: used, index)
+        }
+        ready = ordered.sorted { ($0.due, $0.used, $0.3) < ($1.due, $1.used, $1.3) }.map(\.0)
+    }
+
+    func connection(of event: Poller.Event) -> Connection? {
+        guard event.token & 3 == Token.connection else { return nil }
+        return registry.all[Int(event.token >> 2)]
+    }
+
+    func handle(_ event: Poller.Event) {
+        let number = Int(event.token >> 2)
+        if event.token & 3 == Token.listener {
+            accept(from: Int32(number))
+            return
+        }
+        guard let connection = registry.all[number] else { return }
+        if event.isReadable { history?.activity.wrappingAdd(1, ordering: .relaxed) }
+        // A client that has left may have sent commands before: they are read first, as long as they can be.
+        let mayRead = event.isReadable && connection.pause == nil && !connection.isEnding
+        if event.isHungUp, !mayRead {
+            // What it sent is carried out first; then the event comes again.
+            if connection.pause != .turnIsOver { end(connection) }
+        } else {
+            if event.isWritable { flushes.add(connection) }
+            if event.isReadable { receive(connection, hasEnded: event.hasEnded) }
+        }
+    }
+}
+
+extension Poller.Event {
+    /// Takes over what a later event of the same descriptor says.
+    mutating func merge(_ event: Poller.Event) {
+        isReadable = isReadable || event.isReadable
+        isWritable = isWritable || event.isWritable
+        isHungUp = isHungUp || event.isHungUp
+        hasEnded = hasEnded || event.hasEnded
+    }
+}
