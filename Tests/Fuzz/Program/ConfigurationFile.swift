@@ -1,1 +1,1 @@
-../../../Sources/stated/ConfigurationFile.swift
+../../../Sources/stated/Options/ConfigurationFile.swift
