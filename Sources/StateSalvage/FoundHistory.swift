@@ -113,7 +113,7 @@ struct FoundHistory {
         let page = TreePage(bytes, isFirst: false)
         let isLed =
             map.damagedLeaves.contains(number) && !map.free.contains(number)
-            && (page.kind != .interior || page.isFilledAsLeaf)
+            && (page.kind != .interior || page.isFilledAsLeaf())
         let count = isLed ? page.likelyCellCount() : 0
         var isUsed =
             map.free.contains(number) || map.interiors.contains(number)

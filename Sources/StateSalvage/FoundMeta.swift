@@ -32,7 +32,9 @@ struct FoundMeta {
             let isPart = way.pages.contains(number) || !way.isWhole && !free.contains(number)
             guard isPart, let bytes = store.page(number) else { continue }
             let page = TreePage(bytes, isFirst: false)
-            if page.kind == .indexLeaf || page.kind == .indexInterior { read(page, number, store) }
+            if page.kind == .indexLeaf || page.kind == .indexInterior {
+                read(page.indexLeaf ?? page, number, store)
+            }
         }
         for number in way.damagedPages {
             // The first byte alone may be what is damaged.

@@ -55,7 +55,18 @@ struct TreePage {
     /// Whether the cells, read as those of a leaf, take just the room that is not free.
     ///
     /// An interior page was a leaf once, if it is the root: what is left of the rows of that time is none of its rows.
-    var isFilledAsLeaf: Bool { fillingCellCount() == cellCount }
+    func isFilledAsLeaf(inIndex isIndex: Bool = false) -> Bool {
+        fillingCellCount(inIndex: isIndex) == cellCount
+    }
+
+    /// The leaf of an index that one bit of the first byte has made an interior page; nil if it is none.
+    var indexLeaf: TreePage? {
+        guard kind == .indexInterior else { return nil }
+        var bytes = bytes
+        bytes[start] = Kind.indexLeaf.rawValue
+        let leaf = TreePage(bytes, isFirst: start > 0)
+        return leaf.isFilledAsLeaf(inIndex: true) ? leaf : nil
+    }
 
     /// Where the cells begin.
     private var top: Int { bytes.number(at: start + 5, bytes: 2) }
