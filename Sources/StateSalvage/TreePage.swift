@@ -42,24 +42,26 @@ struct TreePage {
     /// How many cells a leaf has, where the room that they take tells that a bit of what it says of that is damaged.
     ///
     /// What is not free is cells, so the count is the one with which they take all of the rest, and no two of them the same. If
-    /// the beginning of that room may be what is damaged, the page is believed.
+    /// the beginning of that room may be what is damaged, the page is believed, unless it counts pointers that are none.
     func likelyCellCount(inIndex isIndex: Bool = false) -> Int {
         guard let count = fillingCellCount(inIndex: isIndex),
             (count ^ cellCount).nonzeroBitCount == 1
         else { return cellCount }
-        let first = (0..<min(cellCount, pointerCount(before: bytes.count))).map { pointer($0) }
-            .min()
-        return ((first ?? 0) ^ top).nonzeroBitCount == 1 ? cellCount : count
+        guard cellCount <= pointerCount(before: bytes.count) else { return count }
+        guard let first = (0..<cellCount).lazy.map({ pointer($0) }).min(),
+            first >= start + 8 + 2 * cellCount
+        else { return count }
+        return (first ^ top).nonzeroBitCount == 1 ? cellCount : count
     }
 
     /// Whether the cells, read as those of a leaf, take just the room that is not free.
     ///
-    /// An interior page was a leaf once, if it is the root: what is left of the rows of that time is none of its rows.
+    /// An interior page that is the root was a leaf once, and old rows may still lie on it. They do not belong to it.
     func isFilledAsLeaf(inIndex isIndex: Bool = false) -> Bool {
         fillingCellCount(inIndex: isIndex) == cellCount
     }
 
-    /// The leaf of an index that one bit of the first byte has made an interior page; nil if it is none.
+    /// The page as a leaf of an index, if one wrong bit in its first byte makes it look like an interior page.
     var indexLeaf: TreePage? {
         guard kind == .indexInterior else { return nil }
         var bytes = bytes
