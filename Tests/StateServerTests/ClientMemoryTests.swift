@@ -115,6 +115,25 @@ struct ClientMemoryTests {
         #expect(try status(writer, "client_memory") < 1 << 20)
     }
 
+    @Test func `a refused transaction keeps nothing of what comes after it`() throws {
+        let server = try ServedKeyspace { $0.memoryByteCount = 16 << 20 }
+        let (sender, other) = try (server.connect(), server.connect(3))
+        try sender.send("MULTI", "SET k \(value(1 << 20))", "NOVERB")
+        for _ in 0..<64 { try sender.send("SET k \(value(1 << 20))") }
+        try sender.send("GET", "EXEC")
+        let replies = try sender.next(69)
+        #expect(replies[2].errorText != nil)
+        #expect(replies[3..<67].allSatisfy { $0 == .simple("QUEUED") })
+        #expect(replies[67].errorText != nil)
+        #expect(replies[68].errorText?.hasPrefix("EXECABORT") == true)
+        #expect(try status(other, "client_memory_refused") == 0)
+        // While it is open: what it holds is not more than what a client has at rest.
+        try sender.send("MULTI", "NOVERB")
+        for _ in 0..<8 { try sender.send("SET k \(value(1 << 20))") }
+        _ = try sender.next(10)
+        #expect(try status(other, "client_memory") < 1 << 20)
+    }
+
     @Test func `what is counted is nothing once everything is read`() throws {
         let server = try ServedKeyspace()
         let peer = try server.connect(3)

@@ -77,14 +77,16 @@ extension Dispatcher {
             }
             try transaction.append(verb, arguments, byteCount: byteCount)
         } catch {
-            transaction.isRefused = true
+            transaction.refuse()
             throw error
         }
-        if let files, verb.isWrite { transaction.files.add(verb, arguments, in: files) }
+        if let files, verb.isWrite, !transaction.isRefused {
+            transaction.files.add(verb, arguments, in: files)
+        }
     }
 
     /// A command of a transaction that could not even be read.
-    func refuseTransaction(of connection: Connection) { connection.transaction?.isRefused = true }
+    func refuseTransaction(of connection: Connection) { connection.transaction?.refuse() }
 
     func execute(
         _ connection: Connection,
