@@ -10,7 +10,7 @@ import StateServer
 final class LoadingNotice: Sendable {
     /// How often the memory is looked at.
     private static let intervalMilliseconds: Int32 = 50
-    /// The manager is told at every hundredth look, every 5 seconds, and asked for 30 seconds each time.
+    /// Every hundredth look, which is every 5 seconds, asks the service manager for 30 seconds more.
     private static let looksToNotice = 100
     private static let extensionMicroseconds = 30_000_000
 

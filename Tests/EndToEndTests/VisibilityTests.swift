@@ -59,7 +59,8 @@ private final class VisibilityWorlds {
             String(decoding: bytes, as: UTF8.self)
                 .replacing(daemon.directory.path, with: "DIRECTORY")
                 .replacing(/\b[0-9a-f]{16}\b/, with: "EPOCH")
-                .replacing(/\$[0-9]+\r\nmark-[0-9]+-/, with: "MARK")
+                // What a watch is told at first may come before the reply to a mark or behind it.
+                .replacing(/\$[0-9]+\r\nmark-[0-9]+-(\r\n)?/, with: "")
                 .replacing(/(pid|uptime|id|client)\r\n:[0-9]+/) { "\($0.output.1)" }
                 .replacing(/(process_id|uptime_in_seconds|total_[a-z_]+):[0-9]+/) {
                     "\($0.output.1)"

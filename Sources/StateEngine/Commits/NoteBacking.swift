@@ -25,7 +25,7 @@ package struct Note: Sendable {
 
 /// Notes: words by name, beside the entries.
 extension KeyspaceCore {
-    /// The note of this name, nil where there is none.
+    /// The note of this name; nil if it is absent.
     package func note(_ name: String, _ receipt: inout Receipt) -> String? {
         guard let version = metadata[name] else { return nil }
         if version.revision > revisions.durable { receipt.noteRead(version.revision) }

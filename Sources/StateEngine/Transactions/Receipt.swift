@@ -6,7 +6,7 @@
 package struct Receipt: ~Copyable {
     /// The answer waits until this commit is on stable storage; 0 if it waits for none.
     package private(set) var revision: Int64 = 0
-    /// The commit that the answer reports without waiting for it; 0 if there is none.
+    /// The commit that the answer reports without waiting for it, or 0.
     package private(set) var reportedRevision: Int64 = 0
     /// Whether no failure of storage undoes what the answer waits for: then it waits only for the watches to be sent first.
     package private(set) var isFinal = false

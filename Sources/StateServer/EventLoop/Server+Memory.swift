@@ -25,34 +25,53 @@ package struct MemoryBound: Sendable {
     }
 }
 
+/// When the memory of the process is looked at next: after some time, or after some values were set.
+package struct MemorySchedule {
+    /// Milliseconds between two looks, while there is room and while there is little.
+    private static let (long, short): (Int64, Int64) = (250, 20)
+    /// The same while nothing bounds it.
+    private static let unbounded: Int64 = 1_000
+
+    /// On the monotonic clock, in milliseconds.
+    private var dueAt: Int64 = 0
+    /// As many bytes of values as were set in all.
+    private var dueByteCount: Int64 = 0
+
+    package init() {}
+
+    package func isDue(at now: Int64, taken byteCount: Int64) -> Bool {
+        now >= dueAt || byteCount >= dueByteCount
+    }
+
+    /// Plans the next look, after one that found `bound`.
+    package mutating func plan(after bound: MemoryBound?, at now: Int64, taken byteCount: Int64) {
+        guard let bound, !bound.isShort else {
+            // No value is set that takes more; or as many as there may be.
+            dueAt = now + (bound == nil ? MemorySchedule.unbounded : MemorySchedule.long)
+            dueByteCount = .max
+            return
+        }
+        let isNear = bound.freeByteCount < 4 * bound.reservedByteCount
+        dueAt = now + (isNear ? MemorySchedule.short : MemorySchedule.long)
+        // A client on this machine writes more in 20 ms than the reserve has, if the disk is fast.
+        let room = bound.freeByteCount - bound.reservedByteCount
+        dueByteCount = byteCount + Int64(max(room / 2, bound.reservedByteCount / 32))
+    }
+}
+
 /// Memory of the whole process: new values are refused before it runs out, so that the kernel does not end the daemon and it
 /// can start again.
 extension Server {
-    /// Milliseconds between two looks, while there is room and while there is little.
-    private static let (long, short): (Int64, Int64) = (250, 20)
-    /// Values that are set between two looks, in bytes: half of the room that there is, but not less than this.
-    private static let leastByteCount: Int64 = 1 << 20
-
     /// Finds out whether there is memory for more values.
     func lookAtMemoryIfDue() {
         let now = SystemClock.monotonicMilliseconds()
-        guard now >= memoryDueAt || dispatcher.takenByteCount >= memoryDueByteCount else { return }
-        memoryDueByteCount = .max
-        guard var bound = options.memoryBound() else {
-            memoryDueAt = now + 1_000
-            return take(nil)
-        }
-        let isNear = bound.freeByteCount < 4 * bound.reservedByteCount
-        memoryDueAt = now + (isNear ? Server.short : Server.long)
-        if bound.isShort {
-            // What was freed goes to the next values, and mostly not back to the kernel. Finding out takes a walk through it.
-            bound.usedByteCount -= clinux_free_heap_byte_count()
-            if bound.isShort { memoryDueAt = now + Server.long }
-        }
-        // A client on this machine writes more in 20 ms than the reserve has, if the disk is fast.
-        let room = Int64(bound.freeByteCount - bound.reservedByteCount)
-        memoryDueByteCount = dispatcher.takenByteCount + max(room / 2, Server.leastByteCount)
-        take(bound.isShort ? shortage(bound) : nil)
+        let taken = dispatcher.takenByteCount
+        guard memorySchedule.isDue(at: now, taken: taken) else { return }
+        var bound = options.memoryBound()
+        // What was freed goes to the next values, and mostly not back to the kernel. Finding out takes a walk through it.
+        if bound?.isShort ?? false { bound?.usedByteCount -= clinux_free_heap_byte_count() }
+        memorySchedule.plan(after: bound, at: now, taken: taken)
+        take(bound.flatMap { $0.isShort ? shortage($0) : nil })
     }
 
     private func take(_ shortage: StateError?) {
