@@ -39,10 +39,15 @@ int clinux_epoll_remove(int epoll, int descriptor) {
     return control(epoll, EPOLL_CTL_DEL, descriptor, 0, 0);
 }
 
-int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int timeout_ms) {
+int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int64_t timeout_ns) {
     struct epoll_event packed[256];
     if (count > 256) count = 256;
-    int ready = epoll_wait(epoll, packed, count, timeout_ms);
+    struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
+    int ready = epoll_pwait2(epoll, packed, count, timeout_ns < 0 ? NULL : &timeout, NULL);
+    if (ready < 0 && errno == ENOSYS) {
+        int64_t timeout_ms = timeout_ns < 0 ? -1 : (timeout_ns + 999999) / 1000000;
+        ready = epoll_wait(epoll, packed, count, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
+    }
     for (int i = 0; i < ready; i++) {
         events[i].data = packed[i].data.u64;
         events[i].events = packed[i].events;

@@ -28,7 +28,7 @@ package struct Configuration: Sendable {
             ("files", 100_000, 1...100_000_000), ("reserveBytes", 10 << 20, 0...1 << 40),
             ("checkEvery", 86_400_000, 0...31_536_000_000),
             ("memoryBytes", 512 << 20, 16 << 20...1 << 40),
-            ("frameTimeout", 60_000, 0...86_400_000), ("rest", 250, 0...10_000),
+            ("frameTimeout", 60_000, 0...86_400_000), ("rest", 500, 0...10_000),
         ]
 
     package init() {}

@@ -35,7 +35,12 @@ final class Poller {
         milliseconds: Int32 = -1,
         _ body: (Int, Bool) throws(BenchError) -> Void
     ) throws(BenchError) -> Bool {
-        let count = clinux_epoll_wait(descriptor, &events, Int32(events.count), milliseconds)
+        let count = clinux_epoll_wait(
+            descriptor,
+            &events,
+            Int32(events.count),
+            Int64(milliseconds) * 1_000_000
+        )
         guard count >= 0 || errno == EINTR else { throw .system("epoll_wait") }
         for index in 0..<max(0, Int(count)) {
             let event = events[index]

@@ -67,6 +67,41 @@ struct RestTests {
         #expect(try key.next().shown == "+OK")
     }
 
+    @Test(.enabled(if: TestUser.areThere))
+    func `whoever comes while others come and go is accepted`() throws {
+        let server = try ServedKeyspace()
+        for round in 0..<200 {
+            let clients = try (0..<4).map { number in
+                number % 2 == 0
+                    ? try server.connect() : try server.connect(as: TestUser.names[0]).peer
+            }
+            // In every second round all others leave while the listener rests.
+            for client in clients.dropLast(round % 2) {
+                #expect(try client.ask("PING").shown == "+PONG")
+            }
+            for client in clients { client.socket.end() }
+        }
+        #expect(try server.connect().ask("PING").shown == "+PONG")
+    }
+
+    @Test func `many short events in a row are worth a rest, as many now and then are not`() {
+        var rest = Rest()
+        for number in 0..<12 as Range<Int64> {
+            rest.note(10_000, at: 10_000 * number, longest: 150_000_000)
+            #expect(rest.debtEnd == 0, "event \(number)")
+        }
+        for number in 12..<20 as Range<Int64> {
+            rest.note(10_000, at: 10_000 * number, longest: 150_000_000)
+        }
+        #expect(rest.debtEnd == 220_000 && rest.end == 0)
+        // A fifth of the time.
+        var calm = Rest()
+        for number in 0..<1_000 as Range<Int64> {
+            calm.note(20_000, at: 100_000 * number, longest: 150_000_000)
+        }
+        #expect(calm.debtEnd == 0)
+    }
+
     @Test func `a rest grows with what was longer than a slice, up to its limit`() {
         var rest = Rest()
         rest.note(10_000, at: 0, longest: 150_000_000)

@@ -30,8 +30,8 @@ int clinux_epoll_create(void);
 int clinux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t data);
 int clinux_epoll_modify(int epoll, int descriptor, uint32_t events, uint64_t data);
 int clinux_epoll_remove(int epoll, int descriptor);
-/// Fills `events`, 256 at most. A negative timeout waits for ever.
-int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int timeout_ms);
+/// Fills `events`, 256 at most. A negative timeout waits forever; before Linux 5.11 it is rounded up to milliseconds.
+int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int64_t timeout_ns);
 
 int clinux_eventfd(void);
 /// Blocks SIGTERM, SIGINT and SIGHUP for this thread and those it starts, and returns a descriptor that reads them.

@@ -167,10 +167,12 @@ final class ClientMemory {
         served.lastAt = now
     }
 
-    /// Whether an event of another user than that of `account` was handled since some moment.
-    func hasServedOthers(than account: Account, since moment: Int64) -> Bool {
-        if served.last !== account { return served.last != nil && served.lastAt >= moment }
-        return served.former != nil && served.formerAt >= moment
+    /// Another user than that of `account` of whom an event was handled since some moment, the last if there are several.
+    func other(than account: Account, servedSince moment: Int64) -> Account? {
+        let isLast = served.last === account
+        let (other, at) =
+            isLast ? (served.former, served.formerAt) : (served.last, served.lastAt)
+        return at >= moment ? other : nil
     }
 
     /// Users who are connected, or were a moment ago.

@@ -6,11 +6,19 @@
 package struct Rest {
     /// On the monotonic clock, in nanoseconds.
     package private(set) var end: Int64 = 0
+    /// The same for many short events in a row.
+    package private(set) var debtEnd: Int64 = 0
     /// What was longer than a slice, halved again and again.
     private var longSum: Int64 = 0
 
-    /// An event of fewer commands is worth no rest.
+    /// What was used lately: a quarter of the time that passes pays for it.
+    private var debt: Int64 = 0
+    private var notedAt: Int64 = 0
+
+    /// An event of fewer commands is worth no rest, unless many come in a row.
     private static let short: Int64 = 25_000
+    /// As much of what is short costs nothing: GETs of 10 clients that come at once.
+    private static let freeDebt: Int64 = 120_000
     /// No slice is longer, with its end and what it has to write.
     package static let long: Int64 = 150_000
     /// As much of what is longer costs nothing: somebody sends a large command now and then.
@@ -25,6 +33,9 @@ package struct Rest {
     ///   - now: On the monotonic clock.
     ///   - longest: The longest rest after what is longer than a slice; 0 for none.
     package mutating func note(_ used: Int64, at now: Int64, longest: Int64) {
+        debt = max(0, debt - (now - notedAt) / 4) + used
+        notedAt = now
+        if debt > Rest.freeDebt { debtEnd = max(debtEnd, now + 3 * used) }
         guard used > Rest.short else { return }
         var pause = 3 * used
         if used > Rest.long {

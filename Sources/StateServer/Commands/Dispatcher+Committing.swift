@@ -44,6 +44,9 @@ extension Dispatcher {
         // A client's own watches are sent before the reply to what it wrote.
         let goesAtOnce = connection.watchers.isEmpty && !connection.isSubscribed
         core.finish(&receipt, waitingFor: wait, goesAtOnce: goesAtOnce)
+        owedNanoseconds += core.takePublishingCost()
+        takenByteCount = core.entries.putByteCount
+        hasCommitted = true
     }
 
     /// Who a connection's commits are by; found out at its first write.

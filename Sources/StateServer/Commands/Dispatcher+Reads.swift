@@ -10,7 +10,12 @@ extension Dispatcher {
         _ core: KeyspaceCore,
         _ receipt: inout Receipt
     ) throws(StateError) {
-        let record = try core.look(at: key, for: restriction(connection, core), &receipt)
+        let record =
+            if let subject = restriction(connection, core) {
+                try core.look(at: key, for: subject, &receipt)
+            } else {
+                core.read(key, &receipt)
+            }
         writeValue(record, of: key, connection, core)
     }
 

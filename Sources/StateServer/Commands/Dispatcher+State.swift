@@ -55,7 +55,9 @@ extension Dispatcher {
         let revision = try write(connection, core, &receipt, waitingFor: wait) {
             (receipt) throws(StateError) -> Int64 in
             for condition in named { try core.check(condition, of: key, &receipt) }
-            if isEarly, isOwn(key, connection, core) { receipt.waiveReads() }
+            if isEarly, receipt.revision > 0, isOwn(key, connection, core) {
+                receipt.waiveReads()
+            }
             try core.set(key, to: value, isConditional: !named.isEmpty)
             return core.transaction.revision
         }

@@ -23,7 +23,6 @@ extension Dispatcher {
         _ core: KeyspaceCore
     ) throws(StateError) {
         let steps = verb.steps(argumentCount: arguments.count)
-        // Nearly all commands have few arguments.
         guard steps > 64 else { return }
         let limit = stepLimit(connection, core)
         guard steps <= limit else { throw tooManySteps(limit) }

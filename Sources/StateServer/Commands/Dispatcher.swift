@@ -37,7 +37,9 @@ final class Dispatcher {
     /// What the commits of the slice at hand will take to be published to watches.
     var owedNanoseconds: Int64 = 0
     /// Bytes of all versions that were ever put into memory.
-    private(set) var takenByteCount: Int64 = 0
+    var takenByteCount: Int64 = 0
+    /// Whether something was committed since this was last looked at.
+    var hasCommitted = false
     /// Entries that the transaction under way may still look at in listings.
     var visitsLeft = 0
     /// The STATE.CHANGES that wait.
@@ -94,7 +96,8 @@ final class Dispatcher {
             }
             connection.commandCount += 1
             lastWeight = verb.weight(byteCount: raw.count, hasRules: core.rules != nil)
-            try checkSteps(verb, arguments, connection, core)
+            // Nearly all commands have few arguments.
+            if arguments.count > 64 { try checkSteps(verb, arguments, connection, core) }
             if let transaction = connection.transaction, !Dispatcher.runsInside(verb) {
                 try queue(
                     verb,
@@ -113,8 +116,6 @@ final class Dispatcher {
             logDenial(connection, core)
         }
         lastWeight += (connection.output.count - start) >> 12
-        owedNanoseconds += core.takePublishingCost()
-        takenByteCount = core.entries.putByteCount
         send(from: start, receipt, connection, core)
         if subscriptionsBefore != nil {
             connection.isConfirmationHeld = !connection.held.isEmpty
@@ -181,6 +182,8 @@ final class Dispatcher {
     )
         -> Connection.Pause?
     {
+        let isRead = !verb.isWrite && verb.name != .exec
+        if isRead, connection.held.isEmpty, !registry.memory.isTight { return nil }
         let queued = connection.transaction
         let isWrite =
             verb.name == .exec ? queued?.hasWrites ?? false : verb.isWrite && queued == nil

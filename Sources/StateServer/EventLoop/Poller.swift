@@ -58,9 +58,9 @@ struct Poller: ~Copyable {
 
     /// Waits and calls `body` for each event.
     ///
-    /// A negative timeout waits for ever.
-    func wait(milliseconds: Int32, _ body: (Event) -> Void) {
-        let count = clinux_epoll_wait(descriptor, buffer, Int32(Poller.capacity), milliseconds)
+    /// A negative timeout waits forever.
+    func wait(nanoseconds: Int64, _ body: (Event) -> Void) {
+        let count = clinux_epoll_wait(descriptor, buffer, Int32(Poller.capacity), nanoseconds)
         guard count > 0 else { return }
         let failure = UInt32(CLINUX_EPOLLERR | CLINUX_EPOLLHUP)
         for index in 0..<Int(count) {

@@ -3,29 +3,68 @@ import Glibc
 import StateEngine
 import StateWire
 
+/// A listener that is not looked at for a while, since a client has just come and others are being served.
+///
+/// 20 clients in a row, each of whom sends and leaves, took 1 ms of the loop without a pause.
+struct Arrivals {
+    /// Whose client it was.
+    let account: ClientMemory.Account
+    let listener: Int32
+    /// On the monotonic clock, in nanoseconds.
+    let restEnd: Int64
+
+    init(of account: ClientMemory.Account, on listener: Int32, restEnd: Int64) {
+        (self.account, self.listener, self.restEnd) = (account, listener, restEnd)
+    }
+
+    /// Others who connect wait as well, so it is short.
+    static let longestRest: Int64 = 300_000
+}
+
 /// Clients that come, and why one may not.
 extension Server {
-    /// Accepts clients for one slice, or one client if there is more than one user: the listener says again that there are more.
+    /// Accepts clients for one slice, or one client if there is more than one user; then the listener rests.
     ///
-    /// 20 clients in a row, each of whom sends and leaves, took 1 ms. `accepted` is the last one: the time of the turn is charged
-    /// to its user.
+    /// `accepted` is the last one: the time of the turn is charged to its user.
     func accept(from listener: Int32) {
         accepted = nil
-        var isFirst = true
-        let isAlone = registry.memory.userCount <= 1
-        while isFirst || isAlone && clinux_monotonic_nanoseconds() < sliceEnd {
-            isFirst = false
+        guard registry.memory.userCount > 1 else {
+            while acceptNext(from: listener), clinux_monotonic_nanoseconds() < sliceEnd {}
+            return
+        }
+        let start = clinux_monotonic_nanoseconds()
+        guard acceptNext(from: listener), let account = accepted?.account else { return }
+        poller.remove(listener)
+        let now = clinux_monotonic_nanoseconds()
+        let rest = min(Arrivals.longestRest, 3 * (now - start))
+        unfinished.append(.arrivals(Arrivals(of: account, on: listener, restEnd: now + rest)))
+    }
+
+    /// Goes on with a listener that has rested.
+    ///
+    /// It is watched again first: whatever becomes of the next client, only another rest ends that. Without descriptors all are
+    /// watched again once there are some, and none when the daemon stops.
+    func goOn(with arrivals: Arrivals) {
+        accepted = nil
+        guard listeners.contains(arrivals.listener), acceptAt == nil else { return }
+        watchListener(arrivals.listener)
+        accept(from: arrivals.listener)
+    }
+
+    /// - Returns: Whether there may be more: a client was accepted, or refused.
+    private func acceptNext(from listener: Int32) -> Bool {
+        while true {
             let descriptor = clinux_accept(listener)
             if descriptor >= 0 {
                 add(descriptor)
-                continue
+                return true
             }
             switch errno {
             case EINTR, ECONNABORTED: continue
             case EMFILE, ENFILE, ENOBUFS, ENOMEM:
                 noteMissingDescriptors()
-                guard refuseNext(of: listener) else { return }
-            default: return
+                return refuseNext(of: listener)
+            default: return false
             }
         }
     }

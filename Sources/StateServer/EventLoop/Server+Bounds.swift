@@ -131,8 +131,8 @@ extension Server {
     /// Has a connection's time run if it has begun a command and not ended it; anew if what is there now was begun later than what
     /// was there before.
     func timeFrame(of connection: Connection, isNew: Bool) {
-        guard options.frameMilliseconds > 0, !connection.input.isEmpty, connection.pause == nil,
-            !connection.isEnding
+        guard !connection.input.isEmpty, connection.pause == nil, !connection.isEnding,
+            options.frameMilliseconds > 0
         else { return frames.end(connection) }
         frames.begin(connection, isNew: isNew, at: SystemClock.monotonicMilliseconds())
     }

@@ -1,17 +1,15 @@
 import CLinux
-import Glibc
 import StateEngine
-import StateWire
 import Synchronization
 
 /// What the kernel says of descriptors, and in which order it is handled.
 extension Server {
-    func collectEvents(milliseconds: Int32) {
+    func collectEvents(nanoseconds: Int64) {
         // Those that a turn had no time for wait among the new ones.
         var places: [UInt64: Int] = [:]
         for (index, event) in ready.enumerated() { places[event.token] = index }
         let hadLeft = !ready.isEmpty
-        poller.wait(milliseconds: milliseconds) { event in
+        poller.wait(nanoseconds: nanoseconds) { event in
             switch event.token & 3 {
             case Token.wakeup: needsSettling = true
             case Token.signals: take(signal: clinux_read_signal(signals))

@@ -34,10 +34,7 @@ package final class Server {
     /// Whether everything that is stored is being read, and when that was last begun or ended.
     var isChecking = false
     var checkedAt = SystemClock.monotonicMilliseconds()
-    /// When the memory of the process is looked at next, on the monotonic clock, in milliseconds.
-    var memoryDueAt: Int64 = 0
-    /// It is looked at before that, too, if so many bytes of values were set in all.
-    var memoryDueByteCount: Int64 = 0
+    var memorySchedule = MemorySchedule()
     /// The client that came last in this turn.
     var accepted: Connection?
     var reserve = DescriptorReserve()
@@ -52,6 +49,8 @@ package final class Server {
     var ready: [Poller.Event] = []
     /// What connections have left over at the end of their slices.
     var unfinished: [Unfinished] = []
+    /// When it was last gone on with, on the monotonic clock in nanoseconds.
+    var wentOnAt: Int64 = 0
     /// When the slice of the connection that is served ends, on the monotonic clock in nanoseconds.
     var sliceEnd: Int64 = 0
     /// The last replies that were released were those of one client.
@@ -111,7 +110,9 @@ package final class Server {
         watchListener(descriptor)
     }
 
+    /// Watches a listener, whether or not it is watched already.
     func watchListener(_ descriptor: Int32) {
+        poller.remove(descriptor)
         let token = Token.make(Token.listener, Int(descriptor))
         _ = poller.add(descriptor, Poller.readable, token: token)
     }
@@ -132,9 +133,9 @@ package final class Server {
         onReady()
         while stopSignal == 0 {
             if hasMoreToDo {
-                turn(milliseconds: 0)
+                turn(nanoseconds: 0)
             } else if !expectsSoon || !turnSoon() {
-                turn(milliseconds: millisecondsToSleep)
+                turn(nanoseconds: nanosecondsToSleep)
             }
         }
         for listener in listeners { poller.remove(listener) }
@@ -145,16 +146,23 @@ package final class Server {
     }
 
     /// How long nothing is due; negative: for ever.
-    private var millisecondsToSleep: Int32 {
+    private var nanosecondsToSleep: Int64 {
         // Nobody tells when a file is at rest and was as before, nor when a command has waited long enough for it.
         let isEdited = registry.hasPaused(where: { $0.pause == .filesAreEdited })
-        let times = [
-            millisecondsToProgress, dispatcher.waitingForChanges.millisecondsLeft,
-            millisecondsToExpiry, millisecondsToMovingBack, millisecondsToBounds,
-            millisecondsToUnfinished, millisecondsToCheck,
-            isEdited ? 20 : -1,
-        ]
-        return times.lazy.filter { $0 >= 0 }.min() ?? -1
+        var shortest: Int64 = -1
+        func wait(_ nanoseconds: Int64) {
+            if nanoseconds >= 0, shortest < 0 || nanoseconds < shortest { shortest = nanoseconds }
+        }
+        func wait(_ milliseconds: Int32) { wait(Int64(milliseconds) * 1_000_000) }
+        wait(millisecondsToProgress)
+        wait(dispatcher.waitingForChanges.millisecondsLeft)
+        wait(millisecondsToExpiry)
+        wait(millisecondsToMovingBack)
+        wait(millisecondsToBounds)
+        wait(millisecondsToCheck)
+        wait(nanosecondsToUnfinished)
+        if isEdited { wait(20_000_000 as Int64) }
+        return shortest
     }
 
     // MARK: The turn
@@ -173,7 +181,7 @@ package final class Server {
         let deadline = start + (hasAnsweredLoneWriter ? 50_000 : 200_000)
         hasAnsweredLoneWriter = false
         repeat {
-            collectEvents(milliseconds: 0)
+            collectEvents(nanoseconds: 0)
             if needsSettling || !ready.isEmpty || stopSignal != 0 || isAskedToReload {
                 turn()
                 return true
@@ -183,8 +191,8 @@ package final class Server {
         return false
     }
 
-    private func turn(milliseconds: Int32) {
-        collectEvents(milliseconds: milliseconds)
+    private func turn(nanoseconds: Int64) {
+        collectEvents(nanoseconds: nanoseconds)
         turn()
     }
 
@@ -234,7 +242,7 @@ package final class Server {
             answerBlocked()
             for connection in Array(registry.connections) { flush(connection) }
             guard registry.count > 0 else { break }
-            collectEvents(milliseconds: unfinished.isEmpty ? 100 : 0)
+            collectEvents(nanoseconds: unfinished.isEmpty ? 100_000_000 : 0)
             ready.removeAll(keepingCapacity: true)
             settle()
             goOnWithUnfinished()

@@ -26,7 +26,7 @@ public struct ServerOptions: Sendable {
     public var frameMilliseconds: Int64 = 60_000
     /// The longest rest of a user without admin rights after commands that kept others waiting, while others are served, in milliseconds;
     /// 0: none.
-    public var restMilliseconds: Int64 = 250
+    public var restMilliseconds: Int64 = 500
     /// How often everything that is stored is read and checked, in milliseconds; 0: never.
     public var checkMilliseconds: Int64 = 86_400_000
     /// Memory of all clients together, in bytes: what they send, are sent, and have read for them.

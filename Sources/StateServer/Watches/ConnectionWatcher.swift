@@ -227,6 +227,8 @@ final class FlushList {
     let encodedCommit = EncodedCommit()
     private var connections: [Connection] = []
 
+    var isEmpty: Bool { connections.isEmpty }
+
     func add(_ connection: Connection) {
         guard !connection.isListedForFlush else { return }
         connection.isListedForFlush = true

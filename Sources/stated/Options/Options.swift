@@ -165,7 +165,7 @@ struct Options {
     /// How long a command may take to come, in milliseconds; 0: for ever.
     var frameMilliseconds = 60_000
     /// The longest rest after a long command, in milliseconds; 0: none.
-    var restMilliseconds = 250
+    var restMilliseconds = 500
     /// How often everything that is stored is read, in milliseconds; 0: never.
     var checkMilliseconds = 86_400_000
     /// What is kept of the disk for deletes and compaction.
