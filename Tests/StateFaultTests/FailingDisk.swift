@@ -58,9 +58,20 @@ struct FailingDisk {
             let pairs = set.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
             try writer.send("MSET " + pairs.joined(separator: " "))
         }
-        for (writer, set) in zip(writers, sets) { note(try writer.next(), to: set) }
+        for (writer, set) in zip(writers, sets) { note(try reply(to: writer), to: set) }
         if !unknown.isEmpty { try awaitWrites() }
         for key in sets.flatMap(\.keys) where unknown.isEmpty { try read(key) }
+    }
+
+    /// What a writer is answered; why not, if it is not.
+    private func reply(to writer: Peer) throws -> Reply {
+        do {
+            return try writer.next()
+        } catch {
+            throw SystemFailure(
+                "\(error); a write is answered with \(try reader.ask("SET why why").shown)"
+            )
+        }
     }
 
     /// Either it is done, or the disk is said to have failed.

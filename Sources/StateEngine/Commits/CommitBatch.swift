@@ -102,6 +102,17 @@ public final class CommitBatch: @unchecked Sendable {
     /// The revision of the first transaction; 0 where there is none.
     public var firstRevision: Int64 { items.first?.revision ?? 0 }
 
+    /// The revision of the first transaction that a failure undoes; nil if there is none.
+    var firstUndoneRevision: Int64? {
+        var start = 0
+        for item in items {
+            let isTold = start < item.changeEnd && changes[start].isTold
+            if !isTold { return item.revision }
+            start = item.changeEnd
+        }
+        return nil
+    }
+
     /// The revision of the last transaction; 0 where there is none.
     public var lastRevision: Int64 { items.last?.revision ?? 0 }
 

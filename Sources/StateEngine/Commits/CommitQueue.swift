@@ -197,6 +197,9 @@ final class CommitQueue: Sendable {
         return finished
     }
 
+    /// The first transaction that no commit has taken and that would be undone with it.
+    var firstUndoneRevision: Int64? { state.withLock { $0.queued?.firstUndoneRevision } }
+
     /// What no commit has taken yet.
     func takeQueued() -> CommitBatch? {
         state.withLock { state in

@@ -189,7 +189,7 @@ public final class LocalKeyspace: Keyspace {
             return .reopened(adopted: count, through: changes.last?.revision ?? 0)
         case .unopened(let error):
             core.refuseWrites(after: error)
-            return .unopened(error)
+            return failQueued(in: core) ?? .unopened(error)
         case .room(let shortage):
             core.refusals.diskShortage = shortage
             return .room(shortage: shortage)
@@ -198,6 +198,18 @@ public final class LocalKeyspace: Keyspace {
             for answer in answers { core.pending.deliver(.compaction(answer)) }
             return .durable(through: core.revisions.durable)
         }
+    }
+
+    /// Undoes what was queued while a piece of compaction failed: it has not reached storage, and its writers need not wait until the
+    /// store is open again.
+    ///
+    /// - Returns: Nil if there is nothing to undo.
+    private func failQueued(in core: KeyspaceCore) -> Outcome? {
+        let first = queue.firstUndoneRevision ?? core.pending.filling.firstUndoneRevision
+        guard let first, let refusal = core.refusals.reopening else { return nil }
+        undoAll(nil, in: core, isInDoubt: true)
+        core.pending.fail(from: first, refusal)
+        return .failed(from: first, refusal)
     }
 
     /// Undoes a failed batch and all that was computed on it, newest first.

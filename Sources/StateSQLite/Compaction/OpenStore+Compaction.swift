@@ -97,9 +97,7 @@ extension OpenStore {
             try abandon(error)
         }
         try finishCommit()
-        hasUnsyncedCompaction = false
-        doubtfulRowCounts = rowCount...rowCount
-        noteEnd()
+        noteSyncedCompaction()
     }
 
     /// Bytes of pages that nothing uses.

@@ -171,16 +171,35 @@ final class OpenStore {
 
     /// Moves the log into the database, as far as it can be.
     ///
+    /// What is moved is acknowledged first. Else a start would not miss the end of a damaged log, and its older pages would lie over
+    /// newer ones of the database; nor would it know the pages again if the header were torn as the log was begun anew.
+    ///
     /// Where a sync fails, the kernel may drop what it was to make safe, and the next sync says nothing of it. Of a transaction that
     /// was not told, as a piece of compaction is, nobody would know: what is appended behind the hole counts for nothing at the
     /// next start, and a page that is read back from it is an old one. So the store has to be opened anew.
     func checkpoint() {
         room.makeWay(use)
+        // If the disk has no room for that, a checkpoint may make some.
+        if hasUnsyncedCompaction { try? syncCompaction() }
+        guard fault == nil else { return }
         var failure = log.checkpoint()
         if log.isDatabaseFull, room.noteFull(use, byteCount: 0) { failure = log.checkpoint() }
         lookForRoom()
-        guard let failure, hasUnsyncedCompaction else { return }
-        _ = unknown(failure)
+        guard hasUnsyncedCompaction else { return }
+        if let failure {
+            _ = unknown(failure)
+        } else if log.isMoved {
+            // It has synced the log before.
+            syncedEnd = log.end
+            noteSyncedCompaction()
+        }
+    }
+
+    /// All pieces of compaction are on stable storage.
+    func noteSyncedCompaction() {
+        hasUnsyncedCompaction = false
+        doubtfulRowCounts = rowCount...rowCount
+        noteEnd()
     }
 
     /// Looks whether the disk has room for more than deletes.

@@ -1,0 +1,89 @@
+import StateEngine
+import StateTestSupport
+import Testing
+
+/// After a piece of compaction whose outcome is unknown.
+struct FailedCompactionTests {
+    private static let unknown = StateError(.readOnly, "outcome unknown: the sync failed")
+    private let backing = CompactingHeldBacking()
+    private let keyspace: LocalKeyspace
+
+    init() throws { keyspace = try LocalKeyspace(backing: backing) }
+
+    /// Has a piece of compaction fail, in the middle of which "k" was written.
+    ///
+    /// - Returns: What the writer was answered, and when that is known.
+    private func writeWhileCompacting() throws -> Observed<Result<Int64, StateError>?> {
+        try keyspace.withCore { (core) throws(StateError) in
+            try keyspace.compact(to: 0, shrinks: false, in: core) { _ in }
+        }
+        try #require(backing.waitsInCompaction)
+        let answer = Observed<Result<Int64, StateError>?>(nil)
+        keyspace.submit([.set("k", Array("v".utf8))]) { result in answer.update { $0 = result } }
+        backing.failCompaction(Self.unknown)
+        return answer
+    }
+
+    @Test func `who wrote meanwhile is refused if the store cannot be opened again`() throws {
+        defer { keyspace.close() }
+        backing.held.failReopening(StateError(.corrupt, "the store is damaged"))
+        let answer = try writeWhileCompacting()
+        try #require(answer.wait { $0 != nil })
+        let error = #expect(throws: StateError.self) { try answer.current?.get() }
+        #expect(error?.code == .readOnly)
+        #expect(error?.message.contains("the store is damaged") == true)
+        #expect(keyspace.entry(for: "k") == nil)
+        // It is tried again, and then writes are taken.
+        #expect(eventually { (try? keyspace.apply([.set("k", Array("w".utf8))])) != nil })
+        #expect(backing.held.kept.map(\.value) == [Array("w".utf8)])
+    }
+
+    @Test func `who wrote meanwhile is answered once the store is open again`() throws {
+        defer { keyspace.close() }
+        let answer = try writeWhileCompacting()
+        try #require(answer.wait { $0 != nil })
+        #expect(try answer.current?.get() == 1)
+        #expect(backing.held.kept.map(\.value) == [Array("v".utf8)])
+    }
+}
+
+/// A backing whose compaction waits until it is made to fail.
+private final class CompactingHeldBacking: CompactingBacking {
+    private struct State {
+        var isCompacting = false
+        var error: StateError?
+    }
+
+    let held = HeldBacking(isHeld: false)
+    private let state = Observed(State())
+
+    /// Whether a piece of compaction waits, or comes in time.
+    var waitsInCompaction: Bool { state.wait { $0.isCompacting } }
+
+    func failCompaction(_ error: StateError) { state.update { $0.error = error } }
+
+    // MARK: CompactingBacking
+
+    let isPersistent = true
+    let compactionNeed = CompactionNeed()
+    let shortage: StateError? = nil
+
+    func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore { held.load(receive) }
+    func commit(_ batch: borrowing CommitBatch) throws { try held.commit(batch) }
+    func reopen(after revision: Int64, _ receive: (borrowing StoredChange) -> Void) throws {
+        try held.reopen(after: revision, receive)
+    }
+    func maintain() { held.maintain() }
+    func close() { held.close() }
+    func openHistory() throws -> any HistoryReading { throw StateError(.storage, "no history") }
+    func lookForRoom() {}
+    func raiseCompaction(to revision: Int64) {}
+    func syncCompaction() {}
+    func shrink() -> Int64 { 0 }
+
+    func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
+        state.update { $0.isCompacting = true }
+        let error = state.take { $0.error }
+        throw error ?? StateError(.storage, "held for 20 s")
+    }
+}
