@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -42,11 +43,17 @@ int clinux_epoll_remove(int epoll, int descriptor) {
 int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int64_t timeout_ns) {
     struct epoll_event packed[256];
     if (count > 256) count = 256;
-    struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
-    int ready = epoll_pwait2(epoll, packed, count, timeout_ns < 0 ? NULL : &timeout, NULL);
-    if (ready < 0 && errno == ENOSYS) {
-        int64_t timeout_ms = timeout_ns < 0 ? -1 : (timeout_ns + 999999) / 1000000;
-        ready = epoll_wait(epoll, packed, count, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
+    int ready;
+    if (timeout_ns <= 0) {
+        // A third cheaper than epoll_pwait2, and asked 100 times while a lone writer waits.
+        ready = epoll_wait(epoll, packed, count, timeout_ns < 0 ? -1 : 0);
+    } else {
+        struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
+        ready = epoll_pwait2(epoll, packed, count, &timeout, NULL);
+        if (ready < 0 && errno == ENOSYS) {
+            int64_t timeout_ms = (timeout_ns + 999999) / 1000000;
+            ready = epoll_wait(epoll, packed, count, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
+        }
     }
     for (int i = 0; i < ready; i++) {
         events[i].data = packed[i].data.u64;
@@ -239,6 +246,8 @@ int clinux_file_number(const char *path, uint64_t *device, uint64_t *inode) {
     *inode = status.stx_ino;
     return 0;
 }
+
+int clinux_waiting_byte_count(int descriptor, int *count) { return ioctl(descriptor, FIONREAD, count); }
 
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size) {
     return fgetxattr(descriptor, name, value, size);

@@ -143,6 +143,9 @@ int64_t clinux_birth_time(int descriptor);
 /// (multigrain timestamps, Linux 6.13).
 int clinux_file_number(const char *path, uint64_t *device, uint64_t *inode);
 
+/// How many bytes read(2) would take now: FIONREAD, which Swift does not see.
+int clinux_waiting_byte_count(int descriptor, int *count);
+
 /// Extended attributes of an open file: fgetxattr, fsetxattr, fremovexattr.
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size);
 int clinux_set_attribute(int descriptor, const char *name, const void *value, size_t size);

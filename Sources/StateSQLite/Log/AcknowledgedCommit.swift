@@ -58,17 +58,19 @@ package struct AcknowledgedCommit: Hashable {
         )
     }
 
-    /// As they are in the mark.
-    var bytes: [UInt8] {
-        let words = [
+    typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
+
+    /// The six words of the mark, as they lie there.
+    var words: Words {
+        let fields = (
             UInt64(bitPattern: revision), UInt64(log?.position.frameCount ?? 0),
             log?.position.salts ?? 0, UInt64(bitPattern: log?.file.inode ?? 0),
-            UInt64(bitPattern: log?.file.birthTime ?? 0),
-        ]
-        var bytes = words.withUnsafeBytes { Array($0) }
-        let checksum = UInt64(AcknowledgedCommit.checksum(of: bytes))
-        withUnsafeBytes(of: checksum.littleEndian) { bytes += $0 }
-        return bytes
+            UInt64(bitPattern: log?.file.birthTime ?? 0)
+        )
+        let checksum = withUnsafeBytes(of: fields) {
+            UInt64(clinux_crc32c(0, $0.baseAddress, $0.count)).littleEndian
+        }
+        return (fields.0, fields.1, fields.2, fields.3, fields.4, checksum)
     }
 
     private static func checksum(of bytes: [UInt8]) -> UInt32 { clinux_crc32c(0, bytes, 40) }

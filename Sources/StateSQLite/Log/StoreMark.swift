@@ -87,11 +87,16 @@ package final class StoreMark {
             return AcknowledgedCommit(Array(bytes[start..<start + AcknowledgedCommit.byteCount]))
         }
         set {
-            let value = newValue.bytes
             let start = StoreMark.acknowledgedOffset
-            bytes.replaceSubrange(start..<start + value.count, with: value)
-            // Without success an older one stays, as after a power failure.
-            pwrite(descriptor, value, value.count, off_t(start))
+            // Without an array: it is on the way of each commit.
+            withUnsafeBytes(of: newValue.words) { words in
+                bytes.withUnsafeMutableBytes { bytes in
+                    let room = bytes[start..<start + words.count]
+                    UnsafeMutableRawBufferPointer(rebasing: room).copyMemory(from: words)
+                }
+                // Without success an older one stays, as after a power failure.
+                pwrite(descriptor, words.baseAddress, words.count, off_t(start))
+            }
         }
     }
 

@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import StateEngine
 
 /// The files of an open store, by what they were when it was opened.
@@ -25,9 +26,12 @@ struct StoreFiles: Sendable {
     }
 
     private let files: [File]
+    private let names: NameWatch?
 
     /// Notes the files that are there now: the database, its log, and its mark.
     init(_ location: StoreLocation) {
+        // First, so that nothing happens in between unnoticed.
+        names = NameWatch(location.directory)
         files = [location.log, location.database, location.mark].map {
             File(path: $0, number: Number(of: $0))
         }
@@ -38,8 +42,13 @@ struct StoreFiles: Sendable {
     /// - Complexity: one statx(2) for each, 1 µs.
     var finding: String? { finding(among: files[...]) }
 
-    /// The same of the log and the database alone: where a commit is.
-    var commitFinding: String? { finding(among: files[..<2]) }
+    /// The same of the log and the database alone, which have what was committed; asked after each commit, by one thread.
+    ///
+    /// - Complexity: one ioctl(2), 0.25 µs, if no name in the directory has changed since it was asked last.
+    var commitFinding: String? {
+        if let names, !names.haveChanged { return nil }
+        return finding(among: files[..<2])
+    }
 
     private func finding(among files: ArraySlice<File>) -> String? {
         for file in files {
@@ -55,5 +64,39 @@ struct StoreFiles: Sendable {
             }
         }
         return nil
+    }
+}
+
+/// Notices that names in a directory were removed or given to other files, by inotify(7).
+///
+/// The kernel queues an event before unlink(2) and rename(2) return. What it says nothing of, such as another directory in the place
+/// of one above, ``StoreFiles/finding`` sees.
+private final class NameWatch: Sendable {
+    private static let events = UInt32(
+        IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
+    )
+    private let queue: Int32
+
+    /// Nil if the system has no instance or watch left: there is a limit for each user.
+    init?(_ directory: String) {
+        let queue = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+        guard queue >= 0 else { return nil }
+        guard inotify_add_watch(queue, directory, NameWatch.events) >= 0 else {
+            close(queue)
+            return nil
+        }
+        self.queue = queue
+    }
+
+    deinit { close(queue) }
+
+    /// Whether any have since this was asked last.
+    var haveChanged: Bool {
+        var byteCount: Int32 = 0
+        guard clinux_waiting_byte_count(queue, &byteCount) == 0 else { return true }
+        guard byteCount > 0 else { return false }
+        var events = [UInt8](repeating: 0, count: 4_096)
+        while read(queue, &events, events.count) > 0 {}
+        return true
     }
 }

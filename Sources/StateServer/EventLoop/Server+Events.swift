@@ -6,19 +6,28 @@ import Synchronization
 extension Server {
     func collectEvents(nanoseconds: Int64) {
         // Those that a turn had no time for wait among the new ones.
-        var places: [UInt64: Int] = [:]
-        for (index, event) in ready.enumerated() { places[event.token] = index }
-        let hadLeft = !ready.isEmpty
+        let leftCount = ready.count
         poller.wait(nanoseconds: nanoseconds) { event in
             switch event.token & 3 {
             case Token.wakeup: needsSettling = true
             case Token.signals: take(signal: clinux_read_signal(signals))
-            default:
-                if hadLeft, let place = places[event.token] {
-                    ready[place].merge(event)
-                } else {
-                    ready.append(event)
-                }
+            default: ready.append(event)
+            }
+        }
+        if leftCount > 0, ready.count > leftCount { mergeEvents(from: leftCount) }
+    }
+
+    /// Makes one event of two of the same descriptor, in the place of the first.
+    private func mergeEvents(from start: Int) {
+        let new = ready[start...]
+        ready.removeSubrange(start...)
+        var places: [UInt64: Int] = [:]
+        for (index, event) in ready.enumerated() { places[event.token] = index }
+        for event in new {
+            if let place = places[event.token] {
+                ready[place].merge(event)
+            } else {
+                ready.append(event)
             }
         }
     }
