@@ -17,11 +17,6 @@ let isSanitized = Context.environment["STATED_SANITIZED"] != nil
 /// (A flag of the command line would also reach the test bundle, which cannot be linked so.)
 let standalone: [LinkerSetting] = isSanitized ? [] : [.unsafeFlags(["-static-stdlib"])]
 
-/// What Foundation, which reads the daemon's configuration, is made of where it is linked in.
-let foundation: [LinkerSetting] =
-    isSanitized
-    ? [] : [.linkedLibrary("_FoundationCShims"), .linkedLibrary("_FoundationCollections")]
-
 /// `statectl` starts once for each line of a script, so it does without the dynamic loader.
 ///
 /// `statectl get` as a whole process takes 1.0 ms where it took 2.6 (10th percentiles). With the system's
@@ -118,7 +113,7 @@ let package = Package(
                 "StateWire", "CLinux",
             ],
             swiftSettings: strict,
-            linkerSettings: standalone + foundation
+            linkerSettings: standalone
         ),
         .executableTarget(
             name: "statectl",

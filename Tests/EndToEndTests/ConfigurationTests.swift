@@ -134,10 +134,10 @@ struct ConfigurationTests {
             "{ limits: {\n client: 5 } }",
             "2:2: limits.client: there is no such option; did you mean 'clients'?"
         ),
-        ("{ data: '/x', data: '/y' }", "1:15: data: it stands there twice"),
-        ("{ socket: { mode: \"0660\" }", "1:27: '}' is missing"),
+        ("{ data: '/x', data: '/y' }", "1:15: data: it appears twice"),
+        ("{ socket: { mode: \"0660\" }", "1:27: expected '}'"),
         ("[]", "1:1: an object in { } is wanted, not an array"),
-        ("", "1:1: a value is missing"),
+        ("", "1:1: expected a value"),
     ])
     func `a file that cannot be used is refused with its place`(
         text: String,

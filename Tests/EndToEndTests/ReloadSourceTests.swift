@@ -83,6 +83,6 @@ struct ReloadSourceTests {
         )
         let broken = try Program([builtProgram("stated")], environment: environment)
         #expect(try broken.end() == 2)
-        #expect(broken.errors.contains("\(path):1:11: ':' is missing behind nonsense"))
+        #expect(broken.errors.contains("\(path):1:11: expected ':' after nonsense"))
     }
 }

@@ -81,7 +81,7 @@ struct ReloadTests {
     }
 
     @Test(arguments: [
-        ("{ limits: { valueBytes: 1 } ", ":1:29: '}' is missing"),
+        ("{ limits: { valueBytes: 1 } ", ":1:29: expected '}'"),
         (
             "{\n  rules: [ { keys: 'a', readOnly: true } ] }",
             ":2:25: rules[0].readOnly: there is no"
@@ -141,7 +141,7 @@ struct ReloadTests {
         try client.ask("SET a 1", awaiting: "-REJECTED key 'a': it may not be changed (rule 1")
         try configure("{")
         program.send(SIGHUP)
-        try program.waitForErrors(containing: "\(path):1:2: '}' is missing")
+        try program.waitForErrors(containing: "\(path):1:2: expected '}'")
         try client.ask("SET a 1", awaiting: "-REJECTED")
     }
 
@@ -159,7 +159,7 @@ struct ReloadTests {
         while try !manager.receive().hasPrefix("READY=1\n") {}
         for (text, status) in [
             ("{}", "STATUS=Serving; the configuration was read again"),
-            ("[", "STATUS=Serving; not reloaded: \(path):1:2: ']' is missing"),
+            ("[", "STATUS=Serving; not reloaded: \(path):1:2: expected ']'"),
         ] {
             try configure(text)
             var before = timespec()

@@ -8,7 +8,7 @@ struct ExactNumber: Hashable, Sendable {
         case many([UInt8])
     }
 
-    private let isNegative: Bool
+    let isNegative: Bool
     private let digits: Digits
     /// How many digits there are.
     private let count: Int
@@ -49,7 +49,7 @@ struct ExactNumber: Hashable, Sendable {
     private var isZero: Bool { count == 0 }
 
     /// Places before the point.
-    private var magnitude: Int { count + exponent }
+    var magnitude: Int { count + exponent }
 
     private func digit(_ index: Int) -> UInt8 {
         guard case .many(let digits) = digits else { return 0 }
@@ -92,7 +92,8 @@ struct ExactNumber: Hashable, Sendable {
         return power
     }
 
-    private var allDigits: [UInt8] {
+    /// The digits, without the zeros on either side.
+    var allDigits: [UInt8] {
         switch digits {
         case .many(let digits): return digits
         case .few(var number):
