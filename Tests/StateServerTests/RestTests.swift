@@ -112,7 +112,7 @@ struct RestTests {
         rest.note(900_000, at: 10_000_000, longest: 150_000_000)
         #expect(rest.end == 12_700_000)
         rest.note(250_000, at: 20_000_000, longest: 150_000_000)
-        #expect(rest.end == 50_750_000)
+        #expect(rest.end == 110_750_000)
         rest.note(5_000_000, at: 100_000_000, longest: 150_000_000)
         #expect(rest.end == 250_000_000)
         rest.note(5_000_000, at: 300_000_000, longest: 0)
