@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import StateEngine
+import Synchronization
 
 /// The files of an open store, by what they were when it was opened.
 ///
@@ -75,20 +76,25 @@ private final class NameWatch: Sendable {
     private static let events = UInt32(
         IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
     )
+    /// A user has 128 instances by default, and other programs need some: a process with many stores takes no more of them.
+    private static let limit = 8
+    private static let count = Atomic(0)
     private let queue: Int32
 
-    /// Nil if the system has no instance or watch left: there is a limit for each user.
+    /// Nil if there are too many of them, or the system has no watch left.
     init?(_ directory: String) {
-        let queue = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
-        guard queue >= 0 else { return nil }
-        guard inotify_add_watch(queue, directory, NameWatch.events) >= 0 else {
-            close(queue)
+        let isAllowed = NameWatch.count.add(1, ordering: .relaxed).newValue <= NameWatch.limit
+        queue = isAllowed ? inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK)) : -1
+        // From here on `deinit` is called, also if this fails.
+        guard queue >= 0, inotify_add_watch(queue, directory, NameWatch.events) >= 0 else {
             return nil
         }
-        self.queue = queue
     }
 
-    deinit { close(queue) }
+    deinit {
+        if queue >= 0 { close(queue) }
+        NameWatch.count.subtract(1, ordering: .relaxed)
+    }
 
     /// Whether any have since this was asked last.
     var haveChanged: Bool {
