@@ -335,11 +335,12 @@ final class CommitQueue: Sendable {
             case .failed(_, let error):
                 state.isHalted = true
                 state.reopens = error.isOutcomeUnknown
-            case .edited: state.isHalted = true
+            // Else a commit of what was queued could be under way when it is refused.
+            case .edited, .unopened: state.isHalted = true
             case .reopened(let adopted, _):
                 // Else the next failure would have them adopted once more.
                 if let last = adopted.last { state.storedRevision = last.revision }
-            case .unopened, .raised, .compacted, .room: break
+            case .raised, .compacted, .room: break
             }
             if state.committer == .writer { state.committer = .nobody }
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())

@@ -206,7 +206,10 @@ public final class LocalKeyspace: Keyspace {
     /// - Returns: Nil if there is nothing to undo.
     private func failQueued(in core: KeyspaceCore) -> Outcome? {
         let first = queue.firstUndoneRevision ?? core.pending.filling.firstUndoneRevision
-        guard let first, let refusal = core.refusals.reopening else { return nil }
+        guard let first, let refusal = core.refusals.reopening else {
+            queue.resume()
+            return nil
+        }
         undoAll(nil, in: core, isInDoubt: true)
         core.pending.fail(from: first, refusal)
         return .failed(from: first, refusal)

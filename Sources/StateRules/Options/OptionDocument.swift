@@ -147,7 +147,7 @@ package struct OptionDocument {
         case "null": return .null
         default:
             guard let digits = OptionNumber.digits(of: word) else {
-                throw fault("unexpected '\(word)'; strings need quotes", at: start)
+                throw fault("unexpected '\(word.prefix(64))'; strings need quotes", at: start)
             }
             return .number(digits)
         }
@@ -210,7 +210,7 @@ package struct OptionDocument {
         let name = takeWord()
         guard !name.isEmpty else { throw fault("expected a name", at: start) }
         guard OptionDocument.isName(name) else {
-            throw fault("the name '\(name)' needs quotes", at: start)
+            throw fault("the name '\(name.prefix(64))' needs quotes", at: start)
         }
         return name
     }

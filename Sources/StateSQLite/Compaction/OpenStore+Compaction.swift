@@ -96,8 +96,9 @@ extension OpenStore {
         } catch {
             try abandon(error)
         }
-        try finishCommit()
-        noteSyncedCompaction()
+        // A commit that finds `meta` as it would have it writes nothing, and syncs nothing.
+        if try !finishCommit() { try log.sync() }
+        noteSynced()
     }
 
     /// Bytes of pages that nothing uses.
@@ -121,6 +122,8 @@ extension OpenStore {
             try connection.execute("VACUUM")
             try putMetaLast()
         }
+        // Else a header that is torn as the log is begun anew would be taken for damage: see ``checkpoint(acknowledges:)``.
+        noteSynced()
         try log.cutBack(syncCompaction)
         return before - log.status.databaseByteCount - log.status.logByteCount
     }

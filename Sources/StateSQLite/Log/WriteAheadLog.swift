@@ -162,6 +162,13 @@ final class WriteAheadLog {
         didRestart()
     }
 
+    /// Runs `body`, which does not wait for who holds a lock of the database.
+    func withoutWaiting(_ body: () -> Void) {
+        connection.waitForLocks(.zero)
+        body()
+        connection.waitForLocks(limits.lockWait)
+    }
+
     /// Moves what it can into the database.
     ///
     /// - Returns: How a sync failed, of the log or of the database; nil where none did.

@@ -1,3 +1,4 @@
+import CLinux
 import CSQLite
 import StateEngine
 
@@ -35,6 +36,8 @@ final class OpenStore {
     /// Where everything is that was acknowledged.
     let files: StoreFiles
     private var commitCount = 0
+    /// When all of ``files`` were asked for last, on the monotonic clock in nanoseconds.
+    private var filesCheckedAt: Int64 = 0
     let room: StoreRoom
     private let pageCount: SQLiteStatement
     private let freePageCount: SQLiteStatement
@@ -113,17 +116,20 @@ final class OpenStore {
             try abandon(error)
         }
         precondition(writer.isComplete, "a commit has fewer changes than it was said to have")
+        let isSynced: Bool
         do {
-            try finishCommit()
+            isSynced = try finishCommit()
         } catch {
             marks = before
             throw error
         }
         try requireFiles()
         hasRowCount = false
-        hasUnsyncedCompaction = false
         rowCount += Int64(appendedCount)
-        doubtfulRowCounts = rowCount...rowCount
+        if isSynced {
+            hasUnsyncedCompaction = false
+            doubtfulRowCounts = rowCount...rowCount
+        }
         revision = last
         noteEnd()
         if room.isWatched { lookForRoom() }
@@ -143,7 +149,9 @@ final class OpenStore {
     private func requireFiles() throws {
         commitCount &+= 1
         // Without the mark less would be noticed, and nothing lost.
-        let isWhole = commitCount % 64 == 0
+        let now = clinux_monotonic_nanoseconds()
+        let isWhole = commitCount % 64 == 0 || now - filesCheckedAt > 1_000_000_000
+        if isWhole { filesCheckedAt = now }
         guard let finding = isWhole ? files.finding : files.commitFinding else { return }
         let lost = StateError(.readOnly, "\(StateError.unknownOutcome): \(finding)")
         fault = lost
@@ -153,15 +161,21 @@ final class OpenStore {
     /// COMMIT: the one statement whose failure can leave unknown what is on disk.
     ///
     /// A transaction that wrote nothing is not synced, and says nothing of those before it that were not.
-    func finishCommit(isSynced: Bool = true) throws {
+    ///
+    /// - Returns: Whether all of the log is on stable storage now.
+    @discardableResult
+    func finishCommit(isSynced: Bool = true) throws -> Bool {
         let before = log.end
         do {
             try end.run()
-            if isSynced, log.end != before { syncedEnd = log.end }
+            guard isSynced, log.end != before else { return false }
+            syncedEnd = log.end
+            return true
         } catch {
             // The log has no room for the last page of the transaction, the one that makes it whole.
             if error.primaryCode == SQLITE_FULL || error.primaryCode == SQLITE_BUSY {
-                return try abandon(error)
+                try abandon(error)
+                return false
             }
             let unknown = unknown(error)
             rollBack()
@@ -177,11 +191,12 @@ final class OpenStore {
     /// Where a sync fails, the kernel may drop what it was to make safe, and the next sync says nothing of it. Of a transaction that
     /// was not told, as a piece of compaction is, nobody would know: what is appended behind the hole counts for nothing at the
     /// next start, and a page that is read back from it is an old one. So the store has to be opened anew.
-    func checkpoint() {
+    ///
+    /// - Parameter acknowledges: False if a transaction has just failed for want of room, which a checkpoint may make.
+    func checkpoint(acknowledges: Bool = true) {
         room.makeWay(use)
-        // If the disk has no room for that, a checkpoint may make some.
-        if hasUnsyncedCompaction { try? syncCompaction() }
-        guard fault == nil else { return }
+        if acknowledges, hasUnsyncedCompaction { log.withoutWaiting { try? syncCompaction() } }
+        if let fault { return log.note(fault.message) }
         var failure = log.checkpoint()
         if log.isDatabaseFull, room.noteFull(use, byteCount: 0) { failure = log.checkpoint() }
         lookForRoom()
@@ -190,13 +205,13 @@ final class OpenStore {
             _ = unknown(failure)
         } else if log.isMoved {
             // It has synced the log before.
-            syncedEnd = log.end
-            noteSyncedCompaction()
+            noteSynced()
         }
     }
 
-    /// All pieces of compaction are on stable storage.
-    func noteSyncedCompaction() {
+    /// All of the log is on stable storage, pieces of compaction too.
+    func noteSynced() {
+        syncedEnd = log.end
         hasUnsyncedCompaction = false
         doubtfulRowCounts = rowCount...rowCount
         noteEnd()
@@ -239,7 +254,7 @@ final class OpenStore {
         switch failure.primaryCode {
         case SQLITE_FULL:
             // This transaction fails; the next one has the room.
-            if room.noteFull(use, byteCount: openByteCount) { checkpoint() }
+            if room.noteFull(use, byteCount: openByteCount) { checkpoint(acknowledges: false) }
             throw StateError(.noSpace, "the disk of \(location.database) is full: \(failure)")
         case SQLITE_BUSY:
             let holder = LockHolder.description(
