@@ -28,6 +28,13 @@ let withoutLoader: [LinkerSetting] =
 /// of 16); no library product contains it.
 let unchecked: [SwiftSetting] = [.unsafeFlags(["-enforce-exclusivity=unchecked"])]
 
+/// Optimising the tests takes longer than running them unoptimised (150 s of CPU time); what they test is
+/// optimised.
+let tests: [SwiftSetting] =
+    strict + [
+        .unsafeFlags(["-Onone", "-no-whole-module-optimization"], .when(configuration: .release))
+    ]
+
 let package = Package(
     name: "stated",
     products: [
@@ -55,6 +62,7 @@ let package = Package(
             dependencies: ["StateSystem", "CLinux"],
             swiftSettings: strict
         ),
+        .target(name: "StateJSON", dependencies: ["StateModel"], swiftSettings: strict),
         .target(
             name: "StateEngine",
             dependencies: ["StateModel", "StateSystem", "CLinux"],
@@ -62,7 +70,7 @@ let package = Package(
         ),
         .target(
             name: "StateContainers",
-            dependencies: ["StateEngine", "CLinux"],
+            dependencies: ["StateEngine", "StateJSON", "CLinux"],
             swiftSettings: strict
         ),
         .target(
@@ -93,7 +101,7 @@ let package = Package(
         .target(name: "StateWire", dependencies: ["StateModel"], swiftSettings: strict),
         .target(
             name: "StateRules",
-            dependencies: ["StateContainers", "StateEngine"],
+            dependencies: ["StateEngine", "StateJSON", "StateModel"],
             swiftSettings: strict
         ),
         .target(
@@ -103,13 +111,15 @@ let package = Package(
         ),
         .target(
             name: "StateClient",
-            dependencies: ["StateContainers", "StateModel", "StateSystem", "StateWire", "CLinux"],
+            dependencies: [
+                "StateContainers", "StateJSON", "StateModel", "StateSystem", "StateWire", "CLinux",
+            ],
             swiftSettings: strict
         ),
         .executableTarget(
             name: "stated",
             dependencies: [
-                "StateServer", "StateSQLite", "StateSalvage", "StateRules", "StateContainers",
+                "StateServer", "StateSQLite", "StateSalvage", "StateRules", "StateJSON",
                 "StateWire", "CLinux",
             ],
             swiftSettings: strict,
@@ -118,7 +128,8 @@ let package = Package(
         .executableTarget(
             name: "statectl",
             dependencies: [
-                "StateClient", "StateContainers", "StateModel", "StateSystem", "CLinux",
+                "StateClient", "StateContainers", "StateJSON", "StateModel", "StateSystem",
+                "CLinux",
             ],
             swiftSettings: strict,
             linkerSettings: withoutLoader
@@ -146,7 +157,7 @@ let package = Package(
             name: "filewriter",
             dependencies: ["StateEngine"],
             path: "Tests/FileWriter",
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .target(
             name: "StateTestSupport",
@@ -155,7 +166,7 @@ let package = Package(
                 "CTestUsers",
             ],
             path: "Tests/StateTestSupport",
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .target(
             name: "StateLinearizability",
@@ -166,13 +177,13 @@ let package = Package(
             name: "StateGuarantees",
             dependencies: ["StateClient", "StateEngine", "StateWire", "StateTestSupport"],
             path: "Tests/StateGuarantees",
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .executableTarget(
             name: "watchcrash",
             dependencies: ["StateGuarantees", "StateTestSupport"],
             path: "Tests/WatchCrash",
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .target(name: "CCrashRecorder", path: "Tests/CCrashRecorder"),
         .executableTarget(
@@ -185,7 +196,7 @@ let package = Package(
             name: "StateTestProgram",
             dependencies: ["StateClient", "StateSQLite", "StateContainers"],
             path: "Tests/StateTestProgram",
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "LibraryTests",
@@ -193,17 +204,17 @@ let package = Package(
                 "StateClient", "StateServer", "StateSQLite", "StateContainers", "StateEngine",
                 "StateTestSupport", "StateTestProgram",
             ],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateEngineTests",
             dependencies: ["StateEngine", "StateTestSupport", "filewriter"],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateContainersTests",
             dependencies: ["StateContainers", "StateEngine", "CLinux", "StateTestSupport"],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateContractTests",
@@ -211,17 +222,17 @@ let package = Package(
                 "StateTesting", "StateContainers", "StateSQLite", "StateClient", "StateEngine",
                 "StateTestSupport",
             ],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateCodecTests",
-            dependencies: ["StateContainers", "StateEngine"],
-            swiftSettings: strict
+            dependencies: ["StateJSON", "StateContainers", "StateEngine"],
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateRulesTests",
-            dependencies: ["StateRules", "StateContainers", "StateEngine"],
-            swiftSettings: strict
+            dependencies: ["StateJSON", "StateRules", "StateContainers", "StateEngine"],
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateStoreTests",
@@ -229,17 +240,17 @@ let package = Package(
                 "StateStore", "StateTesting", "StateContainers", "StateEngine", "CLinux",
                 "StateTestSupport",
             ],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateDefaultsTests",
             dependencies: ["StateDefaults"],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "ExamplesTests",
             dependencies: ["Examples", "StateClient", "StateEngine", "StateTestSupport"],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateSQLiteTests",
@@ -247,27 +258,29 @@ let package = Package(
                 "StateSalvage", "StateSQLite", "StateEngine", "CLinux", "CSQLite",
                 "StateTestSupport",
             ],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateWireTests",
             dependencies: ["StateWire", "StateTestSupport"],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateServerTests",
             dependencies: [
+                "StateJSON",
                 "StateServer", "StateSQLite", "StateRules", "StateContainers", "StateEngine",
                 "StateWire", "StateTestSupport",
             ],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateClientTests",
             dependencies: [
+                "StateJSON",
                 "StateClient", "StateServer", "StateEngine", "StateWire", "StateTestSupport",
             ],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateFaultTests",
@@ -275,26 +288,26 @@ let package = Package(
                 "StateServer", "StateSQLite", "StateEngine", "StateWire", "CSQLite",
                 "StateTestSupport",
             ],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateConsistencyTests",
             dependencies: [
                 "StateEngine", "StateWire", "StateLinearizability", "StateTestSupport",
             ],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateGuaranteesTests",
             dependencies: ["StateGuarantees"],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "StateRules", "StateClient", "StateEngine", "StateWire", "StateTestSupport",
             ],
-            swiftSettings: strict
+            swiftSettings: tests
         ),
     ]
 )
@@ -313,7 +326,7 @@ if let fuzzer = Context.environment["STATED_FUZZER"] {
             name: "statefuzz",
             dependencies: [
                 "StateRules", "StateServer", "StateSalvage", "StateSQLite", "StateContainers",
-                "StateEngine",
+                "StateEngine", "StateJSON",
                 "StateWire", "StateClient", "StateTestSupport", "CLinux", "CSQLite", "CFuzzer",
             ],
             path: "Tests/Fuzz/Program",

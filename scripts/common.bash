@@ -45,9 +45,17 @@ need_packages() {
         fail "apt-get install ${missing[*]} failed"
 }
 
-# Builds the programs, and sets `programs` to the directory that they are in.
+# build_programs [NAME…]: builds these programs, or all of them, and sets `programs` to the directory that they are in.
 build_programs() {
-    say "swift build -c release"
-    swift build --package-path "$root" -c release
+    local name
     programs=$(swift build --package-path "$root" -c release --show-bin-path)
+    if ((! $#)); then
+        say "swift build -c release"
+        swift build --package-path "$root" -c release
+        return
+    fi
+    for name in "$@"; do
+        say "swift build -c release --product $name"
+        swift build --package-path "$root" -c release --product "$name"
+    done
 }

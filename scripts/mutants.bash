@@ -5,7 +5,7 @@ mutants=(
     "no-sync"
     "durable before told: the sync before the reply is gone"
     "Sources/StateSQLite/SQLiteBacking+Load.swift"
-    's/PRAGMA synchronous=FULL/PRAGMA synchronous=OFF/'
+    's/"synchronous=FULL"/"synchronous=OFF"/'
     "STATED_POWER_CUTS=50" "PowerCutTests"
 
     "no-undo"
@@ -40,8 +40,8 @@ mutants=(
 
     "early-apply"
     "durable before told: one handler answers before what it wrote is on disk"
-    "Sources/StateServer/Commands/Dispatcher+State.swift"
-    '/func stateApply(/,/^    }/s/waitingFor: .storage/waitingFor: .nothing/'
+    "Sources/StateServer/Commands/StateCommands.swift"
+    '/func apply($/,/^    }/s/waitingFor: .storage/waitingFor: .nothing/'
     "STATED_POWER_CUTS=100" "StateServerTests"
 
     "stale-read"

@@ -55,7 +55,10 @@ final class DefaultsBacking: Backing, @unchecked Sendable {
     }
 
     /// What could not be written is still in Foundation's hands, as if it had been.
-    func reopen(after revision: Int64, _ receive: (borrowing StoredChange) -> Void) {}
+    func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) -> [String: String] { [:] }
 
     func maintain() {}
 

@@ -18,26 +18,6 @@ public protocol Keyspace: AnyObject, Sendable {
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Int64?
 
-    /// The same for a thread that may wait for the answer; by default ``submit(_:completion:)``.
-    ///
-    /// - Parameters:
-    ///   - mutations: As there.
-    ///   - lendsThread: Whether the caller calls ``lendThread()`` next, in any case, and then waits: only then may the keyspace
-    ///     leave the commit to it.
-    ///   - completion: As there.
-    /// - Returns: As there.
-    @discardableResult
-    func submit(
-        _ mutations: [Mutation],
-        lendsThread: Bool,
-        completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
-    ) -> Int64?
-
-    /// Commits what was submitted on this thread, and tells and answers it, where nobody else is about it.
-    ///
-    /// - Complexity: One sync at most. By default nothing: others commit.
-    func lendThread()
-
     /// The entry of `key` on stable storage; nil where there is none.
     func entry(for key: Key) throws(StateError) -> Entry?
 
@@ -56,12 +36,6 @@ public protocol Keyspace: AnyObject, Sendable {
     ///   wait for the keyspace.
     /// - Returns: What follows, until it is cancelled or released.
     func watch(_ receive: @escaping @Sendable (KeyspaceEvent) -> Void) -> any KeyspaceWatch
-
-    /// Ends the process where the keyspace waits for the calling thread, which is about to wait for it: in a completion or a
-    /// receiver.
-    ///
-    /// By default nothing is known of that.
-    func checkMayWait()
 }
 
 /// What follows the keys of some patterns in a keyspace.
@@ -79,32 +53,20 @@ public protocol KeyspaceWatch: AnyObject, Sendable {
 }
 
 extension Keyspace {
-    /// Knows of nothing that waits for the calling thread.
-    public func checkMayWait() {}
-
-    /// Submits them; see ``submit(_:completion:)``.
-    @discardableResult
-    public func submit(
-        _ mutations: [Mutation],
-        lendsThread: Bool,
-        completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
-    ) -> Int64? {
-        submit(mutations, completion: completion)
-    }
-
-    /// Nothing: others commit.
-    public func lendThread() {}
-
     /// Makes all the mutations one commit and waits until it is durable.
     ///
     /// - Returns: Its revision.
     /// - Throws: What the commit failed with; nothing has changed.
     @discardableResult
     public func apply(_ mutations: [Mutation]) throws(StateError) -> Int64 {
-        checkMayWait()
         let answer = Answer()
-        submit(mutations, lendsThread: true) { answer.put($0) }
-        lendThread()
+        guard let keyspace = self as? any WaitableKeyspace else {
+            submit(mutations) { answer.put($0) }
+            return try answer.wait().get()
+        }
+        keyspace.checkMayWait()
+        keyspace.submit(mutations, commitsOnCaller: true) { answer.put($0) }
+        keyspace.commitOnCaller()
         return try answer.wait().get()
     }
 

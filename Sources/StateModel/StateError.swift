@@ -56,7 +56,7 @@ public struct StateError: Error, Hashable, Sendable {
 
     /// The kind of failure.
     public let code: Code
-    /// One sentence with the values in it, as it may stand on a terminal and in a log: see ``printable(_:)``.
+    /// One sentence with the values in it, as it may stand on a terminal and in a log; control characters are written as `\xNN`.
     public let message: String
     /// What is wrong with the value that was rejected; empty for every other failure.
     public let issues: [ValidationIssue]
@@ -85,7 +85,7 @@ public struct StateError: Error, Hashable, Sendable {
     /// How the message of such an error begins.
     package static let unknownOutcome = "outcome unknown"
 
-    /// Bytes as they may stand in a message: quoted, what is not UTF-8 and what ``printable(_:)`` escapes as `\xNN`, and no more of
+    /// Bytes as they may stand in a message: quoted, what is not UTF-8 and what may mislead a terminal as `\xNN`, and no more of
     /// them than `limit`.
     public static func quoted(_ bytes: Bytes, upTo limit: Int = 64) -> String {
         var shown = "'"

@@ -1,8 +1,9 @@
 import StateEngine
+import StateJSON
 
 /// What two options of a configuration may not be together.
 extension Configuration {
-    static func check(_ table: RuleTable, _ path: OptionPath) throws(OptionFault) {
+    static func check(_ table: RuleTable, _ path: JSONPath) throws(OptionFault) {
         // Each with those that it may clash with only: of 5,000 rules all pairs took 5 s.
         var alike: [[UInt8]: [Rule]] = [:]
         var inFiles: [Rule] = []
@@ -21,7 +22,7 @@ extension Configuration {
     private static func checkTie(
         _ rule: Rule,
         _ other: Rule,
-        _ path: OptionPath
+        _ path: JSONPath
     ) throws(OptionFault) {
         guard rule.ties(with: other),
             let name = rule.optionNames.first(where: other.optionNames.contains)
@@ -37,7 +38,7 @@ extension Configuration {
     private static func checkDirectories(
         _ rule: Rule,
         _ other: Rule,
-        _ path: OptionPath
+        _ path: JSONPath
     ) throws(OptionFault) {
         guard case .file(let directory, _) = rule.backing,
             case .file(let second, _) = other.backing
@@ -58,24 +59,24 @@ extension Configuration {
     private static func checkDefault(
         _ rule: Rule,
         _ table: RuleTable,
-        _ path: OptionPath
+        _ path: JSONPath
     ) throws(OptionFault) {
         guard let standard = rule.standard else { return }
         let holding = rule.keys.literal.withUnsafeBytes { table.byKey.rule(for: $0) }
         guard let holding else { return }
-        if standard.count > holding.valueByteCount {
+        if standard.count > holding.values.byteCount {
             let rule = (holding.settings.limits[.valueBytes]?.rule).map {
                 "rules[\($0)].limits.valueBytes"
             }
             throw OptionFault(
                 path.member("default"),
                 "it has \(standard.count) bytes, and \(rule ?? "a value under a schema") has at most "
-                    + "\(holding.valueByteCount)"
+                    + "\(holding.values.byteCount)"
             )
         }
         guard let schema = holding.settings.schema else { return }
         let issues = standard.withUnsafeBytes {
-            schema.value.issues(of: $0, depthLimit: holding.depth)
+            schema.value.issues(of: $0, depthLimit: holding.values.depth)
         }
         guard let issue = issues.first else { return }
         throw OptionFault(

@@ -1,5 +1,5 @@
-package import StateContainers
 import StateEngine
+package import StateJSON
 
 /// What a configuration file says; an option that it does not name is nil, and has the daemon's default.
 package struct Configuration: Sendable {
@@ -35,7 +35,7 @@ package struct Configuration: Sendable {
 
     /// - Throws: ``OptionFault``, for the first thing that cannot be used.
     package init(_ value: JSONValue, accounts: AccountDirectory) throws(OptionFault) {
-        var reader = try OptionReader(value, at: OptionPath())
+        var reader = try OptionReader(value, at: JSONPath())
         _ = try reader.read("socket") { value, path throws(OptionFault) in
             try readSocket(value, path, accounts)
         }
@@ -52,7 +52,7 @@ package struct Configuration: Sendable {
         try reader.finish()
     }
 
-    private static func path(_ value: JSONValue, _ path: OptionPath) throws(OptionFault) -> String {
+    private static func path(_ value: JSONValue, _ path: JSONPath) throws(OptionFault) -> String {
         let text = try value.option(path, as: String.self)
         guard text.hasPrefix("/"), !text.utf8.contains(0) else {
             throw OptionFault(path, "an absolute path is wanted, not \(value.kindDescription)")
@@ -62,7 +62,7 @@ package struct Configuration: Sendable {
 
     private mutating func readSocket(
         _ value: JSONValue,
-        _ path: OptionPath,
+        _ path: JSONPath,
         _ accounts: AccountDirectory
     ) throws(OptionFault) {
         var reader = try OptionReader(value, at: path)
@@ -99,7 +99,7 @@ package struct Configuration: Sendable {
 
     private mutating func readLimits(
         _ value: JSONValue,
-        _ path: OptionPath
+        _ path: JSONPath
     ) throws(OptionFault) {
         var reader = try OptionReader(value, at: path)
         for (name, _, range) in Configuration.limitOptions {
@@ -121,7 +121,7 @@ package struct Configuration: Sendable {
     private static func limit(
         _ name: String,
         _ value: JSONValue,
-        _ path: OptionPath,
+        _ path: JSONPath,
         _ range: ClosedRange<Int64>
     ) throws(OptionFault) -> Int64 {
         if name.hasSuffix("Bytes") { return try value.byteCount(path, in: range) }
@@ -143,7 +143,7 @@ package struct Configuration: Sendable {
 
     private mutating func readHistory(
         _ value: JSONValue,
-        _ path: OptionPath
+        _ path: JSONPath
     ) throws(OptionFault) {
         var reader = try OptionReader(value, at: path)
         historyAge = try reader.read("age") { value, path throws(OptionFault) in
@@ -160,7 +160,7 @@ package struct Configuration: Sendable {
 
     private mutating func readRules(
         _ value: JSONValue,
-        _ path: OptionPath,
+        _ path: JSONPath,
         _ accounts: AccountDirectory
     ) throws(OptionFault) {
         var rules: [Rule] = []

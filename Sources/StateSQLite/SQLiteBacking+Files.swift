@@ -15,27 +15,20 @@ extension SQLiteBacking: FileMarkBacking {
     }
 
     package func setFileContainers(_ text: String?) throws {
-        try note { (writer) throws(SQLiteFailure) in
-            try writer.write(StoreMetadata.Name.fileContainers.rawValue, text)
+        try write { (writer) throws(SQLiteFailure) in
+            try writer.write(.fileContainers, text)
         }
     }
 
     package func removeFileMark() throws {
-        try note { (writer) throws(SQLiteFailure) in try writer.write(.remove) }
+        try write { (writer) throws(SQLiteFailure) in try writer.write(FileMarkChange.remove) }
     }
 
     /// Writes to `meta` in a transaction of its own.
-    private func note(_ body: (NoteWriter) throws(SQLiteFailure) -> Void) throws {
+    private func write(_ body: (MetadataWriter) throws(SQLiteFailure) -> Void) throws {
         try inTurn {
             guard let open else { throw notOpen() }
-            do {
-                try open.begin.run()
-                try body(open.noteWriter)
-            } catch {
-                try open.abandon(error)
-            }
-            try open.finishCommit()
-            open.noteEnd()
+            try open.write(body)
         }
     }
 }

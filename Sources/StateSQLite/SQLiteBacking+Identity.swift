@@ -5,45 +5,35 @@ import StateEngine
 extension SQLiteBacking {
     /// The identity of the store and its last revision: where the file is a copy, or an older one that was put in its
     /// place, another epoch, and revisions 2^32 above, which the original will not reach while a client remembers them.
+    ///
+    /// Without a stamp the store is known to be the one that was here, but for a file that was moved.
     func identify(
         _ connection: SQLiteConnection,
         lastRevision: Int64,
-        _ mark: StoreMark?
+        _ stamp: StoreStamp?
     ) throws -> LoadedStore {
         let metadata = StoreMetadata(connection)
-        let epoch = try metadata.epoch()
-        let compacted = try metadata.required(.compacted)
-        let revision = try metadata.lastRevision(ofRows: lastRevision)
+        let loaded = LoadedStore(
+            epoch: try metadata.epoch(),
+            revision: try metadata.lastRevision(ofRows: lastRevision),
+            compacted: try metadata.required(.compacted)
+        )
         guard let identity = FileIdentity(path: location.database) else {
             throw StateError(.storage, "\(location.database): \(lastSystemError())")
         }
-        let known = (try metadata.required(.inode), try metadata.required(.birthTime))
+        let isMoved = try metadata.identity() != identity
         let generation = try metadata.generation()
-        let isMoved = known != (identity.inode, identity.birthTime)
         let objection =
             isMoved
             ? "it is another file than its values were written to, as a copy is"
-            : mark?.objection(toGeneration: generation, revision: revision)
-        guard let objection else {
-            return LoadedStore(epoch: epoch, revision: revision, compacted: compacted)
+            : stamp?.objection(toGeneration: generation, revision: loaded.revision)
+        guard let objection else { return loaded }
+        let copy = try copy(of: loaded, above: stamp?.acknowledged.revision ?? 0)
+        try connection.transaction { () throws(SQLiteFailure) in
+            try metadata.set(.epoch, copy.epoch.description)
+            try metadata.set(.leastRevision, "\(copy.revision)")
+            try metadata.set(identity)
         }
-        let newest = max(revision, mark?.acknowledged.revision ?? 0)
-        guard newest <= RevisionCeiling.largestRevision - 1 << 32 else {
-            throw StateError(
-                .storage,
-                "\(location.database): revisions end at 2^53, and it is at \(newest)"
-            )
-        }
-        let copy = LoadedStore(
-            epoch: .random(),
-            revision: newest + (1 << 32),
-            compacted: compacted
-        )
-        try connection.execute("BEGIN IMMEDIATE")
-        try metadata.set(.epoch, copy.epoch.description)
-        try metadata.set(.leastRevision, "\(copy.revision)")
-        try metadata.set(identity)
-        try connection.execute("COMMIT")
         onFinding(
             "\(location.database) is not the store that was here last: \(objection); it goes on under another epoch, "
                 + "above revision \(copy.revision)"
@@ -51,32 +41,47 @@ extension SQLiteBacking {
         return copy
     }
 
+    private func copy(of store: LoadedStore, above acknowledged: Int64) throws -> LoadedStore {
+        let newest = max(store.revision, acknowledged)
+        guard newest <= RevisionCeiling.largestRevision - 1 << 32 else {
+            throw StateError(
+                .storage,
+                "\(location.database): revisions end at 2^53, and it is at \(newest)"
+            )
+        }
+        return LoadedStore(
+            epoch: .random(),
+            revision: newest + (1 << 32),
+            compacted: store.compacted
+        )
+    }
+
     /// From here on a copy that was made before is another store.
     ///
     /// The database has the generation itself afterwards, not only the log: whatever of the log is lost, the store is known to be
-    /// the one that the mark is of.
+    /// the one that the stamp is of.
     func beginGeneration(
         _ connection: SQLiteConnection,
-        _ mark: StoreMark,
+        _ stamp: StoreStamp,
         _ log: WriteAheadLog,
         at revision: Int64
     ) throws {
         let metadata = StoreMetadata(connection)
-        let generation = try mark.begin(after: metadata.generation())
-        mark.acknowledged.revision = revision
+        let generation = try stamp.begin(after: metadata.generation())
+        stamp.acknowledged.revision = revision
         do {
-            try connection.execute("BEGIN IMMEDIATE")
-            try metadata.set(.generation, "\(generation)")
-            try connection.execute("COMMIT")
+            try connection.transaction { () throws(SQLiteFailure) in
+                try metadata.set(.generation, "\(generation)")
+            }
         } catch {
-            // A disk without room, or somebody who holds the write lock: the mark knows both generations, and the values
+            // A disk without room, or somebody who holds the write lock: the stamp knows both generations, and the values
             // can be read.
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
             onFinding("\(location.database) can be read, and not written: \(error)")
             return
         }
-        mark.acknowledged = AcknowledgedCommit(revision: revision, log: log.end)
+        stamp.acknowledged = AcknowledgedCommit(revision: revision, log: log.end)
         log.checkpoint()
-        try mark.settle(generation)
+        try stamp.settle(generation)
     }
 }

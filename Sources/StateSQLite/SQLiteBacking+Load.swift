@@ -8,7 +8,7 @@ extension SQLiteBacking {
     /// is void. Nothing was written then, the log neither.
     ///
     /// - Parameter receive: Called for each row; the bytes in it live for that call.
-    /// - Returns: The epoch, and a revision that is not below any that was told in it.
+    /// - Returns: The epoch, and a revision that is not below any that was acknowledged in it.
     /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid, ``StateError/Code/corrupt`` with what is
     ///   damaged, ``StateError/Code/newerFormat``, or ``StateError/Code/storage``. The store is left as it is.
     /// - Complexity: O(*n*) in the bytes of the history.
@@ -18,9 +18,7 @@ extension SQLiteBacking {
         let lock = try OwnerLock(path: location.lock, for: location.database)
         try createIfAbsent()
         try lock.hold(location.database)
-        let loaded = try openStore(lock, receive)
-        self.lock = lock
-        return loaded
+        return try openStore(lock, receive)
     }
 
     private func openStore(
@@ -29,15 +27,14 @@ extension SQLiteBacking {
     ) throws -> LoadedStore {
         do {
             let (store, loaded) = try checkedStore(lock, receive)
-            open = store
-            store.lookForRoom()
-            files.withLock { $0 = store.files }
-            mark = store.mark
-            finishedCompaction = nil
-            gauges.note(store)
             gauges.note(freeByteCount: try store.freeByteCount())
-            let status = store.log.status
-            storageStatus.withLock { $0 = status }
+            gauges.note(store)
+            gauges.note(store.files)
+            gauges.note(store.log.status)
+            store.room.look()
+            open = store
+            ownership = Ownership(lock: lock, stamp: store.progress.stamp)
+            compactionGoal.finished = nil
             return loaded
         } catch let failure as SQLiteFailure {
             throw StateError.cannotOpen(location.database, failure)
@@ -49,54 +46,59 @@ extension SQLiteBacking {
     /// The pages that the kernel keeps of the files are dropped first: after a failed write they may hold what the disk does
     /// not, and count as clean. https://lwn.net/Articles/752063/ (PostgreSQL's fsync surprise)
     ///
-    /// Readers of the history wait for it, and begin anew (``HistoryGate``).
+    /// Readers of the history wait for it, and begin anew (`HistoryGate`).
     ///
     /// - Parameters:
-    ///   - revision: The last one that was told.
+    ///   - revision: The last one that was acknowledged.
     ///   - receive: Called for each change beyond it; the bytes in it live for that call.
-    /// - Throws: ``StateError``, where it cannot be opened or has lost rows that were told; it is not open then.
+    /// - Returns: What it keeps beside the entries.
+    /// - Throws: ``StateError``, where it cannot be opened or has lost acknowledged rows; it is not open then.
     /// - Complexity: O(*n*) in the bytes of the history.
+    @discardableResult
     public func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws {
-        guard let lock else {
+    ) throws -> [String: String] {
+        guard let ownership else {
             throw StateError(.storage, "\(location.database) is not open")
         }
-        try inTurn { try gate.whileShut { try reopen(lock, after: revision, receive) } }
+        return try inTurn {
+            try gate.whileShut { try reopen(ownership.lock, after: revision, receive) }
+        }
     }
 
     private func reopen(
         _ lock: OwnerLock,
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws {
+    ) throws -> [String: String] {
         if let open {
-            toldRowCounts = open.doubtfulRowCounts
-            toldCompacted = open.sweep.compacted
+            acknowledged.rowCounts = open.progress.doubtfulRowCounts
+            acknowledged.compacted = open.sweep.compacted
         }
         open = nil
         for path in [location.database, location.log] { try dropCachedPages(of: path) }
-        var told: Int64 = 0
-        _ = try openStore(lock) { change in
-            if change.revision > revision { receive(change) } else { told += 1 }
+        var rowCount: Int64 = 0
+        let loaded = try openStore(lock) { change in
+            if change.revision > revision { receive(change) } else { rowCount += 1 }
         }
-        guard toldRowCounts.contains(told), let open else {
+        guard acknowledged.rowCounts.contains(rowCount), let open else {
             open = nil
             throw StateError.damaged(
                 location.database,
-                "it has \(told) of the \(toldRowCounts.upperBound) rows up to revision \(revision)"
+                "it has \(rowCount) of the \(acknowledged.rowCounts.upperBound) rows up to revision \(revision)"
             )
         }
-        // What is found is to be told, so it has to be synced: the disk may have what its own cache loses.
+        // What is found will be acknowledged, so it has to be synced: the disk may have what its own cache loses.
         do {
             try open.log.sync()
             // Deletes that were compacted are not known any more: what follows them does not name them.
-            try open.tell(compacted: toldCompacted)
+            try open.write(compacted: acknowledged.compacted)
         } catch {
             self.open = nil
             throw error
         }
+        return loaded.metadata
     }
 
     private func dropCachedPages(of path: String) throws(StateError) {
@@ -118,30 +120,27 @@ extension SQLiteBacking {
         let connection = try connect(lock)
         let rows = try check(connection, lock, receive)
         try require(acknowledged, connection, revision: rows.revision)
-        foundNotes = try StoreMetadata(connection).notes()
+        let metadata = try StoreMetadata(connection).notes()
         foundFileMark = try StoreMetadata(connection).value(of: .pendingFiles)
         // Order matters: everything was checked, from here on the store may be written.
         StoreRoom.giveUpReserveIfFull(location)
         try useWriteAheadLog(connection)
         // Where the store is opened again, it is known to be the one that was here.
-        let known = mark
-        let mark = try known ?? StoreMark(path: location.mark)
-        let isFirst = known == nil
-        let loaded = try identify(connection, lastRevision: rows.revision, isFirst ? mark : nil)
+        let isFirst = ownership == nil
+        let stamp = try ownership?.stamp ?? StoreStamp(path: location.stamp)
+        var loaded = try identify(connection, lastRevision: rows.revision, isFirst ? stamp : nil)
+        loaded.metadata = metadata
         let log = try WriteAheadLog(location, limits: logLimits, connection: connection)
-        if isFirst { try beginGeneration(connection, mark, log, at: loaded.revision) }
+        if isFirst { try beginGeneration(connection, stamp, log, at: loaded.revision) }
         try log.preallocate()
         let store = try OpenStore(
             location: location,
             connection: connection,
             log: log,
-            mark: mark,
-            marks: rows.marks,
-            room: StoreRoom(location, reserveByteCount: reserveByteCount),
+            cuts: rows.cuts,
+            room: StoreRoom(location, reserveByteCount: reserveByteCount, connection, log),
             clock: clock,
-            rowCount: rows.rowCount,
-            revision: loaded.revision,
-            hasRowCount: try StoreMetadata(connection).value(of: .rowCount) != nil
+            progress: CommitProgress(stamp, revision: loaded.revision, rowCount: rows.rowCount)
         )
         return (store, loaded)
     }
@@ -157,7 +156,7 @@ extension SQLiteBacking {
         let metadata = StoreMetadata(connection)
         let finding = try acknowledged.finding(
             metadata,
-            mark ?? StoreMark(reading: location.mark),
+            ownership?.stamp ?? StoreStamp(reading: location.stamp),
             revision: try metadata.lastRevision(ofRows: revision),
             readsLog: true
         )
@@ -170,9 +169,9 @@ extension SQLiteBacking {
         guard FileIdentity(path: location.log) == nil else {
             throw StateError.damaged(location.database, "it is missing, and its log is there")
         }
-        let mark = try StoreMark(path: location.mark)
-        // Where there is a mark of another store already, the new one is none that was here.
-        let generation = mark.isAbsent ? try mark.begin(after: nil) : nil
+        let stamp = try StoreStamp(path: location.stamp)
+        // Where there is a stamp of another store already, the new one is none that was here.
+        let generation = stamp.isAbsent ? try stamp.begin(after: nil) : nil
         try HistorySchema.create(at: location, generation: generation)
     }
 
@@ -182,10 +181,14 @@ extension SQLiteBacking {
         guard !connection.isReadOnly else {
             throw StateError(.storage, "\(location.database) is not writable")
         }
-        for setting in [
-            "PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=0", "PRAGMA secure_delete=OFF",
-            "PRAGMA temp_store=MEMORY", "PRAGMA cache_size=-4096", "PRAGMA trusted_schema=OFF",
-        ] { try connection.execute(setting) }
+        try connection.set(
+            "synchronous=FULL",
+            "wal_autocheckpoint=0",
+            "secure_delete=OFF",
+            "temp_store=MEMORY",
+            "cache_size=-4096",
+            "trusted_schema=OFF"
+        )
         return connection
     }
 
@@ -193,27 +196,27 @@ extension SQLiteBacking {
         _ connection: SQLiteConnection,
         _ lock: OwnerLock,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> (rowCount: Int64, revision: Int64, marks: HistoryMarks) {
+    ) throws -> (rowCount: Int64, revision: Int64, cuts: HistoryCuts) {
         try HistorySchema.check(connection)
         let metadata = StoreMetadata(connection)
         try metadata.check()
         let expected = try metadata.number(of: .rowCount)
         let compacted = try metadata.required(.compacted)
         let swept = try metadata.number(of: .swept) ?? compacted
-        var marks = HistoryMarks(history, after: swept)
+        var cuts = HistoryCuts(history, after: swept)
         // On the other core while the rows are read here.
         let quickCheck = try QuickCheck(path: location.database, under: lock)
         let rows: (rowCount: Int64, revision: Int64)
         do {
             rows = try HistoryReader.readAll(connection) { change in
-                if change.revision > swept { marks.read(change) }
+                if change.revision > swept { cuts.read(change) }
                 receive(change)
             }
         } catch {
             quickCheck.cancel()
             throw error
         }
-        marks.finishReading(at: LocalKeyspace.now(), boottime: clock())
+        cuts.finishReading(at: LocalKeyspace.now(), boottime: clock())
         if let finding = try quickCheck.finish() {
             throw StateError.damaged(location.database, finding)
         }
@@ -223,7 +226,7 @@ extension SQLiteBacking {
                 "history has \(rows.rowCount) rows, at the last clean stop it had \(expected)"
             )
         }
-        return (rows.rowCount, rows.revision, marks)
+        return (rows.rowCount, rows.revision, cuts)
     }
 
     /// A person may have switched it off, to copy the file perhaps.

@@ -14,44 +14,62 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// True: what is committed outlives the process.
     public let isPersistent = true
 
+    /// A history that is compacted, metadata, and keys in files beside it.
+    public var capabilities: BackingCapabilities {
+        var capabilities = BackingCapabilities()
+        capabilities.history = self
+        capabilities.compaction = self
+        capabilities.files = self
+        capabilities.keepsMetadata = true
+        return capabilities
+    }
+
     /// Where the store is, and how large the log may get.
     let location: StoreLocation
     let logLimits: LogLimits
-    private let historyLimits: StateLock<HistoryLimits>
+    private let settings: StateLock<Settings>
     /// How much of the past is kept; may be exchanged from any thread, and counts from the next commit on.
     package var history: HistoryLimits {
-        get { historyLimits.withLock { $0 } }
-        set { historyLimits.withLock { $0 = newValue } }
+        get { settings.withLock { $0.history } }
+        set { settings.withLock { $0.history = newValue } }
     }
 
-    private let reserve = StateLock<Int64>(0)
     /// Bytes of the disk that are kept for deletes and compaction; may be exchanged from any thread, and counts from the next
     /// checkpoint on.
     package var reserveByteCount: Int64 {
-        get { reserve.withLock { $0 } }
-        set { reserve.withLock { $0 = newValue } }
+        get { settings.withLock { $0.reserveByteCount } }
+        set { settings.withLock { $0.reserveByteCount = newValue } }
+    }
+
+    private struct Settings {
+        var history: HistoryLimits
+        var reserveByteCount: Int64 = 0
     }
 
     /// Whose turn it is to commit; nil before the load, after the close, and where the store could not be opened again.
     var open: OpenStore?
     /// Held from load to close, also while the store is opened anew.
-    var lock: OwnerLock?
-    /// The same; what is beside the database.
-    var mark: StoreMark?
+    var ownership: Ownership?
 
-    /// The notes of the store as it was opened, until somebody takes them.
-    var foundNotes: [String: String] = [:]
-    /// The same of the mark of files.
+    struct Ownership {
+        let lock: OwnerLock
+        let stamp: StoreStamp
+    }
+
+    /// The mark of files of the store as it was opened, until somebody takes it.
     var foundFileMark: String?
-    /// The rows that were told when the store was last open, as many as compaction that was not synced may have left.
-    var toldRowCounts: ClosedRange<Int64> = 0...0
-    /// From here on the history was said to be whole.
-    var toldCompacted: Int64 = 0
-    /// Up to here everything is compacted that was asked for.
-    var wantedRevision: Int64 = 0
-    /// Where there was nothing more to compact.
-    var finishedCompaction: FinishedCompaction?
-    let gauges = HistoryGauges()
+    /// What was acknowledged when the store was last open.
+    var acknowledged = Acknowledged()
+    var compactionGoal = CompactionGoal()
+
+    struct Acknowledged {
+        /// As many rows as compaction that was not synced may have left.
+        var rowCounts: ClosedRange<Int64> = 0...0
+        /// From here on the history was said to be whole.
+        var compacted: Int64 = 0
+    }
+
+    let gauges = StoreGauges()
     let gate = HistoryGate()
 
     /// Called on the commit thread when a checkpoint fails where the one before did not, and with nil when one succeeds again;
@@ -66,13 +84,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// Which file of the store was not in its place when it was closed, in a sentence.
     package private(set) var lossAtClose: String?
-    let files = StateLock<StoreFiles?>(nil)
     /// Which file of the store is not in its place, in a sentence; nil if all are.
     ///
     /// May be asked for from any thread.
-    package var fileFinding: String? { files.withLock { $0 }?.finding }
-
-    let storageStatus = StateLock(StorageStatus())
+    package var fileFinding: String? { gauges.fileFinding }
 
     private let isInUse = Atomic(false)
 
@@ -121,7 +136,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ) {
         self.location = location
         self.logLimits = logLimits
-        historyLimits = StateLock(history)
+        settings = StateLock(Settings(history: history))
     }
 
     /// Appends all changes of the batch in one transaction, with one sync.
@@ -174,11 +189,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             return open?.log.status
         }
         guard let status else { return }
-        let known = storageStatus.withLock { known in
-            defer { known = status }
-            return known.checkpointFailure
-        }
-        if (status.checkpointFailure == nil) != (known == nil) {
+        let known = gauges.note(status)
+        if (status.checkpointFailure == nil) != (known.checkpointFailure == nil) {
             onCheckpoint(status.checkpointFailure)
         }
     }
@@ -186,19 +198,17 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Whether the log is long enough to be moved, or its status is not known yet.
     public var needsMaintenance: Bool {
         guard let open else { return false }
-        let status = open.log.status
         return open.log.isCheckpointDue || compactionNeed.isWorthwhile
-            || storageStatus.withLock { $0 != status }
+            || gauges.storage != open.log.status
     }
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.
     ///
-    /// If files of the store were removed or replaced meanwhile, nothing is written to what has their names, and ``lossAtClose`` says
+    /// If files of the store were removed or replaced meanwhile, nothing is written to what has their names, and `lossAtClose` says
     /// so.
     public func close() {
-        let wasLoaded = lock != nil
-        lock = nil
-        mark = nil
+        let wasLoaded = ownership != nil
+        ownership = nil
         inTurn {
             guard let closing = open else {
                 if wasLoaded {
@@ -208,23 +218,12 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             }
             open = nil
             lossAtClose = fileFinding
-            let status = closing.finish()
-            storageStatus.withLock { $0 = status }
+            gauges.note(closing.finish())
         }
     }
 
     /// Sizes on disk, and what stands in the way of a checkpoint.
-    public var status: StorageStatus { storageStatus.withLock { $0 } }
-}
-
-/// What a store takes on disk.
-public struct StorageStatus: Hashable, Sendable {
-    /// Bytes of the database file.
-    public var databaseByteCount: Int64 = 0
-    /// Bytes of the write-ahead log.
-    public var logByteCount: Int64 = 0
-    /// Why the log could not be moved into the database the last time; nil where it could.
-    public var checkpointFailure: String?
+    public var status: StorageStatus { gauges.storage }
 }
 
 extension SQLiteBacking {

@@ -9,7 +9,7 @@ import StateSQLite
 struct FoundHistory {
     /// Where a whole row lies.
     struct Row {
-        var place: HistoryCheck.Place
+        var place: HistoryPlace
         /// Its number as the page has it, which no checksum covers.
         var number: Int64
         fileprivate var page: UInt32
@@ -31,7 +31,7 @@ struct FoundHistory {
     private(set) var rows: [Row] = []
     private(set) var damagedRows: [DamagedRow] = []
     /// Pages that nothing whole uses, in order.
-    private(set) var strayPages: [ClosedRange<Int>] = []
+    private(set) var strayPages: RangeSet<Int>
 
     let pages: StorePages
     /// Pages that continue rows that are whole.
@@ -41,23 +41,21 @@ struct FoundHistory {
     init(_ pages: StorePages) {
         self.pages = pages
         map = StoreMap(pages)
+        strayPages = pages.unwritten
         var rest: [Int] = []
-        var strayPages: [Int] = []
-        for number in pages.written.joined() where number > 1 {
-            guard let bytes = pages.page(number) else {
-                strayPages.append(number)
+        for number in pages.written.ranges.joined() where number > 1 {
+            guard let page = pages.tree(number) else {
+                strayPages.insert(number)
                 continue
             }
-            let page = TreePage(bytes, isFirst: false)
             if map.isPart(page, number) { take(page, number) } else { rest.append(number) }
         }
         for number in rest where !overflowPages.contains(number) {
-            if !takeStray(number) { strayPages.append(number) }
+            if !takeStray(number) { strayPages.insert(number) }
         }
         for number in pages.earlierVersions { _ = takeStray(number) }
         if pages.mayLackPages { removeFoundElsewhere() }
-        let ranges = pages.unwritten + strayPages.map { $0...$0 }
-        self.strayPages = ranges.without(overflowPages.union(map.free))
+        for number in overflowPages.union(map.free) { strayPages.remove(number) }
         rows.sort { $0.place < $1.place }
         removeDuplicates()
         // What is whole is read again, whatever the search for it took.
@@ -65,72 +63,68 @@ struct FoundHistory {
     }
 
     /// Whether a whole row is at this place.
-    func contains(_ place: HistoryCheck.Place) -> Bool {
-        var (low, high) = (0, rows.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if rows[middle].place < place { low = middle + 1 } else { high = middle }
-        }
-        return low < rows.count && rows[low].place == place
+    func contains(_ place: HistoryPlace) -> Bool {
+        let index = rows.partitioningIndex { $0.place >= place }
+        return index < rows.count && rows[index].place == place
     }
 
     /// The bytes of a row.
     func record(of row: Row) -> [UInt8]? {
-        guard let bytes = pages.page(Int(row.page)) else { return nil }
-        return TreePage(bytes, isFirst: false).cell(Int(row.cell)).flatMap {
-            pages.record($0, in: bytes)
-        }
+        guard let page = pages.tree(Int(row.page)) else { return nil }
+        return page.cell(Int(row.cell)).flatMap { pages.record($0, in: page.bytes) }
     }
 
     /// The rows of a leaf of the table.
     private mutating func take(_ page: TreePage, _ number: Int) {
-        var end = page.bytes.count
-        let count = page.likelyCellCount()
         let compacted = map.number(.compacted) ?? .max
-        var (room, damagedRoom) = (PageRoom(page, times: 2), PageRoom(page, times: 8))
-        // Behind the last pointer there may be more: where the number of cells is damaged, and rows that compaction took away.
-        var next = 0
-        while next < page.pointerCount(before: end) {
-            defer { next += 1 }
-            let place = page.pointer(next)
-            guard room.isNew(place) else { continue }
-            if let row = wholeRow(page, number, next) {
-                guard room.holds(row.localByteCount) else { return }
-                end = min(end, place)
-                if next < count || row.place.revision > compacted { rows.append(row) }
-            } else if next < count, place != 0 {
-                guard damagedRoom.holds(page.cell(next)?.local.count ?? 0) else { continue }
-                damagedRows.append(damagedRow(page, number, next))
-            }
-        }
+        _ = takeRows(page, number, upTo: page.likelyCellCount(), above: compacted, isPart: true)
     }
 
     /// The rows of a page that is no leaf of the table, or does not look like one; where the tree leads to it, it is one.
     ///
     /// - Returns: Whether anything uses the page.
     private mutating func takeStray(_ number: Int) -> Bool {
-        guard let bytes = pages.page(number) else { return true }
-        let page = TreePage(bytes, isFirst: false)
+        guard let page = pages.tree(number) else { return true }
         let isLed =
             map.damagedLeaves.contains(number) && !map.free.contains(number)
             && (page.kind != .interior || page.isFilledAsLeaf())
         let count = isLed ? page.likelyCellCount() : 0
-        var isUsed =
-            map.free.contains(number) || map.interiors.contains(number)
+        let hasRows = takeRows(page, number, upTo: count, above: leastStrayRevision, isPart: false)
+        return hasRows || map.free.contains(number) || map.interiors.contains(number)
             || map.meta.pages.contains(number)
-        var end = bytes.count
-        var room = PageRoom(page, times: 2)
+    }
+
+    /// The rows of a page: those of its first `count` cells, and behind them those above a revision.
+    ///
+    /// Behind the last pointer there may be more: if the number of cells is damaged, and rows that compaction took away.
+    ///
+    /// - Returns: Whether any row on it is whole.
+    private mutating func takeRows(
+        _ page: TreePage,
+        _ number: Int,
+        upTo count: Int,
+        above revision: Int64,
+        isPart: Bool
+    ) -> Bool {
+        var end = page.bytes.count
+        var (room, damagedRoom) = (PageRoom(page, times: 2), PageRoom(page, times: 8))
+        var hasRows = false
         var next = 0
         while next < page.pointerCount(before: end) {
             defer { next += 1 }
             let place = page.pointer(next)
-            guard room.isNew(place), let row = wholeRow(page, number, next) else { continue }
-            guard room.holds(row.localByteCount) else { break }
-            end = min(end, place)
-            isUsed = true
-            if next < count || row.place.revision > leastStrayRevision { rows.append(row) }
+            guard room.isNew(place) else { continue }
+            if let row = wholeRow(page, number, next) {
+                guard room.holds(row.localByteCount) else { break }
+                end = min(end, place)
+                hasRows = true
+                if next < count || row.place.revision > revision { rows.append(row) }
+            } else if isPart, next < count, place != 0 {
+                guard damagedRoom.holds(page.cell(next)?.local.count ?? 0) else { continue }
+                damagedRows.append(damagedRow(page, number, next))
+            }
         }
-        return isUsed
+        return hasRows
     }
 
     /// Above this, a row that nothing leads to was not taken away.
@@ -142,12 +136,7 @@ struct FoundHistory {
         guard let cell = page.cell(index), let record = pages.record(cell, in: page.bytes) else {
             return nil
         }
-        let place = record.withUnsafeBytes { bytes -> HistoryCheck.Place? in
-            guard let (change, checksum) = StoredRecord.historyRow(bytes),
-                StoredRecord.isWhole(change, checksum)
-            else { return nil }
-            return HistoryCheck.Place(revision: change.revision, ordinal: change.ordinal)
-        }
+        let place = record.withUnsafeBytes { StoredRecord.wholeRow($0)?.place }
         guard let place else { return nil }
         overflowPages.formUnion(pages.overflowPages(of: cell))
         return Row(
@@ -180,7 +169,7 @@ struct FoundHistory {
     }
 
     private mutating func removeDuplicates() {
-        var last: HistoryCheck.Place?
+        var last: HistoryPlace?
         rows.removeAll { row in
             defer { last = row.place }
             return row.place == last
@@ -188,30 +177,8 @@ struct FoundHistory {
     }
 }
 
-extension [ClosedRange<Int>] {
-    /// The numbers that are not among `others`, in order; ranges that meet become one.
-    fileprivate func without(_ others: Set<Int>) -> [ClosedRange<Int>] {
-        var kept: [ClosedRange<Int>] = []
-        func keep(_ first: Int, _ last: Int) {
-            guard first <= last else { return }
-            if let before = kept.last, before.upperBound + 1 == first {
-                kept[kept.count - 1] = before.lowerBound...last
-            } else {
-                kept.append(first...last)
-            }
-        }
-        let others = others.sorted()
-        var index = 0
-        for range in sorted(by: { $0.lowerBound < $1.lowerBound }) {
-            var first = range.lowerBound
-            while index < others.count, others[index] < first { index += 1 }
-            while index < others.count, others[index] <= range.upperBound {
-                keep(first, others[index] - 1)
-                first = others[index] + 1
-                index += 1
-            }
-            keep(first, range.upperBound)
-        }
-        return kept
-    }
+extension RangeSet<Int> {
+    mutating func insert(_ number: Int) { insert(contentsOf: number..<number + 1) }
+
+    fileprivate mutating func remove(_ number: Int) { remove(contentsOf: number..<number + 1) }
 }

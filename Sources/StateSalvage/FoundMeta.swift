@@ -27,20 +27,19 @@ struct FoundMeta {
     init(_ store: StorePages, free: Set<Int>) {
         let root = StoreMap.root(of: "meta", store)
         let way = Way(store, from: root)
-        for number in store.written.joined() where number > 1 {
+        for number in store.written.ranges.joined() where number > 1 {
             // Where the way to them is whole, others are what is left of pages of before.
             let isPart = way.pages.contains(number) || !way.isWhole && !free.contains(number)
-            guard isPart, let bytes = store.page(number) else { continue }
-            let page = TreePage(bytes, isFirst: false)
+            guard isPart, let page = store.tree(number) else { continue }
             if page.kind == .indexLeaf || page.kind == .indexInterior {
                 read(page.indexLeaf ?? page, number, store)
             }
         }
         for number in way.damagedPages {
             // The first byte alone may be what is damaged.
-            if let bytes = store.page(number) {
+            if let page = store.tree(number) {
                 let (lost, unknown) = (lostNotes, unknownRows)
-                read(TreePage(bytes, isFirst: false), number, store)
+                read(page, number, store)
                 if pages.contains(number) { continue }
                 (lostNotes, unknownRows) = (lost, unknown)
             }
@@ -71,8 +70,9 @@ struct FoundMeta {
                     isWhole = false
                     continue
                 }
-                let page = store.page(number).map { TreePage($0, isFirst: false) }
-                guard let page, page.kind == .indexLeaf || page.kind == .indexInterior else {
+                guard let page = store.tree(number),
+                    page.kind == .indexLeaf || page.kind == .indexInterior
+                else {
                     damagedPages.append(number)
                     isWhole = false
                     continue

@@ -5,7 +5,7 @@ import StateSQLite
 ///
 /// SQLite ends a log at the first frame that is not what was written. Here each frame is checked by itself: its checksum continues
 /// the one that is stored in the frame before, so a damaged frame costs no other one. The log ends with the last commit that is
-/// whole, or further behind, where the mark of the store says that more was acknowledged. Frames with other salts are left of an
+/// whole, or further behind, where the stamp of the store says that more was acknowledged. Frames with other salts are left of an
 /// earlier log, whose pages are in the database.
 ///
 /// A damaged frame of which one byte is wrong is put right (``LogRepair``). Of another one the page counts as it is, as a damaged
@@ -36,7 +36,7 @@ final class LogPages {
     ///
     /// - Parameters:
     ///   - path: The log.
-    ///   - acknowledged: How far the mark of the store says that a log went.
+    ///   - acknowledged: How far the stamp of the store says that a log went.
     init?(path: String, acknowledged: LogPosition?) {
         let opened = open(path, O_RDONLY | O_CLOEXEC)
         guard opened >= 0 else { return nil }
@@ -76,18 +76,13 @@ final class LogPages {
         return bytes
     }
 
-    /// The pages that it has.
-    var pages: [ClosedRange<Int>] { offsets.keys.filter { $0 > 0 }.map { $0...$0 } }
+    /// The pages that it has, in order.
+    var pages: [Range<Int>] { offsets.keys.filter { $0 > 0 }.sorted().map { $0..<$0 + 1 } }
 
-    /// The salts of the log: where the header is damaged, those that two of header, first two frames and mark have.
+    /// The salts of the log: where the header is damaged, those that two of header, first two frames and stamp have.
     private func salts(_ header: LogHeader, _ acknowledged: LogPosition?) -> UInt64? {
         if header.isWhole { return header.salts }
-        let frames = (1...2).compactMap { number -> UInt64? in
-            let offset = LogPosition.offset(ofFrame: number, pageByteCount: pageByteCount)
-            let count = LogPosition.frameHeaderByteCount
-            return readBytes(descriptor, count: count, at: offset)?
-                .word(at: LogPosition.frameSaltsOffset)
-        }
+        let frames = (1...2).compactMap { header.frame($0, in: descriptor)?.salts }
         let known = ([header.salts, acknowledged?.salts].compactMap { $0 } + frames)
             .filter { $0 != 0 }
         return known.first { salts in known.count { $0 == salts } > 1 }

@@ -17,6 +17,19 @@ struct LogScan {
         var repair: LogRepair?
         /// Whether its page is whole and something else of it is not.
         var hasDamagedHeader = false
+
+        fileprivate mutating func read(_ bytes: [UInt8]) {
+            page = bytes.number(at: 0, bytes: 4)
+            pageCount = bytes.number(at: 4, bytes: 4)
+        }
+
+        fileprivate mutating func take(_ repair: LogRepair, _ bytes: [UInt8]) {
+            var bytes = bytes
+            bytes[repair.offset] = repair.byte
+            read(bytes)
+            isWhole = true
+            self.repair = LogRepair(offset: offset + repair.offset, byte: repair.byte)
+        }
     }
 
     private let descriptor: Int32
@@ -52,20 +65,18 @@ struct LogScan {
         var number = 1
         var wasOurs = true
         while true {
-            let offset = LogPosition.offset(ofFrame: number, pageByteCount: header.pageByteCount)
-            guard offset + header.frameByteCount <= Int(status.st_size) else { return }
-            let start = readBytes(descriptor, count: LogPosition.frameHeaderByteCount, at: offset)
-            guard let start else { return }
-            let isOurs = start.word(at: LogPosition.frameSaltsOffset) == salts
+            let offset = header.offset(ofFrame: number)
+            guard offset + header.frameByteCount <= Int(status.st_size),
+                let start = header.frame(number, in: descriptor)
+            else { return }
+            let isOurs = start.salts == salts
             // Behind the end of the log there are zeros, or what is left of an earlier one.
             if isOurs || wasOurs {
                 guard let bytes = readBytes(descriptor, count: header.frameByteCount, at: offset)
                 else { return }
                 wasOurs = take(bytes, number, offset, isOurs: isOurs)
             } else {
-                found.append(
-                    Frame(number: number, offset: offset, pageCount: 0, isWhole: false)
-                )
+                found.append(Frame(number: number, offset: offset, pageCount: 0, isWhole: false))
                 before = []
                 wasOurs = false
             }
@@ -86,43 +97,31 @@ struct LogScan {
             sum.add(frame: bytes)
             return sum
         }
-        var frame = Frame(
-            number: number,
-            offset: offset,
-            page: bytes.number(at: 0, bytes: 4),
-            pageCount: bytes.number(at: 4, bytes: 4),
-            isWhole: true
-        )
+        var frame = Frame(number: number, offset: offset, pageCount: 0, isWhole: false)
         if let match = sums.firstIndex(of: stored) {
-            // What was stored in the frame before is what was wrong with it.
-            if match > 0, var whole = damaged, whole.number == number - 1 {
-                whole.isWhole = true
-                whole.hasDamagedHeader = true
-                found[found.count - 1] = whole
-            }
+            if match > 0 { makeLastWhole(before: number) }
             before = [stored]
-            frame.hasDamagedHeader = !isOurs
-            found.append(frame)
-            return true
-        }
-        frame.isWhole = false
-        before = isOurs ? [stored] + sums : []
-        if !isOurs {
-            frame.page = nil
-            frame.pageCount = 0
-        } else {
-            damaged = frame
-        }
-        if isOurs, let repair = repair(bytes, sums, stored) {
-            var bytes = bytes
-            bytes[repair.offset] = repair.byte
-            frame.page = bytes.number(at: 0, bytes: 4)
-            frame.pageCount = bytes.number(at: 4, bytes: 4)
+            frame.read(bytes)
             frame.isWhole = true
-            frame.repair = LogRepair(offset: offset + repair.offset, byte: repair.byte)
+            frame.hasDamagedHeader = !isOurs
+        } else if isOurs {
+            before = [stored] + sums
+            frame.read(bytes)
+            damaged = frame
+            if let repair = repair(bytes, sums, stored) { frame.take(repair, bytes) }
+        } else {
+            before = []
         }
         found.append(frame)
-        return isOurs
+        return isOurs || frame.isWhole
+    }
+
+    /// What was stored in the frame before is what was wrong with it.
+    private mutating func makeLastWhole(before number: Int) {
+        guard var whole = damaged, whole.number == number - 1 else { return }
+        whole.isWhole = true
+        whole.hasDamagedHeader = true
+        found[found.count - 1] = whole
     }
 
     private mutating func repair(

@@ -23,7 +23,7 @@ struct LossReport {
     /// Whether the mark says that there was no clean stop since.
     private let wasKilled: Bool
     /// Lost changes that a whole row supersedes.
-    private var superseded: [(place: HistoryCheck.Place, key: [UInt8], by: Int64)] = []
+    private var superseded: [(place: HistoryPlace, key: [UInt8], by: Int64)] = []
     /// The newest whole row of each key that a damaged row has.
     private var served: [[UInt8]: Int64] = [:]
     private var liveKeys: Set<[UInt8]> = []
@@ -42,11 +42,9 @@ struct LossReport {
         let key = Array(change.key)
         if served[key] != nil { served[key] = change.revision }
         if change.value == nil { liveKeys.remove(key) } else { liveKeys.insert(key) }
-        let previous = HistoryCheck.Place(
-            revision: change.previousRevision,
-            ordinal: change.previousOrdinal
-        )
-        if let compacted, previous.revision > compacted, !found.contains(previous) {
+        if let compacted, let previous = change.previousPlace, previous.revision > compacted,
+            !found.contains(previous)
+        {
             superseded.append((previous, key, change.revision))
         }
     }
@@ -120,8 +118,10 @@ struct LossReport {
     func lines() -> [String] { found.pages.logDamage + rowLines() + noteLines() }
 
     private func noteLines() -> [String] {
-        let pages = LossReport.ranges(found.map.meta.lostPages).map {
-            "\(LossReport.range("page", $0)) of meta cannot be read: what it had noted is lost"
+        var lostPages = RangeSet<Int>()
+        for page in found.map.meta.lostPages { lostPages.insert(page) }
+        let pages = lostPages.ranges.map {
+            "\(LossReport.pages($0)) of meta cannot be read: what it had noted is lost"
         }
         return found.map.meta.lostNotes.map { note in
             let name = note.name.map { " " + LossReport.name($0) } ?? ""
@@ -131,33 +131,40 @@ struct LossReport {
 
     private func rowLines() -> [String] {
         if isEmpty { return [] }
-        let isCertain = compacted != nil
-        var lines = gaps.map { gap in
-            "\(isCertain ? "lost" : "missing"): \(LossReport.range("row", gap.numbers)), of "
-                + LossReport.range("revision", gap.revisions)
-        }
-        if !isCertain, !gaps.isEmpty {
-            lines.append(
-                "the compacted revision cannot be read: what is missing is lost, or was superseded "
-                    + "and compacted"
-            )
-        }
-        lines += found.damagedRows.map(line)
+        var lines = gapLines() + found.damagedRows.map(line)
         lines += superseded.map { lost in
             "lost: revision \(lost.place.revision) of key \(LossReport.name(lost.key)); "
                 + "revision \(lost.by), which superseded it, is whole"
         }
-        lines += found.strayPages.map {
-            let pages = Int64($0.lowerBound)...Int64($0.upperBound)
-            return "\(LossReport.range("page", pages)) cannot be read as part of anything"
+        lines += found.strayPages.ranges.map {
+            "\(LossReport.pages($0)) cannot be read as part of anything"
         }
+        return lines + doubtLines()
+    }
+
+    private func gapLines() -> [String] {
+        let word = compacted == nil ? "missing" : "lost"
+        let lines = gaps.map { gap in
+            "\(word): \(LossReport.range("row", gap.numbers)), of "
+                + LossReport.range("revision", gap.revisions)
+        }
+        guard compacted == nil, !gaps.isEmpty else { return lines }
+        return lines + [
+            "the compacted revision cannot be read: what is missing is lost, or was superseded "
+                + "and compacted"
+        ]
+    }
+
+    /// What may be lost that no row shows.
+    private func doubtLines() -> [String] {
+        var lines: [String] = []
         if let count = countedRows, count > found.rows.count {
             lines.append("the last clean stop left \(count) rows, \(found.rows.count) are whole")
         }
         if lacksAcknowledged {
-            let revisions = foundRevision + 1...acknowledged
+            let revisions = LossReport.range("revision", foundRevision + 1...acknowledged)
             lines.append(
-                "\(isAcknowledgedCertain ? "lost" : "missing"): \(LossReport.range("revision", revisions)), "
+                "\(isAcknowledgedCertain ? "lost" : "missing"): \(revisions), "
                     + "acknowledged as the mark of the store says"
             )
         }
@@ -195,22 +202,14 @@ struct LossReport {
             : "\(word)s \(range.lowerBound) to \(range.upperBound)"
     }
 
-    private static func ranges(_ numbers: [Int]) -> [ClosedRange<Int64>] {
-        var ranges: [ClosedRange<Int64>] = []
-        for number in numbers.sorted().map(Int64.init) {
-            if let last = ranges.last, last.upperBound == number - 1 {
-                ranges[ranges.count - 1] = last.lowerBound...number
-            } else {
-                ranges.append(number...number)
-            }
-        }
-        return ranges
+    private static func pages(_ range: Range<Int>) -> String {
+        LossReport.range("page", Int64(range.lowerBound)...Int64(range.upperBound - 1))
     }
 
     /// Where numbers are missing that compaction did not take away.
     private static func gaps(_ rows: [FoundHistory.Row], _ compacted: Int64) -> [Gap] {
         var gaps: [Gap] = []
-        var last = (number: Int64(0), place: HistoryCheck.Place(revision: 0, ordinal: 0))
+        var last = (number: Int64(0), place: HistoryPlace(revision: 0, ordinal: 0))
         for (index, row) in rows.enumerated() {
             // No checksum covers the numbers: one that does not rise is not believed.
             let next = index + 1 < rows.count ? rows[index + 1].number : .max

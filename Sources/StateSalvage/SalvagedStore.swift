@@ -59,25 +59,28 @@ final class SalvagedStore {
 
     private func write() throws {
         guard let connection, !ends.isEmpty else { return }
-        try attempt {
-            let writer = try HistoryWriter(connection)
-            writer.begin(rowCount: ends.count)
-            try connection.execute("BEGIN IMMEDIATE")
-            try pending.withUnsafeBytes { bytes in
-                var start = 0
-                for end in ends {
-                    guard let row = StoredRecord.historyRow(bytes.slice(start, end)) else {
-                        preconditionFailure("a row that was whole is none any more")
-                    }
-                    try writer.append(row.change)
-                    start = end
+        try pending.withUnsafeBytes { bytes in
+            try attempt { () throws(SQLiteFailure) in
+                try connection.transaction { () throws(SQLiteFailure) in
+                    try append(bytes, to: HistoryWriter(connection))
                 }
             }
-            try connection.execute("COMMIT")
         }
         rowCount += Int64(ends.count)
         pending.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)
+    }
+
+    private func append(_ bytes: Bytes, to writer: HistoryWriter) throws(SQLiteFailure) {
+        writer.begin(rowCount: ends.count)
+        var start = 0
+        for end in ends {
+            guard let row = StoredRecord.historyRow(bytes.slice(start, end)) else {
+                preconditionFailure("a row that was whole is none any more")
+            }
+            try writer.append(row.change)
+            start = end
+        }
     }
 
     /// Puts the store in its place.
@@ -110,17 +113,17 @@ final class SalvagedStore {
         notes: [String: String]
     ) throws {
         guard let connection else { return }
-        try attempt {
+        try attempt { () throws(SQLiteFailure) in
             try connection.execute("PRAGMA synchronous=FULL")
-            try connection.execute("BEGIN IMMEDIATE")
-            let metadata = StoreMetadata(connection)
-            try metadata.set(.compacted, "\(compacted)")
-            // What is superseded may be there up to any revision.
-            try metadata.set(.swept, "0")
-            try metadata.set(.leastRevision, "\(leastRevision)")
-            try metadata.set(.rowCount, "\(rowCount)")
-            try metadata.set(notes: notes)
-            try connection.execute("COMMIT")
+            try connection.transaction { () throws(SQLiteFailure) in
+                let metadata = StoreMetadata(connection)
+                try metadata.set(.compacted, "\(compacted)")
+                // What is superseded may be there up to any revision.
+                try metadata.set(.swept, "0")
+                try metadata.set(.leastRevision, "\(leastRevision)")
+                try metadata.set(.rowCount, "\(rowCount)")
+                try metadata.set(notes: notes)
+            }
             _ = try connection.text("PRAGMA wal_checkpoint(TRUNCATE)")
         }
     }
@@ -141,13 +144,13 @@ final class SalvagedStore {
         return fsync(descriptor) == 0
     }
 
-    private func attempt(_ body: () throws -> Void) throws {
+    private func attempt(_ body: () throws(SQLiteFailure) -> Void) throws(StateError) {
         do {
             try body()
-        } catch let failure as SQLiteFailure {
+        } catch {
             throw StateError(
-                failure.primaryCode == SQLITE_FULL ? .noSpace : .storage,
-                "\(draft.database) cannot be written: \(failure)"
+                error.primaryCode == SQLITE_FULL ? .noSpace : .storage,
+                "\(draft.database) cannot be written: \(error)"
             )
         }
     }

@@ -36,11 +36,9 @@ struct StoreMap {
     }
 
     private func hasStrayLeaf(_ pages: StorePages) -> Bool {
-        pages.written.joined().contains { number in
-            guard number > 1, !free.contains(number), !leaves.contains(number),
-                let bytes = pages.page(number)
-            else { return false }
-            return TreePage(bytes, isFirst: false).kind == .leaf
+        pages.written.ranges.joined().contains { number in
+            number > 1 && !free.contains(number) && !leaves.contains(number)
+                && pages.tree(number)?.kind == .leaf
         }
     }
 
@@ -48,10 +46,7 @@ struct StoreMap {
     private func overflowPages(_ pages: StorePages) -> Set<Int> {
         var numbers: Set<Int> = []
         for leaf in leaves.subtracting(misplacedLeaves) {
-            guard let bytes = pages.page(leaf) else { continue }
-            let page = TreePage(bytes, isFirst: false)
-            for index in 0..<min(page.cellCount, page.pointerCount(before: bytes.count)) {
-                guard let cell = page.cell(index), cell.overflow > 0 else { continue }
+            for case let cell? in pages.tree(leaf)?.cells ?? [] where cell.overflow > 0 {
                 numbers.formUnion(pages.overflowPages(of: cell))
             }
         }
@@ -69,12 +64,9 @@ struct StoreMap {
 
     /// Where a table begins, as the schema on the first page says.
     static func root(of table: String, _ pages: StorePages) -> Int? {
-        guard let bytes = pages.page(1) else { return nil }
-        let page = TreePage(bytes, isFirst: true)
-        guard page.kind == .leaf else { return nil }
-        for index in 0..<min(page.cellCount, page.pointerCount(before: bytes.count)) {
-            guard let cell = page.cell(index), cell.overflow == 0 else { continue }
-            let root = bytes[cell.local].withUnsafeBytes { bytes -> Int? in
+        guard let page = pages.tree(1), page.kind == .leaf else { return nil }
+        for case let cell? in page.cells where cell.overflow == 0 {
+            let root = page.bytes[cell.local].withUnsafeBytes { bytes -> Int? in
                 guard let row = StoredRecord(bytes, columnCount: 5), row.bytes(1).text == table
                 else { return nil }
                 return Int(exactly: row.number(3))
@@ -90,12 +82,11 @@ struct StoreMap {
         var way = PageWay()
         while let (number, rows) = next.popLast() {
             guard number > 1, !leaves.contains(number), !interiors.contains(number),
-                let bytes = pages.page(number)
+                let page = pages.tree(number)
             else {
                 isWhole = false
                 continue
             }
-            let page = TreePage(bytes, isFirst: false)
             if page.kind == .leaf {
                 leaves.insert(number)
                 if !page.hasRows(in: rows) { misplacedLeaves.insert(number) }

@@ -15,7 +15,7 @@ final class StorePages {
     /// Those of the pages that somebody wrote, in order.
     ///
     /// What a header, a log or the length of a sparse file says beyond them takes neither time nor memory.
-    let written: [ClosedRange<Int>]
+    let written: RangeSet<Int>
 
     /// What is wrong with the log, a sentence each.
     var logDamage: [String] { log?.damage ?? [] }
@@ -38,7 +38,7 @@ final class StorePages {
     ///
     /// - Parameters:
     ///   - location: Where they are.
-    ///   - acknowledged: How far the log went, as far as the mark of the store says.
+    ///   - acknowledged: How far the log went, as far as the stamp of the store says.
     /// - Throws: ``StateError/Code/storage``, where there is neither a database that can be opened nor a log.
     init(_ location: StoreLocation, acknowledged: LogPosition? = nil) throws(StateError) {
         let descriptor = open(location.database, O_RDONLY | O_CLOEXEC)
@@ -57,10 +57,11 @@ final class StorePages {
         let isIncomplete = log?.isIncomplete ?? false
         let count = max(log?.pageCount ?? end, isIncomplete ? end : 0)
         pageCount = min(count, Int(UInt32.max))
-        written = StorePages.merged(
-            StorePages.extents(of: descriptor, pageByteCount) + (log?.pages ?? []),
-            upTo: pageCount
-        )
+        var written = RangeSet<Int>()
+        for range in StorePages.extents(of: descriptor, pageByteCount) + (log?.pages ?? []) {
+            written.insert(contentsOf: range.clamped(to: 1..<pageCount + 1))
+        }
+        self.written = written
         continuationsLeft = 0
         guard descriptor >= 0 || log != nil else {
             throw StateError(.storage, "\(location.database) cannot be read: \(reason)")
@@ -69,7 +70,9 @@ final class StorePages {
     }
 
     /// The pages are gone through from here on: whatever was read before, each may be read a few times again.
-    func beginPass() { continuationsLeft = 65_536 + 16 * written.reduce(0) { $0 + $1.count } }
+    func beginPass() {
+        continuationsLeft = 65_536 + 16 * written.ranges.reduce(0) { $0 + $1.count }
+    }
 
     deinit { if database >= 0 { close(database) } }
 
@@ -85,6 +88,11 @@ final class StorePages {
         return bytes
     }
 
+    /// The same as a page of a B-tree.
+    func tree(_ number: Int) -> TreePage? {
+        page(number).map { TreePage($0, isFirst: number == 1) }
+    }
+
     private func earlierVersion(_ index: Int) -> [UInt8]? {
         guard let log else { return nil }
         if index < log.earlierOffsets.count { return log.page(at: log.earlierOffsets[index]) }
@@ -97,14 +105,8 @@ final class StorePages {
     }
 
     /// The pages behind the first one that are there though nobody wrote them.
-    var unwritten: [ClosedRange<Int>] {
-        var ranges: [ClosedRange<Int>] = []
-        var next = 2
-        for range in written {
-            if next < range.lowerBound { ranges.append(next...range.lowerBound - 1) }
-            next = max(next, range.upperBound + 1)
-        }
-        return next <= pageCount ? ranges + [next...pageCount] : ranges
+    var unwritten: RangeSet<Int> {
+        RangeSet([2..<max(2, pageCount + 1)]).subtracting(written)
     }
 
     /// The record that begins in a cell of the page with these bytes; nil where a page is missing on its way, or comes twice.
@@ -141,33 +143,16 @@ final class StorePages {
     }
 
     /// The pages of a file that are not holes: lseek(2), SEEK_DATA.
-    private static func extents(of descriptor: Int32, _ pageByteCount: Int) -> [ClosedRange<Int>] {
-        var ranges: [ClosedRange<Int>] = []
+    private static func extents(of descriptor: Int32, _ pageByteCount: Int) -> [Range<Int>] {
+        var ranges: [Range<Int>] = []
         var end = 0
         while descriptor >= 0 {
             let start = lseek(descriptor, off_t(end), 3)
             guard start >= 0 else { break }
             end = Int(lseek(descriptor, start, 4))
             guard end > start else { break }
-            ranges.append(Int(start) / pageByteCount + 1...(end - 1) / pageByteCount + 1)
+            ranges.append(Int(start) / pageByteCount + 1..<(end - 1) / pageByteCount + 2)
         }
         return ranges
-    }
-
-    private static func merged(
-        _ ranges: [ClosedRange<Int>],
-        upTo last: Int
-    ) -> [ClosedRange<Int>] {
-        var merged: [ClosedRange<Int>] = []
-        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound })
-        where range.lowerBound <= last {
-            let end = min(range.upperBound, last)
-            if let before = merged.last, range.lowerBound <= before.upperBound + 1 {
-                merged[merged.count - 1] = before.lowerBound...max(before.upperBound, end)
-            } else {
-                merged.append(range.lowerBound...end)
-            }
-        }
-        return merged
     }
 }

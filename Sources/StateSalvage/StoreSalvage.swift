@@ -7,7 +7,7 @@ import StateSQLite
 /// Rows keep their revisions. Of a key whose newest row is lost, the newest row that is whole is what there is; where
 /// anything is lost, history before it is not offered (`COMPACTED`).
 ///
-/// What the log has behind a damaged frame is read too (``LogPages``), and where the mark of the store says that more was acknowledged
+/// What the log has behind a damaged frame is read too (``LogPages``), and where the stamp of the store says that more was acknowledged
 /// than there is, that is a loss.
 ///
 /// The pages are read one by one, not by SQLite: it needs a whole header, and whole pages on the way to each row. What
@@ -66,30 +66,20 @@ package struct StoreSalvage {
             throw StateError(.locked, "\(source.database) is owned by \(owner); stop it first")
         }
         let footprints = ObservedStore.footprints(of: source)
-        let mark = StoreMark(reading: source.mark)
-        let acknowledged = mark.acknowledged
+        let stamp = StoreStamp(reading: source.stamp)
+        let acknowledged = stamp.acknowledged
         let found = FoundHistory(
             try StorePages(source, acknowledged: acknowledged.log?.position)
         )
         try requireStore(found)
-        let isMarked = mark.mayBeOf(
-            generation: found.map.meta.values[.generation].flatMap(UInt64.init)
+        let generation = found.map.meta.values[.generation].flatMap(UInt64.init)
+        var losses = LossReport(
+            found,
+            acknowledged: stamp.mayBeOf(generation: generation)
+                ? acknowledged : AcknowledgedCommit()
         )
-        var losses = LossReport(found, acknowledged: isMarked ? acknowledged : AcknowledgedCommit())
         let store = try SalvagedStore(directory: target)
-        for (index, row) in found.rows.enumerated() {
-            guard let record = found.record(of: row) else { throw changed }
-            let isWhole = record.withUnsafeBytes { bytes -> Bool in
-                guard let (change, checksum) = StoredRecord.historyRow(bytes),
-                    StoredRecord.isWhole(change, checksum)
-                else { return false }
-                losses.note(change)
-                return true
-            }
-            guard isWhole else { throw changed }
-            try store.append(record)
-            if index % 4_096 == 0 { progress(Int64(index)) }
-        }
+        try copy(found, to: store, &losses)
         try store.finish(
             compacted: losses.wholeFrom,
             leastRevision: losses.leastRevision,
@@ -100,16 +90,26 @@ package struct StoreSalvage {
             else { throw changed }
         }
         for line in losses.lines() { report(line) }
-        return Summary(
-            rowCount: Int64(found.rows.count),
-            entryCount: losses.entryCount,
-            revision: losses.leastRevision,
-            isWhole: losses.isEmpty && found.map.meta.hasAllNotes,
-            hasAllRows: losses.isEmpty,
-            lostRowCount: losses.lostRowCount,
-            isCounted: losses.isCounted,
-            lostNoteCount: found.map.meta.lostNotes.count
-        )
+        return Summary(found, losses)
+    }
+
+    /// Copies the whole rows.
+    private func copy(
+        _ found: FoundHistory,
+        to store: SalvagedStore,
+        _ losses: inout LossReport
+    ) throws {
+        for (index, row) in found.rows.enumerated() {
+            guard let record = found.record(of: row) else { throw changed }
+            let isWhole = record.withUnsafeBytes { bytes -> Bool in
+                guard let change = StoredRecord.wholeRow(bytes) else { return false }
+                losses.note(change)
+                return true
+            }
+            guard isWhole else { throw changed }
+            try store.append(record)
+            if index % 4_096 == 0 { progress(Int64(index)) }
+        }
     }
 
     /// Where `meta` is whole it is believed, for a flipped bit in the header looks like another format.
@@ -127,5 +127,18 @@ package struct StoreSalvage {
 
     private var changed: StateError {
         StateError(.storage, "\(source.database) was changed by another process; try again")
+    }
+}
+
+extension StoreSalvage.Summary {
+    fileprivate init(_ found: FoundHistory, _ losses: LossReport) {
+        rowCount = Int64(found.rows.count)
+        entryCount = losses.entryCount
+        revision = losses.leastRevision
+        isWhole = losses.isEmpty && found.map.meta.hasAllNotes
+        hasAllRows = losses.isEmpty
+        lostRowCount = losses.lostRowCount
+        isCounted = losses.isCounted
+        lostNoteCount = found.map.meta.lostNotes.count
     }
 }

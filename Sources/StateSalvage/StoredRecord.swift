@@ -89,9 +89,11 @@ extension StoredRecord {
         return (change, row.number(13))
     }
 
-    /// Whether the change is what was written, and could be written.
-    static func isWhole(_ change: borrowing StoredChange, _ checksum: Int64) -> Bool {
-        let (sum, isPossible) = (RowChecksum.of(change), change.isPossible)
-        return checksum == Int64(sum) && isPossible
+    /// The change in a row of the history; nil if it is not what was written, or could not be written.
+    static func wholeRow(_ bytes: Bytes) -> StoredChange? {
+        guard let (change, checksum) = historyRow(bytes),
+            checksum == Int64(RowChecksum.of(change)), change.isPossible
+        else { return nil }
+        return change
     }
 }

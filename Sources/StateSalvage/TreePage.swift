@@ -141,9 +141,11 @@ struct TreePage {
 
     /// Whether the rows of a leaf have such numbers; true of one without rows.
     func hasRows(in range: ClosedRange<Int64>) -> Bool {
-        (0..<min(cellCount, pointerCount(before: bytes.count)))
-            .allSatisfy { cell($0).map { range.contains($0.number) } ?? true }
+        cells.allSatisfy { $0.map { range.contains($0.number) } ?? true }
     }
+
+    /// The cells of a leaf, as many as there is room for pointers to; nil for one that cannot be read.
+    var cells: [Cell?] { (0..<min(cellCount, pointerCount(before: bytes.count))).map { cell($0) } }
 
     /// The cell that the `index`-th pointer points at, read as one of a leaf; nil where none begins there.
     func cell(_ index: Int, inIndex isIndex: Bool = false) -> Cell? {

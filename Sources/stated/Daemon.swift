@@ -38,7 +38,7 @@ struct Daemon {
         let places = sockets.map(\.path).joined(separator: " and ")
         let chosen = try ChosenBacking(options, log: log)
         let start = ContinuousClock.now
-        let (keyspace, installation) = try LoadingNotice.during(notifier, log) {
+        let keyspace = try LoadingNotice.during(notifier, log) {
             () throws(StateError) in try load(from: chosen)
         }
         var isClosed = false
@@ -53,7 +53,7 @@ struct Daemon {
                 RefusedFile(path: $0.path, issue: $0.error.message)
             }
         }
-        server.reloads(from: Reload(arguments, options, installation, chosen, log, notifier).source)
+        server.reloads(from: Reload(arguments, options, chosen, log, notifier).source)
         for socket in sockets { server.listen(on: socket.descriptor) }
         let signal = server.run(
             signals: signals,
@@ -93,17 +93,17 @@ struct Daemon {
     /// The values of the store and of files, under the rules; an error leaves nothing open.
     private func load(
         from chosen: ChosenBacking
-    ) throws(StateError) -> (LocalKeyspace, RuleInstallation) {
+    ) throws(StateError) -> LocalKeyspace {
         let keyspace = try LocalKeyspace(backing: chosen.backing, limits: options.limits)
         do throws(StateError) {
-            let installation = RuleInstallation(
+            let rules = RuleInstallation(
                 keyspace: keyspace,
                 dataDirectory: try DataDirectory.path(options),
                 log: log
             )
-            try installation.install(options.rules)
+            try rules.install(options.rules)
             try keyspace.attach(FileContainers(options, log: log)) { log.write(.warning, $0) }
-            return (keyspace, installation)
+            return keyspace
         } catch {
             keyspace.close()
             throw error

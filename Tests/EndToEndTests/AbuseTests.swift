@@ -2,8 +2,14 @@ import Glibc
 import StateTestSupport
 import Testing
 
+#if DEBUG
+private let isOptimised = false
+#else
+private let isOptimised = true
+#endif
+
 /// What a client without rights costs the others, however it abuses the daemon.
-@Suite(.serialized)
+@Suite(.serialized, .enabled(if: isOptimised, "it measures what is optimised"))
 struct AbuseTests {
     private static let rules = """
         { rules: [

@@ -18,7 +18,7 @@ struct BrokenConfigurationTests {
         (#"{ limits: { clients: 1,, } }"#, "1:24", #"expected a name"#),
         (#"{ limits: { clients: 01 } }"#, "1:22", #"unexpected '01'; strings need quotes"#),
         (#"{ a-b: 1 }"#, "1:3", #"the name 'a-b' needs quotes"#),
-        (#"{} {}"#, "1:4", #"unexpected text after the configuration"#),
+        (#"{} {}"#, "1:4", #"unexpected text after the value"#),
         (#"/* no end"#, "1:1", #"this comment has no end"#),
         (#"{ data: /var }"#, "1:9", #"expected a value"#),
         (#"{ rules: [ { keys: tru } ] }"#, "1:20", #"unexpected 'tru'; strings need quotes"#),

@@ -31,10 +31,8 @@ struct DescriptorTests {
         try allow(3)
         let peer = try Peer(daemon.socketPath)
         try peer.send("PING")
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !daemon.log.contains("no more file descriptors") {
-            try #require(ContinuousClock.now < deadline, "nothing is logged: \(daemon.log)")
-        }
+        let isLogged = eventually { daemon.log.contains("no more file descriptors") }
+        try #require(isLogged, "nothing is logged: \(daemon.log)")
         // No event tells of it.
         try allow(1_000)
         #expect(try peer.next() == .simple("PONG"))

@@ -128,10 +128,7 @@ struct FileContainerCheckTests {
             directory.path(of: "data"),
         ]
         let traced = try RunningCommand("/usr/bin/strace", arguments.map { Array($0.utf8) })
-        let deadline = Deadline(after: .seconds(20))
-        while (try? Client(socket: directory.path(of: "s")).status()) == nil, !deadline.hasPassed {
-            poll(nil, 0, 10)
-        }
+        _ = eventually { (try? Client(socket: directory.path(of: "s")).status()) != nil }
         let client = try Client(socket: directory.path(of: "s"), timeout: .seconds(20))
         let pid = try #require(try client.status().first { $0.name == "pid" }?.number)
         try client.set([1], for: "k0/a/b")

@@ -209,11 +209,6 @@ extension FileContainerDaemon {
     /// Waits until files and entries are equal while both may still change.
     func becomeSettled() throws -> Bool {
         let client = try daemon.connect()
-        let deadline = Deadline(after: .seconds(20))
-        while !deadline.hasPassed {
-            if try entries(client) == files() { return true }
-            poll(nil, 0, 10)
-        }
-        return false
+        return try eventually { try entries(client) == files() }
     }
 }

@@ -135,10 +135,7 @@ struct FileContainerTests {
         try client.set(bytes("1"), for: "app/b")
         let reason = "is another than the one that was opened"
         try stage.shell("cd ..; cp -r d e; echo -n 3 > e/b; rm e/a; mv d away; mv e d")
-        let deadline = Deadline(after: .seconds(20))
-        while try !Statectl.run(stage.daemon, "check").text.contains(reason), !deadline.hasPassed {
-            poll(nil, 0, 20)
-        }
+        #expect(try eventually { try Statectl.run(stage.daemon, "check").text.contains(reason) })
         #expect(try stage.refuses("app/c", naming: reason))
         #expect(try stage.entries(client) == ["a": bytes("1"), "b": bytes("1")])
         #expect(try client.status().first { $0.name == "files" }?.text.contains(reason) ?? false)
@@ -217,11 +214,7 @@ struct FileContainerTests {
         // A watch is free again.
         try stage.shell("rm -r \(watched) \(unwatched)/c; echo 4 > \(unwatched)/k")
         #expect(try stage.becomeEqual() != nil)
-        let deadline = ContinuousClock.now + .seconds(20)
-        while try findings().contains("max_user_watches"), ContinuousClock.now < deadline {
-            poll(nil, 0, 50)
-        }
-        #expect(try findings().contains("max_user_watches") == false)
+        #expect(try eventually { try !findings().contains("max_user_watches") })
         // Once for each of the two at most, not every 5 s.
         #expect(stage.daemon.log.split(separator: "is not followed").count <= 3)
     }
@@ -250,13 +243,10 @@ extension FileContainerDaemon {
         set key: () -> String
     ) throws -> Bool {
         let client = try daemon.connect()
-        let deadline = Deadline(after: .seconds(20))
-        while !deadline.hasPassed {
+        return eventually {
             var failure: StateError?
             do throws(StateError) { try client.set([1], for: Key(key())) } catch { failure = error }
-            if isDone(failure) { return true }
-            poll(nil, 0, 20)
+            return isDone(failure)
         }
-        return false
     }
 }

@@ -66,14 +66,11 @@ struct FilePlaceTests {
     /// Waits until a write is refused, with what it says.
     private func refusal(_ daemon: Daemon, of key: Key, naming text: String) throws -> Bool {
         let client = try daemon.connect()
-        let deadline = Deadline(after: .seconds(20))
-        while !deadline.hasPassed {
+        return eventually {
             var failure: StateError?
             do throws(StateError) { try client.set([1], for: key) } catch { failure = error }
-            if failure?.code == .readOnly, failure?.message.contains(text) ?? false { return true }
-            poll(nil, 0, 20)
+            return failure?.code == .readOnly && failure?.message.contains(text) ?? false
         }
-        return false
     }
 
     // MARK: The way to the directory
@@ -126,10 +123,7 @@ struct FilePlaceTests {
         try shell("chown 0 home")
         #expect(try refusal(daemon, of: "app/cron.d/job", naming: "home/conf is a symbolic link"))
         try shell("rm home/conf; mv home/old home/conf")
-        let deadline = Deadline(after: .seconds(20))
-        while (try? client.set(bytes("2"), for: "app/a")) == nil, !deadline.hasPassed {
-            poll(nil, 0, 20)
-        }
+        #expect(eventually { (try? client.set(bytes("2"), for: "app/a")) != nil })
         #expect(try readFile(directory.path(of: "home/conf/a")) == bytes("2"))
     }
 
@@ -168,9 +162,8 @@ struct FilePlaceTests {
         #expect(findings.contains("\(directory.path(of: "etc/open"))\t"), "\(findings)")
         try client.set(bytes("1"), for: "app/own/k")
         try shell("chown 0 etc/his; chmod 755 etc/open; chown stated-test-a etc/own")
-        let deadline = Deadline(after: .seconds(20))
         for key in ["app/his/deep/k", "app/open/k"] as [Key] {
-            while try client.value(for: key) == nil, !deadline.hasPassed { poll(nil, 0, 20) }
+            #expect(try eventually { try client.value(for: key) != nil })
         }
         #expect(try client.value(for: "app/his/deep/k") == bytes("before"))
         #expect(try client.value(for: "app/open/k") == bytes("before"))
@@ -200,8 +193,7 @@ struct FilePlaceTests {
             #expect(try client.value(for: key) == nil)
         }
         try shell("cp d/before d/copy; mv d/copy d/before")
-        let deadline = Deadline(after: .seconds(20))
-        while try client.value(for: "app/before") == nil, !deadline.hasPassed { poll(nil, 0, 20) }
+        #expect(try eventually { try client.value(for: "app/before") != nil })
         #expect(try client.value(for: "app/before") == bytes("secret"))
         #expect(try readFile(directory.path(of: "etc/shadow")) == bytes("secret"))
     }

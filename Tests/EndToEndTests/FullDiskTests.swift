@@ -37,8 +37,7 @@ struct FullDiskTests {
         #expect(try keptInMemory.faults(memoryClient) == [])
 
         unlink(directory.path(of: "data/ballast"))
-        let deadline = ContinuousClock.now + .seconds(20)
-        while try kept.write(client) != nil, ContinuousClock.now < deadline {}
+        #expect(try eventually { try kept.write(client) == nil })
         for _ in 0..<200 { #expect(try kept.write(client) == nil) }
         #expect(try kept.faults(client) == [])
 
@@ -69,10 +68,10 @@ struct FullDiskTests {
         try client.set(value, for: "other")
         #expect(try client.delete(["app/old"]).count == 1)
         unlink(directory.path(of: "d/.ballast"))
-        let deadline = Deadline(after: .seconds(30))
-        while (try? client.set(value, for: "app/secret")) == nil, !deadline.hasPassed {
-            poll(nil, 0, 20)
+        let isWritten = eventually(within: .seconds(30)) {
+            (try? client.set(value, for: "app/secret")) != nil
         }
+        #expect(isWritten)
         #expect(try readFile(directory.path(of: "d/secret")) == value)
         try daemon.stop()
         withExtendedLifetime(disk) {}
@@ -112,8 +111,7 @@ struct FullDiskTests {
             try daemon.start()
             client = try daemon.connect()
         }
-        let deadline = Deadline(after: .seconds(30))
-        while try kept.write(client) != nil, !deadline.hasPassed { poll(nil, 0, 20) }
+        #expect(try eventually(within: .seconds(30)) { try kept.write(client) == nil })
         for _ in 0..<200 { try #require(try kept.write(client) == nil) }
         #expect(try Statectl.run(daemon, "status").text.contains("storage:               ok\n"))
         #expect(try kept.faults(client) == [])
@@ -146,8 +144,7 @@ struct FullDiskTests {
         for number in 0..<300 { try kept.delete("disk/\(number)", client) }
         #expect(try client.count(of: "disk/") == 0)
         unlink(directory.path(of: "data/ballast"))
-        let deadline = Deadline(after: .seconds(30))
-        while try kept.write(client) != nil, !deadline.hasPassed { poll(nil, 0, 20) }
+        #expect(try eventually(within: .seconds(30)) { try kept.write(client) == nil })
         #expect(try kept.faults(client) == [])
         try daemon.stop()
         withExtendedLifetime(disk) {}
@@ -172,53 +169,6 @@ struct FullDiskTests {
             #expect(try client.value(for: "m/a") == [2])
         }
         #expect(daemon.log.contains("stays noted as it was"))
-        try daemon.stop()
-        withExtendedLifetime(disk) {}
-    }
-
-    @Test(arguments: ["sqlite", "file"])
-    func `a reload that moves more to storage than there is room for changes nothing`(
-        backing: String
-    ) throws {
-        let directory = try TemporaryDirectory()
-        let disk = try SmallFileSystem(at: directory.path(of: "data"))
-        mkdir(directory.path(of: "d"), 0o755)
-        func configure(_ rule: String) throws -> String {
-            try directory.write(
-                "{ limits: { reserveBytes: 0 }, rules: [ { keys: 'm/', \(rule) } ] }",
-                to: "stated.json5"
-            )
-        }
-        let path = try configure("backing: 'memory'")
-        let daemon = try Daemon(["--config", path], directory: directory)
-        let client = try daemon.connect()
-        let value = [UInt8](repeating: 0x76, count: 16 << 10)
-        let keys = try (0..<700).map { try Key("m/\($0)") }
-        for start in stride(from: 0, to: keys.count, by: 100) {
-            try client.set(keys[start..<start + 100].map { (key: $0, value: value) })
-        }
-        // 11 MiB are to move; the log and what is left of the disk have less than 10.
-        try directory.write(Array(repeating: 7, count: 22 << 20), to: "data/ballast")
-        _ = try configure("backing: '\(backing)', directory: '\(directory.path(of: "d"))'")
-        if backing == "sqlite" { _ = try configure("backing: 'sqlite'") }
-        let refused = try Statectl.run(daemon, "reload")
-        #expect(refused.exitCode == 5 && refused.errorText.contains("NOSPACE"), "\(refused)")
-        #expect(
-            try Statectl.run(daemon, "explain", "m/1").text.contains(
-                "backing            \"memory\""
-            )
-        )
-        #expect(try Statectl.run(daemon, "list", "m/", "--count").text == "700\n")
-        try client.set([1], for: "m/other")
-        unlink(directory.path(of: "data/ballast"))
-        let reload = try Statectl.run(daemon, "reload")
-        #expect(reload.exitCode == 0, "\(reload)")
-        daemon.kill()
-        try daemon.start()
-        #expect(try Statectl.run(daemon, "list", "m/", "--count").text == "701\n")
-        #expect(try daemon.connect().value(for: keys[699]) == value)
-        let files = try runCommand("/usr/bin/find", [directory.path(of: "d"), "-name", "[0-9o]*"])
-        #expect(files.lines.count == (backing == "file" ? 701 : 0))
         try daemon.stop()
         withExtendedLifetime(disk) {}
     }

@@ -5,7 +5,8 @@ import StateTestSupport
 import StateWire
 import Testing
 
-/// A daemon that is killed while a reload moves keys from one directory to another: a transaction is there whole, or not at all.
+/// A daemon that is killed while it writes keys to files, and while a start moves them to another directory: a transaction is there whole,
+/// or not at all.
 ///
 /// `STATED_MOVE_KILLS=150 scripts/test --filter MovedFileKillTests` does it more often.
 struct MovedFileKillTests {
@@ -30,22 +31,31 @@ struct MovedFileKillTests {
     @Test func `atomic: a transaction of a moved key and another is whole after a kill`() throws {
         try configure("one")
         let daemon = try Daemon(["--config", path], directory: directory)
+        let start = [
+            builtProgram("stated"), "--config", path, "--socket", daemon.socketPath, "--data",
+            daemon.dataPath,
+        ]
         var random = SplitMix(seed: Seed.each(1)[0])
         var isFirst = true
         for round in 0..<Self.rounds {
             let socket = daemon.socketPath
             let (delay, seed) = (UInt32.random(in: 500..<250_000, using: &random), random.next())
-            isFirst.toggle()
-            try configure(isFirst ? "one" : "two")
-            let threads = [WorkerThread(name: "writer"), WorkerThread(name: "reload")]
-            threads[0].start { try? Self.write(socket, seed) }
-            threads[1].start {
-                usleep(20_000)
-                _ = try? Peer(socket).ask("STATE.RELOAD")
-            }
+            let writer = WorkerThread(name: "writer")
+            writer.start { try? Self.write(socket, seed) }
             usleep(20_000 + delay)
             daemon.kill()
-            for thread in threads { thread.join() }
+            writer.join()
+            isFirst.toggle()
+            try configure(isFirst ? "one" : "two")
+            let moving = try RunningCommand(start[0], start.dropFirst().map { Array($0.utf8) })
+            usleep(delay / 2)
+            moving.signal(SIGKILL)
+            _ = moving.wait()
+            // The start that ends the move, and one that goes back before it has ended.
+            if round % 3 == 2 {
+                isFirst.toggle()
+                try configure(isFirst ? "one" : "two")
+            }
             try daemon.start()
             let halves = try halves(daemon)
             #expect(halves == [], "round \(round), \(delay) us: \(halves)")

@@ -124,13 +124,12 @@ struct RuleCaseTests {
         let last = Array("files/last".utf8)
         try write(last, to: files + "/last")
         let client = try daemon.connect()
-        let deadline = Deadline(after: .seconds(30))
-        func hasSettled() throws -> Bool {
-            let allowed = cases.filter(\.isAllowed).count
-            return try client.count(of: "cases/*/file*") == allowed
+        let allowed = cases.filter(\.isAllowed).count
+        let hasSettled = try eventually(within: .seconds(30)) {
+            try client.count(of: "cases/*/file*") == allowed
                 && client.value(for: "cases/last") == last
         }
-        while try !hasSettled() { try #require(!deadline.hasPassed) }
+        try #require(hasSettled)
         let refused = try Statectl.run(daemon, "check")
         #expect(refused.exitCode == 4)
         for one in cases {

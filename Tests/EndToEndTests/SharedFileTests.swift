@@ -45,15 +45,6 @@ struct SharedFileTests {
         guard result.exitCode == 0 else { throw SystemFailure("\(line): \(result)") }
     }
 
-    private func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-        let deadline = Deadline(after: .seconds(20))
-        while !deadline.hasPassed {
-            if try condition() { return true }
-            poll(nil, 0, 20)
-        }
-        return false
-    }
-
     private func status(_ daemon: Daemon) throws -> String? {
         try daemon.connect().status().first { $0.name == "files" }?.text
     }

@@ -1,4 +1,5 @@
 import Glibc
+import StateTestSupport
 import Testing
 
 /// The directory of the package.
@@ -14,12 +15,12 @@ final class RawSocket {
 
     /// Connects, as soon as somebody listens.
     static func connected(to path: String) throws -> RawSocket {
-        let deadline = ContinuousClock.now + .seconds(30)
-        while true {
-            if let socket = try connecting(to: path) { return socket }
-            try #require(ContinuousClock.now < deadline, "nobody listens at \(path)")
-            sched_yield()
+        var socket: RawSocket?
+        _ = try eventually(within: .seconds(30)) {
+            socket = try connecting(to: path)
+            return socket != nil
         }
+        return try #require(socket, "nobody listens at \(path)")
     }
 
     /// Connects; nil where nobody listens.

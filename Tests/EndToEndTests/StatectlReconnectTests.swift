@@ -152,10 +152,10 @@ struct StatectlReconnectTests {
         let wait = try Statectl.start(daemon, "wait", "w/k", "--value", "b", "--json")
         // What was sent is read, also once the daemon is gone; before the state was sent, the watch would begin anew.
         let client = try daemon.connect()
-        let deadline = ContinuousClock.now + .seconds(20)
-        while try !client.watches().contains(where: { $0.state == "synced" && $0.waiting == 0 }) {
-            try #require(ContinuousClock.now < deadline)
+        let isSent = try eventually {
+            try client.watches().contains { $0.state == "synced" && $0.waiting == 0 }
         }
+        try #require(isSent)
         daemon.kill()
         try daemon.start()
         let revision = try set(daemon, "w/k", "b")

@@ -35,12 +35,8 @@ struct WatchCommandTests {
     }
 
     private func waitForLine(_ line: String) throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !lines.contains(line) {
-            guard ContinuousClock.now < deadline else {
-                throw SystemFailure("no line '\(line)' in \(lines)")
-            }
-            poll(nil, 0, 5)
+        guard eventually({ lines.contains(line) }) else {
+            throw SystemFailure("no line '\(line)' in \(lines)")
         }
     }
 

@@ -240,22 +240,17 @@ private struct Away: Error {}
 
 /// Does it until it does not throw, 20 seconds at most.
 func waitUntil<R>(_ body: () throws -> R) throws -> R {
-    let deadline = ContinuousClock.now + .seconds(20)
-    while ContinuousClock.now < deadline {
-        if let result = try? body() { return result }
-        poll(nil, 0, 2)
+    var result: R?
+    _ = eventually {
+        result = try? body()
+        return result != nil
     }
-    return try body()
+    return try result ?? body()
 }
 
 extension State {
     /// Waits until the value is as `condition` says, 20 seconds at most.
     func waits(until condition: (Value) -> Bool) -> Bool {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition(value) {
-            guard ContinuousClock.now < deadline else { return false }
-            poll(nil, 0, 1)
-        }
-        return true
+        eventually { condition(value) }
     }
 }

@@ -1,4 +1,5 @@
 import StateContainers
+import StateJSON
 import Testing
 
 /// Schemas that move from one version to the next.

@@ -97,11 +97,6 @@ struct LiveQueryTests {
         _ query: LiveQuery<Value>,
         on condition: ([QueryRow<Value>]) -> Bool
     ) -> Bool {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition(query.rows) {
-            guard ContinuousClock.now < deadline else { return false }
-            sched_yield()
-        }
-        return true
+        eventually { condition(query.rows) }
     }
 }

@@ -276,11 +276,6 @@ struct PersistentStateTests {
 extension State {
     /// Waits until the value is as `condition` says, 20 seconds at most.
     func waits(until condition: (Value) -> Bool) -> Bool {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !condition(value) {
-            guard ContinuousClock.now < deadline else { return false }
-            sched_yield()
-        }
-        return true
+        eventually { condition(value) }
     }
 }

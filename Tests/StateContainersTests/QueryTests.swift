@@ -48,14 +48,12 @@ struct QueryTests {
         }
         let stored = keyspace.entries("n/", after: nil, limit: 100)
         let readable = stored.filter { $0.entry.value != Array("none".utf8) }
-        let deadline = ContinuousClock.now + .seconds(20)
-        func isCurrent() -> Bool {
+        let isCurrent = eventually {
             query.rows.map(\.key) == readable.map(\.key)
                 && query.rows.map(\.revision.number) == readable.map(\.entry.revision)
                 && query.unreadable.count == stored.count - readable.count
         }
-        while !isCurrent(), ContinuousClock.now < deadline {}
-        #expect(isCurrent())
+        #expect(isCurrent)
         keyspace.close()
     }
 }

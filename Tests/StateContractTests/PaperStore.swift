@@ -139,11 +139,15 @@ final class PaperBacking: Backing {
         return change
     }
 
-    func reopen(after revision: Int64, _ receive: (borrowing StoredChange) -> Void) {
+    func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) -> [String: String] {
         var beyond = store.contents.current.kept
         if store.fault != .reopensAll { beyond.removeAll { $0.revision <= revision } }
         if store.fault == .reopensHalf { beyond.removeLast(beyond.count / 2) }
         for change in beyond { change.withStored { receive($0) } }
+        return [:]
     }
 
     func maintain() {}

@@ -14,7 +14,7 @@ struct ExpiryTests {
             settings.expiry = KeyRule.Setting(value: .seconds(60), rule: 0)
             return KeyRule(settings, quotas: [])
         }
-        try stage.exchange(rules: rules)
+        try stage.install(rules: rules)
     }
 
     /// Lets so many milliseconds pass for the deadlines.

@@ -116,7 +116,10 @@ import Testing
                 LoadedStore(epoch: .random(), revision: 0)
             }
             func commit(_ batch: borrowing CommitBatch) throws { throw Unexpected() }
-            func reopen(after: Int64, _ receive: (borrowing StoredChange) -> Void) {}
+            func reopen(
+                after: Int64,
+                _ receive: (borrowing StoredChange) -> Void
+            ) -> [String: String] { [:] }
             func maintain() {}
             func close() {}
         }

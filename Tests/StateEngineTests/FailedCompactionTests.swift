@@ -1,3 +1,4 @@
+import Glibc
 import StateEngine
 import StateTestSupport
 import Testing
@@ -24,7 +25,10 @@ struct FailedCompactionTests {
         return answer
     }
 
-    @Test func `who wrote meanwhile is refused if the store cannot be opened again`() throws {
+    @Test
+    func `never silent about storage: writers are refused if the store cannot be opened again`()
+        throws
+    {
         defer { keyspace.close() }
         backing.held.failReopening(StateError(.corrupt, "the store is damaged"))
         let answer = try writeWhileCompacting()
@@ -38,12 +42,32 @@ struct FailedCompactionTests {
         #expect(backing.held.kept.map(\.value) == [Array("w".utf8)])
     }
 
-    @Test func `who wrote meanwhile is answered once the store is open again`() throws {
+    @Test func `never silent about storage: writers are answered once the store is open again`()
+        throws
+    {
         defer { keyspace.close() }
         let answer = try writeWhileCompacting()
         try #require(answer.wait { $0 != nil })
         #expect(try answer.current?.get() == 1)
         #expect(backing.held.kept.map(\.value) == [Array("v".utf8)])
+    }
+
+    @Test
+    func `durable before told: a queued write that is refused is not committed`()
+        throws
+    {
+        defer { keyspace.close() }
+        backing.held.failReopening(StateError(.storage, "the disk is away"))
+        keyspace.settleElsewhere {}
+        let answer = try writeWhileCompacting()
+        try #require(eventually { backing.held.reopenCount == 2 })
+        // The commit thread has time to go on, wrongly.
+        usleep(50_000)
+        #expect(answer.current == nil)
+        keyspace.settle { _ in }
+        #expect(throws: StateError.self) { try answer.current?.get() }
+        #expect(answer.current != nil)
+        #expect(backing.held.kept.isEmpty)
     }
 }
 
@@ -65,12 +89,21 @@ private final class CompactingHeldBacking: CompactingBacking {
     // MARK: CompactingBacking
 
     let isPersistent = true
+    var capabilities: BackingCapabilities {
+        var capabilities = BackingCapabilities()
+        capabilities.history = self
+        capabilities.compaction = self
+        return capabilities
+    }
     let compactionNeed = CompactionNeed()
     let shortage: StateError? = nil
 
     func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore { held.load(receive) }
     func commit(_ batch: borrowing CommitBatch) throws { try held.commit(batch) }
-    func reopen(after revision: Int64, _ receive: (borrowing StoredChange) -> Void) throws {
+    func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> [String: String] {
         try held.reopen(after: revision, receive)
     }
     func maintain() { held.maintain() }

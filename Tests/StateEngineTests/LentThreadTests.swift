@@ -149,12 +149,12 @@ import Testing
             for number in 0..<100 {
                 let name = "\(thread)/\(number)"
                 let mutations: [Mutation] = [.set(Key(verified: name), [1]), .set("shared", [])]
-                let lendsThread = thread % 2 == 0
-                keyspace.submit(mutations, lendsThread: lendsThread) { answer in
+                let commitsOnCaller = thread % 2 == 0
+                keyspace.submit(mutations, commitsOnCaller: commitsOnCaller) { answer in
                     answers.update { $0[name, default: []].append(answer) }
                 }
-                guard lendsThread else { continue }
-                keyspace.lendThread()
+                guard commitsOnCaller else { continue }
+                keyspace.commitOnCaller()
                 _ = answers.wait { $0[name] != nil }
             }
         }
@@ -248,10 +248,13 @@ private final class ThreadNotingBacking: Backing {
         try held.commit(batch)
     }
 
-    func reopen(after revision: Int64, _ receive: (borrowing StoredChange) -> Void) throws {
+    func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> [String: String] {
         enter(\.reopeners)
         defer { leave() }
-        try held.reopen(after: revision, receive)
+        return try held.reopen(after: revision, receive)
     }
 
     var needsMaintenance: Bool { notes.current.isMaintenanceHeld != nil }

@@ -101,14 +101,14 @@ final class Stage {
         try transact { (core) throws(StateError) in try core.delete(key) }
     }
 
-    /// From here on other rules hold; what moves by them is handed to the commit thread.
+    /// From here on the rules of a start hold; what moves by them is handed to the commit thread.
     ///
     /// - Returns: How many keys have moved.
     @discardableResult
-    func exchange(rules: KeyRules) throws(StateError) -> Int {
+    func install(rules: KeyRules) throws(StateError) -> Int {
         let cause = cause(7)
         let count = try withCore { (core) throws(StateError) in
-            try core.exchange(rules: rules, cause: cause, at: 1_000)
+            try core.install(rules: rules, cause: cause, at: 1_000)
         }
         keyspace.publish()
         return count

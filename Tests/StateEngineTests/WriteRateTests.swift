@@ -16,7 +16,7 @@ struct WriteRateTests {
             usage: KeyUsage(),
             rate: WriteRate()
         )
-        try stage.exchange(
+        try stage.install(
             rules: KeyRules(["slow/"], memoryPatterns: [], usages: [], texts: NoTexts()) { _ in
                 KeyRule(KeyRule.Settings(), quotas: [quota])
             }

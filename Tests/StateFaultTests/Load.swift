@@ -58,12 +58,12 @@ final class Load: Sendable {
     /// The watcher ends with the commit of this key; the store may not be open again yet.
     private func endWatching() throws {
         let peer = try Peer(socketPath)
-        let deadline = ContinuousClock.now + .seconds(10)
-        while try peer.ask("SET end end") != .simple("OK") {
-            guard ContinuousClock.now < deadline else {
-                throw SystemFailure("writes are not taken again within 10 s")
-            }
-        }
+        guard
+            try eventually(
+                within: .seconds(10),
+                { try peer.ask("SET end end") == .simple("OK") }
+            )
+        else { throw SystemFailure("writes are not taken again within 10 s") }
     }
 
     /// One of the next syncs fails, if none is about to.

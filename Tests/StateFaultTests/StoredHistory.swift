@@ -41,15 +41,7 @@ struct StoredHistory {
     ///
     /// A test that starts a process at the same moment hands it the descriptors of all, until it becomes another program.
     static func whenUnlocked<R>(_ body: () throws -> R) throws -> R {
-        let deadline = ContinuousClock.now + .seconds(10)
-        while true {
-            do {
-                return try body()
-            } catch let error as StateError {
-                guard error.code == .locked, ContinuousClock.now < deadline else { throw error }
-                sched_yield()
-            }
-        }
+        try retried(while: .locked, within: .seconds(10), body)
     }
 
     /// The values that a keyspace serves from a data directory.

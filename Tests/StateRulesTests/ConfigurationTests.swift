@@ -1,5 +1,6 @@
 import StateContainers
 import StateEngine
+import StateJSON
 import StateRules
 import Testing
 

@@ -1,5 +1,6 @@
 import StateContainers
 import StateEngine
+import StateJSON
 import StateRules
 import Testing
 
@@ -25,7 +26,7 @@ struct RuleAccessTests {
     ) throws -> Bool {
         let table = try table(options)
         let rule = try #require(Array("k".utf8).withUnsafeBytes { table.byKey.rule(for: $0) })
-        return rule.allows(action, subject, target)
+        return rule.access.allows(action, subject, target)
     }
 
     @Test(arguments: [

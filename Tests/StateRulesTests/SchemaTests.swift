@@ -1,5 +1,6 @@
 import StateContainers
 import StateEngine
+import StateJSON
 import StateRules
 import Testing
 
@@ -219,7 +220,7 @@ struct SchemaTests {
     ]
 
     private func schema(_ text: String) throws -> Schema {
-        try Schema(JSONValue(parsing: Array(text.utf8)), at: OptionPath())
+        try Schema(JSONValue(parsing: Array(text.utf8)), at: JSONPath())
     }
 
     private func issues(_ schema: Schema, _ value: [UInt8]) -> [ValidationIssue] {

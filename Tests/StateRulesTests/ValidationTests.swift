@@ -1,5 +1,6 @@
 import StateContainers
 import StateEngine
+import StateJSON
 import StateRules
 import Testing
 
@@ -73,7 +74,7 @@ struct ValidationTests {
         let bytes = try #require(try StateCodec<Profile>.standard.encode(profile))
         let schema = try Schema(
             JSONValue(parsing: Array(Self.schema.utf8)),
-            at: OptionPath()
+            at: JSONPath()
         )
         let found = bytes.withUnsafeBytes { schema.issues(of: $0, depthLimit: 64) }
         #expect(found == profile.validate())

@@ -18,6 +18,27 @@ struct RefusalTests {
         return error
     }
 
+    @Test func `durable before told: with 10 stores each notices that its database is removed`()
+        throws
+    {
+        // More than are watched by inotify.
+        let stores = try (0..<10).map { _ in try TemporaryStore() }
+        let backings = stores.map { $0.backing() }
+        defer { for backing in backings { backing.close() } }
+        for backing in backings {
+            _ = try backing.load { _ in }
+            // The first commit asks for all files anyway.
+            try BuiltBatch(sampleChanges(1)).commit(to: backing)
+        }
+        for (store, backing) in zip(stores, backings) {
+            unlink(store.database)
+            let error = #expect(throws: StateError.self) {
+                try BuiltBatch(sampleChanges(1, from: 2)).commit(to: backing)
+            }
+            #expect(error?.message.contains("\(store.database) is gone") == true)
+        }
+    }
+
     @Test func `a newer format is refused with its number`() throws {
         try store.fill(sampleChanges(3))
         try Stranger(store.database).run("PRAGMA user_version=7")

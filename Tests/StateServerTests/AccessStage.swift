@@ -1,6 +1,7 @@
 import Glibc
 import StateContainers
 import StateEngine
+import StateJSON
 import StateRules
 import StateServer
 import StateTestSupport

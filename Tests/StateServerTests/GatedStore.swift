@@ -21,6 +21,11 @@ final class GatedStore: HistoryBacking {
     private let store: SQLiteBacking
     private let gates = Observed(Gates())
     let isPersistent = true
+    var capabilities: BackingCapabilities {
+        var capabilities = BackingCapabilities()
+        capabilities.history = self
+        return capabilities
+    }
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -62,7 +67,10 @@ final class GatedStore: HistoryBacking {
         try store.commit(batch)
     }
 
-    func reopen(after revision: Int64, _ receive: (borrowing StoredChange) -> Void) throws {
+    func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> [String: String] {
         try store.reopen(after: revision, receive)
     }
 

@@ -109,7 +109,9 @@ struct HiddenKeyTests {
         let expected = stage.server.keyspace.withCore { core in
             var expected: [String: String] = [:]
             core.forEachDurable(PatternSet([.everything]), after: nil) { record in
-                guard core.mayRead(record, subject) else { return true }
+                guard core.visibility(of: subject).mayTell(.read, about: record) else {
+                    return true
+                }
                 let key = String(decoding: record.key, as: UTF8.self)
                 expected[key] = record.value.map { String(decoding: $0, as: UTF8.self) }
                 return true

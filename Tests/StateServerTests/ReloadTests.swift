@@ -10,13 +10,9 @@ struct ReloadTests {
     private enum Step: Sendable {
         case refuse, limit
 
-        func apply(
-            _ core: KeyspaceCore,
-            _ options: inout ServerOptions
-        ) throws(StateError) -> ReloadReport {
+        func apply(_ core: KeyspaceCore, _ options: inout ServerOptions) -> ReloadReport {
             options.limits.valueByteCount = 2
-            if self == .refuse { throw StateError(.tooBig, "more than a transaction may hold") }
-            core.limits = options.limits
+            core.admission.limits = options.limits
             return ReloadReport(
                 changed: [.init(rule: 3, keys: [0x61], option: "o", old: nil, new: "1")],
                 needsRestart: []
@@ -34,11 +30,8 @@ struct ReloadTests {
             read: { () throws(StateError) in
                 let step = rest.update { $0.isEmpty ? nil : $0.removeFirst() }
                 guard let step else { throw StateError(.err, "nothing can be read") }
-                return { (core, options) throws(StateError) in try step.apply(core, &options) }
-            },
-            undo: { core, options in
-                options.limits.valueByteCount = Limits().valueByteCount
-                core.limits = options.limits
+                if step == .refuse { throw StateError(.tooBig, "a directory is missing") }
+                return { core, options in step.apply(core, &options) }
             },
             onEnd: { result in
                 let text =
@@ -64,7 +57,7 @@ struct ReloadTests {
             > STATE.RELOAD
             > SET k 123
             > CONFIG GET proto-max-bulk-len
-            -TOOBIG more than a transaction may hold
+            -TOOBIG a directory is missing
             +OK
             ["proto-max-bulk-len", "8388608"]
             > STATE.RELOAD
@@ -75,7 +68,7 @@ struct ReloadTests {
             +OK
             """
         #expect(try peer.replay(transcript) == transcript)
-        #expect(ended.wait { $0 == ["more than a transaction may hold", "from 2"] })
+        #expect(ended.wait { $0 == ["a directory is missing", "from 2"] })
     }
 
     @Test func `what cannot be read is answered, and each asks anew`() throws {

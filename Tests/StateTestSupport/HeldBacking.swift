@@ -4,7 +4,7 @@ package import StateEngine
 ///
 /// The verdicts count: each ``release(_:)`` and ``fail(_:)`` is for one commit, the one that waits or the next. A commit that waits
 /// for a minute fails, so that a test that forgot it ends.
-package final class HeldBacking: NoteBacking {
+package final class HeldBacking: Backing {
     /// A change with bytes of its own.
     package typealias Change = BuiltBatch.Change
 
@@ -38,6 +38,12 @@ package final class HeldBacking: NoteBacking {
     private let state: Observed<State>
     package let epoch: Epoch
     package let isPersistent = true
+    package var capabilities: BackingCapabilities {
+        var capabilities = BackingCapabilities()
+        capabilities.files = self
+        capabilities.keepsMetadata = true
+        return capabilities
+    }
 
     /// Makes a store that holds `kept`.
     ///
@@ -99,8 +105,6 @@ package final class HeldBacking: NoteBacking {
     /// The notes that were committed.
     package var notes: [String: String] { state.current.notes }
 
-    package func takeNotes() -> [String: String] { notes }
-
     /// How many commits were asked for.
     package var attemptCount: Int { state.current.attemptCount }
 
@@ -117,7 +121,9 @@ package final class HeldBacking: NoteBacking {
     package func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore {
         let kept = state.current.kept
         for change in kept { change.withStored { receive($0) } }
-        return LoadedStore(epoch: epoch, revision: kept.last?.revision ?? 0)
+        var loaded = LoadedStore(epoch: epoch, revision: kept.last?.revision ?? 0)
+        loaded.metadata = notes
+        return loaded
     }
 
     package func commit(_ batch: borrowing CommitBatch) throws {
@@ -149,7 +155,7 @@ package final class HeldBacking: NoteBacking {
     package func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws {
+    ) throws -> [String: String] {
         state.update { $0.reopenCount += 1 }
         let error = state.take(seconds: 60) { state -> StateError?? in
             guard !state.isReopeningHeld else { return nil }
@@ -157,6 +163,7 @@ package final class HeldBacking: NoteBacking {
         }
         if let error = error ?? StateError(.storage, "held for a minute") { throw error }
         for change in kept where change.revision > revision { change.withStored { receive($0) } }
+        return notes
     }
 
     package func maintain() { state.update { $0.maintainCount += 1 } }

@@ -23,14 +23,8 @@ final class PendingRules: @unchecked Sendable {
         }
         guard let core = core.withLock({ $0 }), let server else { return }
         for rules in new {
-            let cause = core.retainCause(.thisProcess)
-            do throws(StateError) {
-                try core.exchange(rules: rules, cause: cause, at: 0)
-            } catch {
-                preconditionFailure("\(error)")
-            }
-            core.release(cause)
-            server.accessChanged(core)
+            core.replace(rules: rules)
+            server.accessChanged()
         }
     }
 }

@@ -14,7 +14,7 @@ import StateWire
 /// let keyspace = try RemoteKeyspace.shared()
 /// try keyspace.apply([.set("audio/volume", Array("0.7".utf8))])   // on the daemon's stable storage
 /// ```
-public final class RemoteKeyspace: Keyspace {
+public final class RemoteKeyspace: WaitableKeyspace {
     /// What becomes of a request that cannot be sent because the daemon does not answer.
     public enum WhileAway: Hashable, Sendable {
         /// It fails at once, with ``StateError/Code/unreachable``.
@@ -130,7 +130,7 @@ public final class RemoteKeyspace: Keyspace {
     public func close() { link.close() }
 
     /// Ends the process where a completion or a receiver is about to wait for the thread that it holds.
-    public func checkMayWait() { link.checkMayWait() }
+    package func checkMayWait() { link.checkMayWait() }
 
     /// Sends one request.
     ///

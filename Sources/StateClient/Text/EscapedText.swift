@@ -1,3 +1,4 @@
+import StateJSON
 package import StateModel
 
 /// Bytes as text that is safe on a terminal and of one line.

@@ -1,3 +1,4 @@
+import StateJSON
 package import StateModel
 
 /// One line of an import.
@@ -44,18 +45,24 @@ package struct ImportLine: Hashable, Sendable {
     }
 
     private init(json line: Bytes) throws(Fault) {
-        let object: JSONObject
-        do throws(JSONObject.Fault) {
-            object = try JSONObject(line)
+        let object: JSONDocument
+        do throws(JSONFault) {
+            object = try JSONDocument(Array(line), depthLimit: 64)
         } catch {
             throw Fault(message: "\(error.message), at byte \(error.offset + 1)")
         }
-        guard let key = object.strings["key"] else {
+        func string(_ name: String) -> [UInt8]? {
+            guard let token = object.lastMember(name, of: 0).map({ object.tokens[$0] }),
+                token.kind == .string || token.kind == .escapedString
+            else { return nil }
+            return Array(object.text(of: token).utf8)
+        }
+        guard let key = string("key") else {
             throw Fault(message: "the object has no string \"key\"")
         }
-        if let value = object.strings["value"] {
+        if let value = string("value") {
             self.init(key: key, value: value)
-        } else if let text = object.strings["base64"] {
+        } else if let text = string("base64") {
             guard let value = Base64.decoded(text) else {
                 throw Fault(message: "\"base64\" is not base 64")
             }

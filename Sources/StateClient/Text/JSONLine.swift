@@ -1,3 +1,4 @@
+import StateJSON
 import StateModel
 
 /// A JSON object on one line, made field by field: `{"revision":12,"key":"audio/volume","value":"0.7"}`.

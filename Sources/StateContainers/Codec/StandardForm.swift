@@ -1,4 +1,5 @@
 import StateEngine
+import StateJSON
 
 /// How the standard codec stores a value.
 struct StandardForm<Value: Codable & Sendable>: Sendable {
@@ -135,10 +136,7 @@ extension JSONWriter {
     static func text(_ value: EncodedValue) throws(StateError) -> [UInt8] {
         var writer = JSONWriter()
         writer.append(value)
-        guard !writer.isTooDeep else {
-            throw StateError(.err, "the value is nested deeper than \(JSONDocument.depthLimit)")
-        }
-        return writer.bytes
+        return try writer.text()
     }
 }
 

@@ -1,4 +1,5 @@
 import StateEngine
+import StateJSON
 
 extension StateCodec where Value: Codable & Sendable {
     /// The form that a person types with `statectl set`.

@@ -1,4 +1,5 @@
 public import StateEngine
+public import StateJSON
 
 /// One step of a schema: from one version of a stored value to the next.
 public struct StateMigration: Sendable {

@@ -1,4 +1,5 @@
 import StateEngine
+import StateJSON
 
 /// The standard codec's decoder of a whole entry: a scalar is the bytes themselves, anything else is JSON.
 ///

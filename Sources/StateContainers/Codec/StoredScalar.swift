@@ -1,4 +1,5 @@
 import StateEngine
+import StateJSON
 
 /// A string, number or Boolean: what is stored bare.
 protocol StoredScalar: Codable, Sendable {

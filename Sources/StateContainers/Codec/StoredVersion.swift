@@ -1,4 +1,5 @@
 import StateEngine
+import StateJSON
 
 /// Where a stored value carries the version of its schema: in a member of the object that it is.
 ///

@@ -1,3 +1,5 @@
+import StateJSON
+
 /// Members of an object.
 struct KeyedValueDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private let decoder: ValueDecoder

@@ -1,3 +1,5 @@
+import StateJSON
+
 /// The standard codec's decoder of one element of a JSON text.
 final class ValueDecoder: Decoder {
     let document: JSONDocument

@@ -1,3 +1,5 @@
+import StateJSON
+
 /// The standard codec's encoder of one value; containers fill what it holds.
 final class ValueEncoder: Encoder {
     let place: CodingPlace?

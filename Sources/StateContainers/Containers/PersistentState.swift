@@ -40,7 +40,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
     ) throws(StateError) {
         persistent = try PersistentCore.following(key, in: keyspace, defaultValue, codec)
         self.durability = durability
-        keyspace.checkMayWait()
+        (keyspace as? any WaitableKeyspace)?.checkMayWait()
         persistent.loading.wait()
         try persistent.checkLoaded(acceptsUnreadable: acceptsUnreadable)
         super.init(core: persistent, check: nil)

@@ -5,6 +5,8 @@ import StateEngine
 /// One for each keyspace as long as a container is in it.
 final class KeyspaceHub: Sendable {
     let keyspace: any Keyspace
+    /// The same if it knows who waits for it.
+    let waitable: (any WaitableKeyspace)?
     /// Set by `init`, and nil only in it.
     private let watch = StateLock<(any KeyspaceWatch)?>(nil)
     private let members = StateLock<Members>(Members())
@@ -37,6 +39,7 @@ final class KeyspaceHub: Sendable {
 
     private init(_ keyspace: any Keyspace) {
         self.keyspace = keyspace
+        waitable = keyspace as? any WaitableKeyspace
         let begun = keyspace.watch { [weak self] event in self?.receive(event) }
         watch.withLock { $0 = begun }
     }
@@ -49,6 +52,16 @@ final class KeyspaceHub: Sendable {
             if present == nil { hubs[ObjectIdentifier(keyspace)] = nil }
             return present
         }
+    }
+
+    /// Submits mutations; see ``WaitableKeyspace``.
+    func submit(
+        _ mutations: [Mutation],
+        commitsOnCaller: Bool,
+        completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
+    ) -> Int64? {
+        guard let waitable else { return keyspace.submit(mutations, completion: completion) }
+        return waitable.submit(mutations, commitsOnCaller: commitsOnCaller, completion: completion)
     }
 
     // MARK: Who is in it

@@ -36,14 +36,14 @@ extension PersistentCore {
         check: StateCore<Value>.Check?,
         _ body: (inout Value) throws -> R
     ) throws -> (result: R, revision: Revision) {
-        hub.keyspace.checkMayWait()
+        hub.waitable?.checkMayWait()
         try prepare()
         var patience = StalePatience()
         while true {
             turn.take()
-            let attempt = try begin(change, check, lendsThread: true, body)
+            let attempt = try begin(change, check, commitsOnCaller: true, body)
             if attempt.revision != nil { turn.give() }
-            if !attempt.isEarly { attempt.ticket.wait(lendingThreadTo: hub.keyspace) }
+            if !attempt.isEarly { attempt.ticket.wait(committingIn: hub.waitable) }
             if attempt.revision == nil { turn.give() }
             drain()
             if let done = try outcome(of: attempt, change) { return done }
@@ -61,7 +61,7 @@ extension PersistentCore {
         var patience = StalePatience()
         while true {
             await turn.take()
-            let attempt = try begin(change, check, lendsThread: false, body)
+            let attempt = try begin(change, check, commitsOnCaller: false, body)
             if attempt.revision != nil { turn.give() }
             if !attempt.isEarly { await attempt.ticket.wait() }
             if attempt.revision == nil { turn.give() }
@@ -81,7 +81,7 @@ extension PersistentCore {
     private func begin<R>(
         _ change: Change,
         _ check: StateCore<Value>.Check?,
-        lendsThread: Bool,
+        commitsOnCaller: Bool,
         _ body: (inout Value) throws -> R
     ) throws -> Attempt<R> {
         do {
@@ -92,7 +92,7 @@ extension PersistentCore {
             let result = try runBody { try body(&value) }
             try check?(value)
             let bytes = try codec.encode(value)
-            return submit(value, bytes, on: base, change, lendsThread: lendsThread, result)
+            return submit(value, bytes, on: base, change, commitsOnCaller: commitsOnCaller, result)
         } catch {
             turn.give()
             throw error
@@ -110,7 +110,7 @@ extension PersistentCore {
         _ bytes: [UInt8]?,
         on base: Base,
         _ change: Change,
-        lendsThread: Bool,
+        commitsOnCaller: Bool,
         _ result: R
     ) -> Attempt<R> {
         let ticket = Ticket()
@@ -122,9 +122,9 @@ extension PersistentCore {
         let mutation: Mutation =
             bytes.map { .set(key, $0, ifRevision: condition) }
             ?? .delete(key, ifRevision: condition)
-        let number = hub.keyspace.submit(
+        let number = hub.submit(
             [mutation],
-            lendsThread: lendsThread && !isEarly
+            commitsOnCaller: commitsOnCaller && !isEarly
         ) { [self] in answer(ticket, $0) }
         let revision = number.map { promise(ticket, $0) }
         return Attempt(

@@ -47,13 +47,14 @@ final class Ticket: Sendable {
     /// The same for a thread that commits meanwhile what waits in `keyspace`, where nobody else does.
     ///
     /// While it tells of commits it is nobody's: in no scope, and led to by no change.
-    func wait(lendingThreadTo keyspace: any Keyspace) {
+    func wait(committingIn keyspace: (any WaitableKeyspace)?) {
+        guard let keyspace else { return wait() }
         let depth = clinux_depth()
         clinux_set_depth(0)
         if StateScope.current == nil {
-            keyspace.lendThread()
+            keyspace.commitOnCaller()
         } else {
-            StateScope.$current.withValue(nil) { keyspace.lendThread() }
+            StateScope.$current.withValue(nil) { keyspace.commitOnCaller() }
         }
         clinux_set_depth(depth)
         wait()

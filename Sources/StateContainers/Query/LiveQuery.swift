@@ -20,7 +20,7 @@ public final class LiveQuery<Value: Codable & Sendable>: Sendable {
         self.feed = feed
         watch = keyspace.watch { [weak feed] event in feed?.receive(event) }
         watch.include([query.pattern])
-        keyspace.checkMayWait()
+        (keyspace as? any WaitableKeyspace)?.checkMayWait()
         feed.loading.wait()
         if case .failure(let error)? = feed.loading.result { throw error }
     }

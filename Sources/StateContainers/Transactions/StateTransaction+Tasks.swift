@@ -15,7 +15,7 @@ extension StateTransaction {
         while true {
             var run = try TransactionRun(&patience, body)
             for entry in run.writtenInKeyspace { await entry.turn.take() }
-            let commit = try run.begin(lendsThread: false) { _ in }
+            let commit = try run.begin(commitsOnCaller: false) { _ in }
             await commit?.wait()
             if let done = try run.end(commit) { return done }
         }

@@ -38,7 +38,7 @@ struct TransactionRun<R> {
     }
 
     /// Ends the process where its keyspace waits for the caller.
-    func checkMayWait() { stored.first?.hub.keyspace.checkMayWait() }
+    func checkMayWait() { stored.first?.hub.waitable?.checkMayWait() }
 
     /// What takes turns: those that are written.
     var writtenInKeyspace: [any StoredTransactionEntry] { stored.filter(\.isWritten) }
@@ -46,11 +46,11 @@ struct TransactionRun<R> {
     /// Commits what is in memory, or submits what is in a keyspace.
     ///
     /// - Parameters:
-    ///   - lendsThread: Whether the caller calls ``wait(for:)`` next.
+    ///   - commitsOnCaller: Whether the caller calls ``wait(for:)`` next.
     ///   - take: Takes a turn, where the caller has not.
     /// - Returns: What to wait for; nil where there is nothing.
     /// - Throws: Why a value cannot be stored; no turn is held then.
-    mutating func begin(lendsThread: Bool, _ take: (Turn) -> Void) throws -> Ticket? {
+    mutating func begin(commitsOnCaller: Bool, _ take: (Turn) -> Void) throws -> Ticket? {
         guard let hub = stored.first?.hub else {
             isCommitted = commitInMemory()
             return nil
@@ -63,7 +63,7 @@ struct TransactionRun<R> {
                 return nil
             }
             let mutations = try stored.map { try $0.mutation() }
-            return submit(mutations, to: hub.keyspace, lendsThread: lendsThread)
+            return submit(mutations, to: hub, commitsOnCaller: commitsOnCaller)
         } catch {
             giveTurns()
             throw error
@@ -72,8 +72,7 @@ struct TransactionRun<R> {
 
     /// Waits until a commit is answered; this thread commits it where nobody else does.
     func wait(for commit: Ticket?) {
-        guard let keyspace = stored.first?.hub.keyspace else { return }
-        commit?.wait(lendingThreadTo: keyspace)
+        commit?.wait(committingIn: stored.first?.hub.waitable)
     }
 
     /// Takes the answer and has the changes told.
@@ -92,13 +91,13 @@ struct TransactionRun<R> {
 
     private mutating func submit(
         _ mutations: [Mutation],
-        to keyspace: any Keyspace,
-        lendsThread: Bool
+        to hub: KeyspaceHub,
+        commitsOnCaller: Bool
     ) -> Ticket {
         let ticket = Ticket()
         for entry in stored { entry.expect() }
         let answers = stored.map(\.answer)
-        let number = keyspace.submit(mutations, lendsThread: lendsThread) { result in
+        let number = hub.submit(mutations, commitsOnCaller: commitsOnCaller) { result in
             for answer in answers { answer(result) }
             ticket.put(result)
         }

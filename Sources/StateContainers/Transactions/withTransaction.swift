@@ -24,7 +24,7 @@ public func withTransaction<R>(
     while true {
         var run = try TransactionRun(&patience, body)
         run.checkMayWait()
-        let commit = try run.begin(lendsThread: true) { $0.take() }
+        let commit = try run.begin(commitsOnCaller: true) { $0.take() }
         run.wait(for: commit)
         if let done = try run.end(commit) { return done }
     }

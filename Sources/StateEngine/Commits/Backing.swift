@@ -6,6 +6,9 @@ public protocol Backing: AnyObject, Sendable {
     /// Whether what is committed outlives the process. Changes of one that does not are told at once.
     var isPersistent: Bool { get }
 
+    /// What it can do beside that; asked for once, after the load. By default nothing.
+    var capabilities: BackingCapabilities { get }
+
     /// Reads everything back.
     ///
     /// - Parameter receive: Called for each change in order of revision and ordinal; the bytes in it are borrowed.
@@ -25,11 +28,13 @@ public protocol Backing: AnyObject, Sendable {
     ///   - revision: The last one that `commit` said was durable; the store must hold everything up to it.
     ///   - receive: Called for each change beyond it, in order of revision and ordinal; the bytes in it are borrowed. They
     ///     are durable, and are told as the commits that they are.
+    /// - Returns: The metadata that the store holds, by name; empty if it keeps none.
     /// - Throws: ``StateError``, where it cannot be opened or has lost what was durable; may be called again.
+    @discardableResult
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws
+    ) throws -> [String: String]
 
     /// What has to be done now and then, after the replies to a commit have gone: checkpoints.
     func maintain()
@@ -43,8 +48,30 @@ public protocol Backing: AnyObject, Sendable {
 }
 
 extension Backing {
+    /// Nothing.
+    public var capabilities: BackingCapabilities { BackingCapabilities() }
+
     /// True: ``maintain()`` itself looks what there is to do.
     public var needsMaintenance: Bool { true }
+}
+
+/// What a backing can do beside keeping commits.
+public struct BackingCapabilities: Sendable {
+    /// Its commits stay readable.
+    public var history: (any HistoryBacking)?
+    /// Others may change its store, too.
+    public var editing: (any EditableBacking)?
+    /// It takes superseded changes out of its history.
+    package var compaction: (any CompactingBacking)?
+    /// It keeps what is known of keys that live in files beside the history.
+    package var files: (any FileMarkBacking)?
+    /// Whether it keeps notes beside the entries (``Note``).
+    package var keepsMetadata = false
+    /// Above it no revision may be taken; nil if the store itself keeps the revisions.
+    package var ceiling: RevisionCeiling?
+
+    /// Can do nothing else.
+    public init() {}
 }
 
 /// One change as a backing keeps it.
@@ -112,6 +139,8 @@ public struct LoadedStore: Hashable, Sendable {
     public var revision: Int64
     /// From this revision on the history is whole; 0 where all of it is.
     public var compacted: Int64
+    /// What it keeps beside the entries, by name.
+    package var metadata: [String: String] = [:]
 
     /// Makes an answer.
     public init(epoch: Epoch, revision: Int64, compacted: Int64 = 0) {

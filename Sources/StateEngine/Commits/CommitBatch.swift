@@ -102,7 +102,7 @@ public final class CommitBatch: @unchecked Sendable {
     /// The revision of the first transaction; 0 where there is none.
     public var firstRevision: Int64 { items.first?.revision ?? 0 }
 
-    /// The revision of the first transaction that a failure undoes; nil if there is none.
+    /// The revision of the first transaction that a failure undoes, or nil.
     var firstUndoneRevision: Int64? {
         var start = 0
         for item in items {

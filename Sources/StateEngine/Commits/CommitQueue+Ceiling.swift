@@ -25,21 +25,7 @@ extension CommitQueue {
         } catch {
             let due = clinux_monotonic_nanoseconds() + patience.next()
             if !hadFailed { ceiling.onFailure(error.message) }
-            state.withLock { $0.raisesAt = due }
+            submit(.reserve(at: due))
         }
-    }
-}
-
-extension CommitQueue.State {
-    /// Whether it is time to raise the ceiling; never at the end, for nothing is told any more.
-    var isRaiseDue: Bool {
-        guard let raisesAt, !isStopping else { return false }
-        return raisesAt <= clinux_monotonic_nanoseconds()
-    }
-
-    /// What to do where there is nothing to do.
-    var idleness: CommitQueue.Taken {
-        guard let raisesAt else { return .wait(nanoseconds: nil) }
-        return .rest(nanoseconds: max(1, raisesAt - clinux_monotonic_nanoseconds()))
     }
 }

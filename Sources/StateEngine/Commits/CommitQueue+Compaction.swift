@@ -21,23 +21,23 @@ extension CommitQueue {
     }
 
     /// What to do where nothing is queued; the backing may be in use by a writer.
-    func idleness(_ compaction: Compaction) -> Taken {
-        guard compacting != nil else { return .wait(nanoseconds: nil) }
+    func idleness(_ compaction: Compaction) -> Step {
+        guard capabilities.compaction != nil else { return .wait(nanoseconds: nil) }
         let now = clinux_monotonic_nanoseconds()
-        if isAsked(compaction) { return .work(.compact) }
+        if isAsked(compaction) { return .turn(.compact) }
         let time = compaction.need.isWorthwhile ? compaction.retryAt : compaction.lookAt
-        return now >= time ? .work(.compact) : .rest(nanoseconds: time - now)
+        return now >= time ? .turn(.compact) : .rest(nanoseconds: time - now)
     }
 
     private func isAsked(_ compaction: Compaction) -> Bool {
-        !compaction.requests.isEmpty || asksForCompaction.load(ordering: .relaxed)
+        !compaction.requests.isEmpty || state.withLock { $0.work.asksForCompaction }
     }
 
     /// Finds out what there is to do, while the backing is this thread's.
     ///
     /// What is too little for a piece of its own is done where nothing has come for a second.
     func lookForCompaction(_ compaction: inout Compaction) {
-        guard let compacting else { return }
+        guard let compacting = capabilities.compaction else { return }
         compaction.need = compacting.compactionNeed
         let isSoon = compaction.need.isAny || compacting.shortage != nil
         let pause: Int64 = isSoon ? 1_000_000_000 : 10_000_000_000
@@ -46,7 +46,7 @@ extension CommitQueue {
 
     /// A piece while there is nothing to commit: it ends when something comes.
     func compactWhileIdle(_ compaction: inout Compaction) {
-        compacting?.lookForRoom()
+        capabilities.compaction?.lookForRoom()
         lookForCompaction(&compaction)
         guard compaction.need.isAny || isAsked(compaction) else { return }
         let start = clinux_monotonic_nanoseconds()
@@ -73,7 +73,7 @@ extension CommitQueue {
     }
 
     private func compact(_ compaction: inout Compaction, while goesOn: () -> Bool) {
-        guard let compacting else { return }
+        guard let compacting = capabilities.compaction else { return }
         takeRequests(&compaction)
         do throws(StateError) {
             let step = try compacting.compact(while: goesOn)
@@ -87,13 +87,11 @@ extension CommitQueue {
     }
 
     private func takeRequests(_ compaction: inout Compaction) {
-        guard asksForCompaction.exchange(false, ordering: .relaxed) else { return }
-        let requests = state.withLock { state in
-            defer { state.compactions = [] }
-            return state.compactions
-        }
+        let requests = state.withLock { $0.work.takeCompactions() }
         for request in requests {
-            if let revision = request.revision { compacting?.raiseCompaction(to: revision) }
+            if let revision = request.revision {
+                capabilities.compaction?.raiseCompaction(to: revision)
+            }
         }
         compaction.requests += requests
     }
@@ -126,7 +124,7 @@ extension CommitQueue {
         answerRequests(&compaction, error)
         guard error.isOutcomeUnknown else { return }
         // No acknowledged commit is in doubt, but nothing may be written before the store was checked.
-        reopen(after: state.withLock { $0.storedRevision }, &compaction)
+        reopen(&compaction)
     }
 
     /// The store cannot be opened: who asks need not wait until it can.
@@ -141,20 +139,6 @@ extension CommitQueue {
         }
         compaction.requests = []
         if !answers.isEmpty { _ = answer(.compacted(nil, answers)) }
-    }
-
-    /// Has the commit thread compact.
-    ///
-    /// - Returns: Whether it will; it does not at the end.
-    func requestCompaction(_ request: CompactionRequest) -> Bool {
-        let isTaken = state.withLock { state in
-            guard !state.isStopping else { return false }
-            state.compactions.append(request)
-            return true
-        }
-        asksForCompaction.store(true, ordering: .relaxed)
-        if isTaken { wakeThread { _ in } }
-        return isTaken
     }
 
     /// At the end nobody may be left waiting.

@@ -12,19 +12,12 @@ extension CommitQueue {
         var pace = Pace()
         var raising = CeilingPatience()
         var compaction = Compaction()
-        answer(compacting?.shortage)
-        while let work = take(pace, compaction) {
-            switch work {
-            case .reopen(let revision): reopen(after: revision, &compaction)
-            case .maintain:
-                backing.maintain()
-                lookForCompaction(&compaction)
-            case .tell: state.withLock { $0.notify }()
-            case .look: adoptEdits()
-            case .exchangeFiles(let exchange): exchange(true)
-            case .raise: raiseCeilingNow(&raising)
+        answer(capabilities.compaction?.shortage)
+        while let turn = take(pace, compaction) {
+            switch turn {
+            case .work(let work): perform(work, &raising, &compaction)
             case .compact: compactWhileIdle(&compaction)
-            case .batch(let batch, let isForThread):
+            case .commit(let batch, let isForThread):
                 let start = clinux_monotonic_nanoseconds()
                 let count = batch.transactionCount
                 let finished = commit(batch)
@@ -41,23 +34,33 @@ extension CommitQueue {
                 case .edited, .reopened, .unopened, .raised, .compacted, .room: break
                 }
             }
-            answer(compacting?.shortage)
+            answer(capabilities.compaction?.shortage)
         }
         endCompaction(&compaction)
-        endExchanges()
+        // Nobody may be left waiting, also if commits had come to a halt.
+        for body in state.withLock({ $0.work.takeRuns() }) { body(false) }
     }
 
-    /// At the end nobody may be left waiting, also where commits had come to a halt.
-    private func endExchanges() {
-        let exchanges = state.withLock { state in
-            defer { state.fileExchanges = [] }
-            return state.fileExchanges
+    private func perform(
+        _ work: CommitWork,
+        _ raising: inout CeilingPatience,
+        _ compaction: inout Compaction
+    ) {
+        switch work {
+        case .reopen: reopen(&compaction)
+        case .maintain:
+            backing.maintain()
+            lookForCompaction(&compaction)
+        case .notify: state.withLock { $0.notify }()
+        case .reserve: raiseCeilingNow(&raising)
+        case .run(let body): body(true)
+        case .look: adoptEdits()
+        case .compact, .stop: break
         }
-        for exchange in exchanges { exchange(false) }
     }
 
     private func adoptEdits() {
-        let changes = editable?.takeOutsideChanges() ?? []
+        let changes = capabilities.editing?.takeOutsideChanges() ?? []
         if !changes.isEmpty { _ = answer(.edited(nil, changes)) }
         guard let files = files.withLock({ $0 }) else { return }
         files.look()
@@ -66,15 +69,17 @@ extension CommitQueue {
     }
 
     /// Opens the store anew, after 0.1 s, 0.2 s and so on up to 10 s where it cannot be, until it is or the end has come.
-    func reopen(after revision: Int64, _ compaction: inout Compaction) {
+    func reopen(_ compaction: inout Compaction) {
+        let revision = state.withLock { $0.storedRevision }
         var pause: Int64 = 100_000_000
         while true {
             var adopted: [AdoptedChange] = []
             do {
-                try backing.reopen(after: revision) { adopted.append(AdoptedChange($0)) }
-                let notes = (backing as? any NoteBacking)?.takeNotes()
+                let metadata = try backing.reopen(after: revision) {
+                    adopted.append(AdoptedChange($0))
+                }
                 try settleFiles(adopted)
-                _ = answer(.reopened(adopted, notes: notes))
+                _ = answer(.reopened(adopted, metadata: metadata))
                 return
             } catch {
                 let error = error as? StateError ?? StateError(.storage, "\(error)")
@@ -88,9 +93,7 @@ extension CommitQueue {
 
     /// The store may hold what its last commit staged, and its mark says of which files.
     private func settleFiles(_ adopted: [AdoptedChange]) throws {
-        guard let files = files.withLock({ $0 }), let marks = backing as? any FileMarkBacking else {
-            return
-        }
+        guard let files = files.withLock({ $0 }), let marks = capabilities.files else { return }
         var values: [[UInt8]: [UInt8]?] = [:]
         for change in adopted { values[change.key] = .some(change.value) }
         let keyspace = files.keyspace.withLock { $0 }
@@ -107,8 +110,8 @@ extension CommitQueue {
         while true {
             let rest = end - clinux_monotonic_nanoseconds()
             let isStopping = state.withLock { state in
-                state.isParked = rest > 0
-                return state.isStopping
+                state.wakingCount = rest > 0 ? 1 : nil
+                return state.work.isStopping
             }
             guard !isStopping else { return false }
             guard rest > 0 else { return true }
@@ -126,21 +129,16 @@ extension CommitQueue {
         }
     }
 
-    /// What there is for the commit thread to do.
-    enum Work {
-        case reopen(after: Int64)
-        case maintain
-        case tell
-        case look
-        case exchangeFiles(@Sendable (_ isOpen: Bool) -> Void)
-        case raise
+    /// What the commit thread does next.
+    enum Turn {
+        case work(CommitWork)
         case compact
         /// Whether somebody goes on without the answer, so that the next may come from there at once.
-        case batch(CommitBatch, isForThread: Bool)
+        case commit(CommitBatch, isForThread: Bool)
     }
 
-    enum Taken {
-        case work(Work)
+    enum Step {
+        case turn(Turn)
         case wait(nanoseconds: Int64?)
         /// Nothing to do before then, and nothing that a writer could not do itself.
         case rest(nanoseconds: Int64)
@@ -148,11 +146,11 @@ extension CommitQueue {
     }
 
     /// The next thing to do; nil at the end.
-    private func take(_ pace: Pace, _ compaction: Compaction) -> Work? {
+    private func take(_ pace: Pace, _ compaction: Compaction) -> Turn? {
         while true {
             let idleness = idleness(compaction)
             switch state.withLock({ take(pace, idleness, &$0) }) {
-            case .work(let work): return work
+            case .turn(let turn): return turn
             case .end: return nil
             case .wait(let nanoseconds):
                 waits.store(nanoseconds == nil, ordering: .relaxed)
@@ -166,60 +164,38 @@ extension CommitQueue {
         }
     }
 
-    private func take(_ pace: Pace, _ idleness: Taken, _ state: inout State) -> Taken {
-        state.isParked = true
+    private func take(_ pace: Pace, _ idleness: Step, _ state: inout State) -> Step {
         state.wakingCount = 1
         if state.committer == .writer {
-            return compacting == nil ? .wait(nanoseconds: nil) : .rest(nanoseconds: 1_000_000_000)
+            return capabilities.compaction == nil
+                ? .wait(nanoseconds: nil) : .rest(nanoseconds: 1_000_000_000)
         }
-        let taken = takeNext(pace, idleness, &state)
-        switch taken {
-        case .work: (state.committer, state.isParked) = (.thread, false)
+        let step = next(pace, idleness, &state)
+        switch step {
+        case .turn: (state.committer, state.wakingCount) = (.thread, nil)
         case .wait(let nanoseconds): state.committer = nanoseconds == nil ? .nobody : .thread
         case .rest, .end: state.committer = .nobody
         }
-        return taken
+        return step
     }
 
-    private func takeNext(_ pace: Pace, _ idleness: Taken, _ state: inout State) -> Taken {
-        if state.reopens {
-            state.reopens = false
-            return .work(.reopen(after: state.storedRevision))
-        }
-        if state.maintains {
-            state.maintains = false
-            return .work(.maintain)
-        }
-        if state.tells {
-            state.tells = false
-            return .work(.tell)
-        }
-        if state.isRaiseDue {
-            state.raisesAt = nil
-            return .work(.raise)
-        }
+    private func next(_ pace: Pace, _ idleness: Step, _ state: inout State) -> Step {
+        if let work = state.work.take(isHeldUp: state.isHeldUp) { return .turn(.work(work)) }
+        let isStopping = state.work.isStopping
         // At the end nobody may be left to resume: what is queued is undone with the rest.
-        if state.isHalted { return state.isStopping ? .end : state.idleness }
-        if state.awaitsSettling { return state.idleness }
-        if !state.fileExchanges.isEmpty, !state.isStopping {
-            return .work(.exchangeFiles(state.fileExchanges.removeFirst()))
-        }
-        if state.looksOutside, !state.isStopping {
-            state.looksOutside = false
-            return .work(.look)
-        }
+        if state.isHeldUp { return isStopping ? .end : state.idleness }
         guard let queued = state.queued else {
-            if state.isStopping { return .end }
-            if !state.compactions.isEmpty { return .work(.compact) }
-            return state.raisesAt == nil ? idleness : state.idleness
+            if isStopping { return .end }
+            if state.work.asksForCompaction { return .turn(.compact) }
+            return state.work.reservationTime == nil ? idleness : state.idleness
         }
         let rest = pace.until - clinux_monotonic_nanoseconds()
-        if queued.transactionCount < pace.expectedCount, rest > 0, !state.isStopping {
+        if queued.transactionCount < pace.expectedCount, rest > 0, !isStopping {
             state.wakingCount = pace.expectedCount
             return .wait(nanoseconds: rest)
         }
         let isForThread = state.isForThread
         guard let batch = take(&state, for: .thread) else { return .wait(nanoseconds: nil) }
-        return .work(.batch(batch, isForThread: isForThread))
+        return .turn(.commit(batch, isForThread: isForThread))
     }
 }

@@ -20,8 +20,8 @@ final class CommitQueue: Sendable {
         case failed(CommitBatch, StateError)
         /// Others have changed the store; nothing of the batch, where there is one, was committed.
         case edited(CommitBatch?, [OutsideChange])
-        /// The store is open again; it holds these commits beyond what was told, and these notes, where it keeps any.
-        case reopened([AdoptedChange], notes: [String: String]?)
+        /// The store is open again; it holds these commits beyond what was reported, and this metadata.
+        case reopened([AdoptedChange], metadata: [String: String])
         /// It could not be opened; it is tried again.
         case unopened(StateError)
         /// Revisions up to this one may be told.
@@ -41,6 +41,7 @@ final class CommitQueue: Sendable {
     }
 
     struct State {
+        var work = CommitWorkList()
         var queued: CommitBatch?
         /// Whether a writer that goes on without its answer is in it: nobody but the commit thread may come for it.
         var isForThread = false
@@ -50,67 +51,27 @@ final class CommitQueue: Sendable {
         var committer = Committer.nobody
         /// Up to here everything is on stable storage.
         var storedRevision: Int64
-        var isParked = false
-        /// How many transactions wake a commit thread that is parked.
-        var wakingCount = 1
+        /// How many queued transactions wake the commit thread; nil if it is awake.
+        var wakingCount: Int?
+        /// Whether what stood on a failed commit is not undone yet.
         var isHalted = false
-        /// Whether others may have changed the store.
-        var looksOutside = false
-        /// Whether the store has to be opened anew.
-        var reopens = false
-        /// Whether the backing has something to do that takes its time.
-        var maintains = false
         var ceiling: RevisionCeiling?
-        /// When the ceiling of the revisions is to be raised, on the monotonic clock; nil where it need not be.
-        var raisesAt: Int64?
-        /// Whether there is something to tell that nobody is about.
-        var tells = false
-        /// Has the directories of keys that live in files exchanged, or is told that the end has come.
-        var fileExchanges: [@Sendable (_ isOpen: Bool) -> Void] = []
-        /// Asked for and not begun.
-        var compactions: [CompactionRequest] = []
-        var isStopping = false
         var notify: @Sendable () -> Void = {}
 
         init(storedRevision: Int64, ceiling: RevisionCeiling?) {
             self.storedRevision = storedRevision
             self.ceiling = ceiling
         }
-
-        /// Whether there is something for the commit thread to do.
-        var hasWork: Bool {
-            let isReady =
-                queued != nil || looksOutside || !compactions.isEmpty || !fileExchanges.isEmpty
-            let isAskedFor = reopens || maintains || tells || raisesAt != nil
-            return isAskedFor || isStopping || isReady && !isHalted && !awaitsSettling
-        }
-
-        /// Whether directories are to be exchanged and what storage has answered is not settled.
-        ///
-        /// Nothing is committed until it is: who compares files with entries has to see what is stored.
-        var awaitsSettling: Bool { !fileExchanges.isEmpty && !finished.isEmpty && !isStopping }
-
-        /// Whether the commit thread is to be signalled; it was parked, then.
-        ///
-        /// Not while a writer commits, who sees to it afterwards.
-        mutating func wakes() -> Bool {
-            guard isParked, committer != .writer, hasWork else { return false }
-            isParked = false
-            return true
-        }
     }
 
     let backing: any Backing
-    let editable: (any EditableBacking)?
-    let compacting: (any CompactingBacking)?
+    let capabilities: BackingCapabilities
     /// The directories of the keys that live in files, where some do.
     let files = StateLock<FileContainers?>(nil)
     let state: StateLock<State>
     let parking = BlockingSemaphore()
     /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
     let hasQueued = Atomic(false)
-    /// Whether `state.compactions` holds something.
-    let asksForCompaction = Atomic(false)
     /// Whether what was answered last of the room on the disk is that there is too little.
     private let isShort = Atomic(false)
     /// Whether the commit thread waits for something to commit.
@@ -122,12 +83,10 @@ final class CommitQueue: Sendable {
     /// - Parameters:
     ///   - backing: Where commits go; it is loaded.
     ///   - revision: What it was loaded at.
-    ///   - ceiling: What revisions may not go beyond, where it has to be raised.
-    init(backing: any Backing, revision: Int64, ceiling: RevisionCeiling? = nil) {
+    init(backing: any Backing, revision: Int64) {
         self.backing = backing
-        editable = backing as? any EditableBacking
-        compacting = backing as? any CompactingBacking
-        state = StateLock(State(storedRevision: revision, ceiling: ceiling))
+        capabilities = backing.capabilities
+        state = StateLock(State(storedRevision: revision, ceiling: capabilities.ceiling))
         thread = WorkerThread(name: "commit")
     }
 
@@ -150,16 +109,16 @@ final class CommitQueue: Sendable {
     ///
     /// - Parameters:
     ///   - batch: At least one of them.
-    ///   - lendsThread: Whether the caller calls ``commitHere()`` next: a commit thread that has nothing to do is not woken
+    ///   - commitsOnCaller: Whether the caller calls ``commitHere()`` next: a commit thread that has nothing to do is not woken
     ///     for it.
-    func submit(_ batch: CommitBatch, lendsThread: Bool) {
+    func submit(_ batch: CommitBatch, commitsOnCaller: Bool) {
         let wakes = state.withLock { state in
             let queued = state.queued ?? state.spare.popLast() ?? CommitBatch()
             queued.take(batch)
             state.queued = queued
-            if !lendsThread { state.isForThread = true }
-            let isEnough = queued.transactionCount >= state.wakingCount
-            return isEnough && (state.committer == .thread || !lendsThread) && state.wakes()
+            if !commitsOnCaller { state.isForThread = true }
+            let isEnough = queued.transactionCount >= state.wakingCount ?? .max
+            return isEnough && (state.committer == .thread || !commitsOnCaller) && state.wakes()
         }
         hasQueued.store(true, ordering: .releasing)
         if wakes { parking.signal() }
@@ -170,19 +129,19 @@ final class CommitQueue: Sendable {
     /// Whoever calls this waits for what it submitted: here it is answered, or the commit thread has it.
     func commitHere() {
         let batch = state.withLock { state -> CommitBatch? in
-            guard state.committer == .nobody, !state.isHalted, !state.reopens, !state.maintains,
-                !state.looksOutside, state.fileExchanges.isEmpty, !state.isStopping
-            else { return nil }
+            guard state.committer == .nobody, !state.isHalted, state.work.letsWritersCommit else {
+                return nil
+            }
             return take(&state, for: .writer)
         }
         guard let batch else { return }
         let finished = commit(batch)
         let maintains = backing.needsMaintenance
-        let shortage = compacting?.shortage
+        let shortage = capabilities.compaction?.shortage
         // Order matters: the next commit begins, then the answers go, then comes the checkpoint.
         _ = answer(finished)
         answer(shortage)
-        if maintains { wakeThread { $0.maintains = true } }
+        if maintains { submit(.maintain) }
     }
 
     /// What storage has answered since the last call, in order.
@@ -191,7 +150,7 @@ final class CommitQueue: Sendable {
             guard !state.finished.isEmpty else { return ([], false) }
             let finished = state.finished
             state.finished = []
-            return (finished, !state.fileExchanges.isEmpty && state.wakes())
+            return (finished, state.work.awaitsSettling && state.wakes())
         }
         if wakes { parking.signal() }
         return finished
@@ -210,44 +169,30 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// Everything that stood on a failed commit is undone: what comes from now on may be committed.
-    func resume() { wakeThread { $0.isHalted = false } }
+    /// Has the commit thread do something.
+    ///
+    /// - Returns: Whether it will: at the end nobody may wait for it.
+    @discardableResult
+    func submit(_ work: CommitWork) -> Bool {
+        let (isTaken, wakes) = state.withLock { state in
+            let isTaken = state.work.submit(work)
+            return (isTaken, state.wakes())
+        }
+        if wakes { parking.signal() }
+        return isTaken
+    }
 
-    /// Others may have changed the store: the commit thread looks.
-    func lookOutside() { wakeThread { $0.looksOutside = true } }
+    /// Everything that stood on a failed commit is undone: what comes from now on may be committed.
+    func resume() {
+        let wakes = state.withLock { state in
+            state.isHalted = false
+            return state.wakes()
+        }
+        if wakes { parking.signal() }
+    }
 
     /// From now on revisions have a ceiling.
     func bound(by ceiling: RevisionCeiling) { state.withLock { $0.ceiling = ceiling } }
-
-    /// Has the commit thread exchange the directories of keys that live in files, once all that storage has answered is settled.
-    ///
-    /// - Parameter exchange: Called once, with false where the end comes before.
-    /// - Returns: Whether it will be; it is not at the end.
-    func requestFiles(_ exchange: @escaping @Sendable (_ isOpen: Bool) -> Void) -> Bool {
-        let (isTaken, wakes) = state.withLock { state in
-            guard !state.isStopping else { return (false, false) }
-            state.fileExchanges.append(exchange)
-            return (true, state.wakes())
-        }
-        if wakes { parking.signal() }
-        return isTaken
-    }
-
-    /// The block of revisions is half used: the commit thread begins the next.
-    func raiseCeiling() { wakeThread { $0.raisesAt = 0 } }
-
-    /// Has the commit thread notify once more.
-    ///
-    /// - Returns: Whether it will; it does not at the end.
-    func notifyLater() -> Bool {
-        let (isTaken, wakes) = state.withLock { state in
-            guard !state.isStopping else { return (false, false) }
-            state.tells = true
-            return (true, state.wakes())
-        }
-        if wakes { parking.signal() }
-        return isTaken
-    }
 
     /// Gives an answered batch back, to be filled again.
     func recycle(_ batch: CommitBatch) {
@@ -257,16 +202,8 @@ final class CommitQueue: Sendable {
 
     /// Commits what is queued, unless a commit fails, and ends the thread.
     func stop() {
-        wakeThread { $0.isStopping = true }
+        submit(.stop)
         thread.join()
-    }
-
-    func wakeThread(_ change: (inout State) -> Void) {
-        let wakes = state.withLock { state in
-            change(&state)
-            return state.wakes()
-        }
-        if wakes { parking.signal() }
     }
 
     // MARK: Who commits
@@ -288,7 +225,7 @@ final class CommitQueue: Sendable {
             try store(batch, files)
             return .committed(batch)
         } catch is EditedMeanwhile {
-            return .edited(batch, editable?.takeOutsideChanges() ?? [])
+            return .edited(batch, capabilities.editing?.takeOutsideChanges() ?? [])
         } catch {
             files?.undoAdoptions()
             let unknown = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
@@ -334,7 +271,7 @@ final class CommitQueue: Sendable {
                 if let revision = batch.storedRevision { state.storedRevision = revision }
             case .failed(_, let error):
                 state.isHalted = true
-                state.reopens = error.isOutcomeUnknown
+                if error.isOutcomeUnknown { _ = state.work.submit(.reopen) }
             // Else a commit of what was queued could be under way when it is refused.
             case .edited, .unopened: state.isHalted = true
             case .reopened(let adopted, _):

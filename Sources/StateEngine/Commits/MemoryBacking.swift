@@ -6,7 +6,7 @@ import Glibc
 /// under the `lock` of whoever owns the directory. A store in the same directory is another one, which is left alone.
 ///
 /// `load` is first and once, and nothing else is changed after it: the proof of `@unchecked Sendable`.
-public final class MemoryBacking: BoundedBacking, @unchecked Sendable {
+public final class MemoryBacking: Backing, @unchecked Sendable {
     private let directory: String?
     private let block: Int64
     /// Held from load to close.
@@ -37,6 +37,13 @@ public final class MemoryBacking: BoundedBacking, @unchecked Sendable {
     /// False.
     public var isPersistent: Bool { false }
 
+    /// A ceiling of revisions, if it has a directory.
+    public var capabilities: BackingCapabilities {
+        var capabilities = BackingCapabilities()
+        capabilities.ceiling = ceiling
+        return capabilities
+    }
+
     /// Finds nothing; the epoch is new, and the revision not below any that was told in the directory before.
     ///
     /// - Throws: ``StateError/Code/locked`` with the pid of the directory's owner, ``StateError/Code/corrupt`` where the ceiling
@@ -64,7 +71,10 @@ public final class MemoryBacking: BoundedBacking, @unchecked Sendable {
     public func commit(_ batch: borrowing CommitBatch) {}
 
     /// Does nothing: no commit fails.
-    public func reopen(after revision: Int64, _ receive: (borrowing StoredChange) -> Void) {}
+    public func reopen(
+        after revision: Int64,
+        _ receive: (borrowing StoredChange) -> Void
+    ) -> [String: String] { [:] }
 
     /// Does nothing.
     public func maintain() {}

@@ -96,9 +96,3 @@ package final class RevisionCeiling: Sendable {
         }
     }
 }
-
-/// A backing whose revisions have a ceiling.
-package protocol BoundedBacking: Backing {
-    /// The ceiling, once the store is loaded and where it has one.
-    var ceiling: RevisionCeiling? { get }
-}

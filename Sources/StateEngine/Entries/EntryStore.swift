@@ -75,18 +75,6 @@ package struct EntryStore: ~Copyable {
         return !bury(record)
     }
 
-    /// Where the stored delete of `key` stands that a version in memory lies over; nil where there is none.
-    func grave(of key: Bytes) -> Record? { deleted.record(for: key) }
-
-    /// A stored version of a key that was in memory has become durable: it is what a later one supersedes.
-    ///
-    /// - Returns: The delete below, which the caller frees.
-    mutating func exhume(_ key: Bytes) -> Record? {
-        guard deleted.count > 0, let grave = deleted.record(for: key) else { return nil }
-        deleted.remove(key)
-        return grave
-    }
-
     /// Remembers the stored delete of a key that has moved to memory; the table owns it.
     mutating func buryBelow(_ grave: Record) { deleted.insert(grave) }
 

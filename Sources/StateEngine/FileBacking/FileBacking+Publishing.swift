@@ -84,7 +84,7 @@ extension FileBacking {
     public func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws {
+    ) throws -> [String: String] {
         guard let files, let commit = unfinished else {
             throw StateError(.storage, "\(directory) is not open")
         }
@@ -101,5 +101,6 @@ extension FileBacking {
         finish(commit, in: files)
         note(publisher.edited, publisher.obstructed, in: files)
         for change in commit.changes { change.adopted.withStored(receive) }
+        return [:]
     }
 }

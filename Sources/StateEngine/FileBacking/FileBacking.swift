@@ -15,6 +15,12 @@ import Glibc
 public final class FileBacking: EditableBacking, @unchecked Sendable {
     /// True: what is committed outlives the process.
     public let isPersistent = true
+    /// Others may change the files, too.
+    public var capabilities: BackingCapabilities {
+        var capabilities = BackingCapabilities()
+        capabilities.editing = self
+        return capabilities
+    }
     /// The directory, as it was given.
     public let directory: String
 

@@ -31,7 +31,7 @@ final class FileDirectory {
     let tree: FileTree
     let watcher: FileWatcher
     let obstacles: FileObstacles
-    private let limits: Limits
+    var limits: Limits
     private let keyOf: (FilePath) -> Key?
     private let report: (FilePath, StateError) -> Void
 

@@ -12,20 +12,23 @@ extension FileContainer {
     ///   - expectsFiles: Whether it held the files of keys when it was last used. Another one that is empty is refused then: what is
     ///     below a mount that is not there looks so.
     ///   - noted: The one that it was then, if that is known.
+    ///   - acceptsAnother: Whether it may be another than the one that this container has used before.
     ///   - wake: Called on any thread when there is something to look at.
     /// - Throws: ``StateError``, where it cannot be used, or is another than the one that this container has used before.
     func open(
         expectsFiles: Bool = false,
         noted: DirectoryIdentity? = nil,
+        acceptsAnother: Bool = false,
         _ wake: @escaping @Sendable () -> Void
     ) throws {
         let tree = try FileTree(trusted: location, isShared: isShared, marks: temporaryMarks)
         do {
             let found = try DirectoryIdentity(tree.root)
-            if let last = shown.withLock({ $0.identity }) {
+            let last = shown.withLock { $0.identity }
+            if let last, !acceptsAnother {
                 guard found.isSame(as: last) else { throw exchanged() }
             } else if expectsFiles {
-                try checkOwn(tree, found, noted)
+                try checkOwn(tree, found, noted ?? last)
             }
             lock = try DirectoryLock(tree.root, for: location)
             let files = try FileDirectory(
@@ -96,12 +99,6 @@ extension FileContainer {
             return state.loss != nil
         }
         if wasLost { notice("the directory \(location) is in use again") }
-    }
-
-    /// Has the directory that another container of this process has used be the only one that this one does.
-    func keepDirectory(of old: FileContainer) {
-        let identity = old.shown.withLock { $0.identity }
-        shown.withLock { $0.identity = identity }
     }
 
     /// Why a directory cannot be used, and what to do where a service may not write it.

@@ -14,7 +14,8 @@ final class FileContainer: @unchecked Sendable {
     /// The directory as the configuration names it.
     let location: String
     let isShared: Bool
-    let limits: Limits
+    // Of whom the backing's turn is, after the opening.
+    var limits: Limits
     var valueByteCount: Int { limits.valueByteCount }
     /// Whether a key of this prefix lives here, as the most specific rule says.
     let holds: @Sendable (Bytes) -> Bool
@@ -192,14 +193,6 @@ final class FileContainer: @unchecked Sendable {
     /// - Returns: False for any other value, and once the edit is stored.
     func isAdopted(_ path: FilePath, as value: [UInt8]?, after revision: Int64) -> Bool {
         adopting[path].map { $0.revision > revision && $0.value == value } ?? false
-    }
-
-    /// Goes on with the edits of the same directory that another has on their way to storage, and with what it knew of the files.
-    func takeOver(_ old: FileContainer) {
-        if prefix == old.prefix { lastKnown = old.lastKnown }
-        adopting = old.adopting.filter { path, _ in
-            key(of: path).map { $0 == old.key(of: path) } ?? false
-        }
     }
 
     /// Nothing can be written here at the moment, and nothing was stored: writes are refused for a while, so that no other commit fails for

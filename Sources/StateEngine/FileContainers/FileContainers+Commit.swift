@@ -73,17 +73,6 @@ extension FileContainers {
         publication.mark = mark.entries.isEmpty ? .remove : .set(mark.text)
     }
 
-    /// The keys whose rows are stored and whose files are not written, as ``FileMark`` says it; nil where every file is.
-    var unpublishedMark: String? {
-        var mark = FileMark()
-        for container in containers {
-            for (path, left) in container.unpublished {
-                if let key = container.key(of: path) { mark.entries.append((key.bytes, left.old)) }
-            }
-        }
-        return mark.entries.isEmpty ? nil : mark.text
-    }
-
     /// Takes back what was staged.
     func drop(_ publication: FilePublication) {
         for part in publication.parts { part.container.drop(part) }

@@ -8,9 +8,8 @@ extension FileContainers {
     /// - Parameters:
     ///   - marks: The store.
     ///   - keyspace: What it holds.
-    ///   - mark: What the containers before these have not reached, where it was them and no other process.
     /// - Throws: Why a directory cannot be used; files are as they were.
-    func open(_ marks: any FileMarkBacking, _ keyspace: LocalKeyspace, _ mark: String?) throws {
+    func open(_ marks: any FileMarkBacking, _ keyspace: LocalKeyspace) throws {
         try FileContainers.checkOverlaps(containers.map(\.location))
         let note = try marks.fileContainers()
         let former = FormerFiles(note)
@@ -23,7 +22,7 @@ extension FileContainers {
             if let epoch = former.epoch { container.temporaryMarks.append(epoch) }
             try container.open(expectsFiles: hasFiles, noted: place, wake)
         }
-        let text = marks.takeFileMark() ?? mark
+        let text = marks.takeFileMark()
         try settle(text, where: held) { keyspace.entry(for: $0)?.value }
         let left = LeftFiles(former, now: self, in: keyspace, text.flatMap { FileMark($0) })
         let now = FormerFiles(rules, keyspace.epoch, at: former.places.merging(places) { $1 })
@@ -37,7 +36,6 @@ extension FileContainers {
             }
             for container in containers {
                 found.append(compare(container, with: keyspace, left) { held(container, $0) })
-                container.lastKnown = [:]
                 try export(container, keyspace, left, &exports) { !held(container, $0) }
             }
             onStep(0)
@@ -58,48 +56,12 @@ extension FileContainers {
     }
 
     /// Which directories are used, by their paths.
-    private var places: [String: DirectoryIdentity] {
+    var places: [String: DirectoryIdentity] {
         var places: [String: DirectoryIdentity] = [:]
         for container in containers {
             places[container.location] = container.shown.withLock { $0.identity }
         }
         return places
-    }
-
-    /// Begins where no directory may be usable: each is opened once it can be, and until then its keys are not written.
-    ///
-    /// - Parameters:
-    ///   - keyspace: What they hold.
-    ///   - mark: What the containers before these have not reached.
-    func openLater(_ keyspace: LocalKeyspace, _ mark: String?) {
-        // It is text that containers of this process have written.
-        try? settle(mark) { keyspace.entry(for: $0)?.value }
-        for container in containers {
-            container.temporaryMarks = [FormerFiles.text(keyspace.epoch)]
-            container.checkPlace(wake)
-        }
-    }
-
-    /// Goes on where others have ended, before it is opened.
-    ///
-    /// Edits of the same directories that are on their way to storage are known; what could not be written, the mark of ``open(_:_:_:)``
-    /// says.
-    func takeOver(_ old: FileContainers) {
-        hasMark = hasMark || old.hasMark
-        for container in containers {
-            guard let before = old.containers.first(where: { $0.location == container.location })
-            else { continue }
-            container.takeOver(before)
-        }
-    }
-
-    /// Uses the very directories that others have used: those that stand at their places now may be others.
-    func keepDirectories(of old: FileContainers) {
-        for container in containers {
-            guard let before = old.containers.first(where: { $0.location == container.location })
-            else { continue }
-            container.keepDirectory(of: before)
-        }
     }
 
     /// Finishes what a commit had not reached, by the mark that it left in the store.
@@ -152,8 +114,7 @@ extension FileContainers {
             let path = try key.bytes.withBorrowed(container.path)
             let isNew = isNew(key)
             guard isNew || left.mayHaveFile(at: path, in: container.location) else { continue }
-            guard let files = container.files, keyspace.isStored(key),
-                let value = keyspace.entry(for: key)?.value
+            guard let files = container.files, let value = keyspace.entry(for: key)?.value
             else { continue }
             // That of another key that has left makes way.
             let former = files.known[path] == nil ? nil : try container.value(at: path)

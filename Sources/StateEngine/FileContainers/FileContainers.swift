@@ -11,13 +11,15 @@ import Synchronization
 /// ``mayHaveChanged(_:)`` first, and waits while it may, comes after every edit that was complete before.
 ///
 /// What is not immutable or under a lock belongs to whose turn the backing is: the proof of `@unchecked Sendable`.
+@usableFromInline
 package final class FileContainers: @unchecked Sendable {
     let containers: [FileContainer]
     let rules: [FileRule]
     private let table: FileRuleTable
-    let limits: Limits
     let notice: @Sendable (String) -> Void
 
+    /// What a reload says, until the commit thread takes it.
+    private let reloaded = StateLock<Limits?>(nil)
     /// The keyspace, from ``LocalKeyspace/attach(_:)`` until it is closed.
     let keyspace = StateLock<LocalKeyspace?>(nil)
 
@@ -25,8 +27,6 @@ package final class FileContainers: @unchecked Sendable {
     /// Whether the store has a mark, and the keys that it names are only those that are not published.
     var hasMark = false
     var isMarkMinimal = false
-    /// The rules that what is found at the opening has to keep to, where they do not hold yet.
-    var openingRules: KeyRules?
     /// After a failure, edits are adopted again later and later.
     var adoptionRetry = FileContainer.Retry()
 
@@ -59,7 +59,6 @@ package final class FileContainers: @unchecked Sendable {
         let table = FileRuleTable(numbered)
         self.table = table
         self.rules = rules
-        self.limits = limits
         self.notice = notice
         var containers: [FileContainer] = []
         for rule in rules {
@@ -76,13 +75,6 @@ package final class FileContainers: @unchecked Sendable {
             )
         }
         self.containers = containers
-    }
-
-    /// The same directories, to be opened again.
-    func makeAnew() -> FileContainers {
-        guard let same = FileContainers(rules, limits: limits, notice: notice)
-        else { preconditionFailure("containers without a directory") }
-        return same
     }
 
     // MARK: From any thread
@@ -122,11 +114,18 @@ package final class FileContainers: @unchecked Sendable {
         return "\(first.path): \(first.error.message)\(more)"
     }
 
-    /// Whether a directory is not in use, and its keys are not written.
-    package var isAnyLost: Bool { containers.contains { $0.isLost } }
+    /// Has the commit thread go on with other limits, and use what stands at the places of directories that are not in use.
+    package func reload(limits: Limits) {
+        reloaded.withLock { $0 = limits }
+        wake()
+    }
 
-    /// Whether one is not in its place, also where that was not noticed yet.
-    package var isAnyAstray: Bool { containers.contains { $0.isLost || !$0.isInPlace } }
+    func takeReload() -> Limits? {
+        reloaded.withLock { reloaded in
+            defer { reloaded = nil }
+            return reloaded
+        }
+    }
 
     // MARK: The thread that looks after the directories
 
@@ -143,7 +142,7 @@ package final class FileContainers: @unchecked Sendable {
                 alarm = nil
                 return true
             }
-            if isDue || isAnyAstray { wake() }
+            if isDue || containers.contains(where: { $0.isLost || !$0.isInPlace }) { wake() }
             let rest = alarm.withLock { $0 }.map { max(1, $0 - now) } ?? .max
             parking.wait(nanoseconds: min(rest, 1_000_000_000))
         }
@@ -156,7 +155,7 @@ package final class FileContainers: @unchecked Sendable {
     }
 
     var wake: @Sendable () -> Void {
-        { [weak self] in self?.keyspace.withLock { $0 }?.queue.lookOutside() }
+        { [weak self] in self?.keyspace.withLock { $0 }?.queue.submit(.look) }
     }
 
     /// Ends what watches; nothing is adopted or published afterwards.

@@ -119,8 +119,7 @@ struct FormerFiles {
 
     /// The same, while the directories of other rules are being filled; of the store of `epoch` where it was of none.
     func filling(_ next: FormerFiles, _ rules: [FileRule], _ epoch: Epoch) -> FormerFiles {
-        var note = self
-        note.places.merge(next.places) { $1 }
+        var note = standing(at: next.places)
         note.epoch = self.epoch ?? FormerFiles.text(epoch)
         note.leave([Rules(rules)] + left)
         return note
@@ -131,6 +130,13 @@ struct FormerFiles {
         var note = self
         note.leave([former.current] + former.left)
         return note.keeping(former.kept)
+    }
+
+    /// The same, with other directories at the places.
+    func standing(at places: [String: DirectoryIdentity]) -> FormerFiles {
+        var note = self
+        note.places.merge(places) { $1 }
+        return note
     }
 
     /// The same, with files that could not be removed.

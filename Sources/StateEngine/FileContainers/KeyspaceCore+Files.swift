@@ -12,25 +12,9 @@ extension KeyspaceCore {
     ) throws(StateError) {
         guard !transaction.isOfFiles, let container = files.container(of: key) else { return }
         try container.validate(key, isDelete: isDelete)
-        guard !isDelete else { return }
-        var index = container.prefix.count
-        while index < key.count {
-            defer { index += 1 }
-            guard key[index] == UInt8(ascii: "/"), index > container.prefix.count,
-                let above = entries.head(key.slice(0, index)), !above.isDeleted,
-                container.holds(above.key)
-            else { continue }
-            throw KeyspaceCore.nested(StateError.quoted(key), below: shown(above))
+        if !isDelete {
+            try checkNesting(of: key, from: container.prefix.count, container.holds)
         }
-        var below: Record?
-        let prefix = Array(key) + [UInt8(ascii: "/")]
-        prefix.withUnsafeBytes { prefix in
-            entries.live.forEach(prefix: prefix, after: nil) { record in
-                if !record.isDeleted, container.holds(record.key) { below = record }
-                return below == nil
-            }
-        }
-        if let below { throw KeyspaceCore.nested(shown(below), below: StateError.quoted(key)) }
     }
 
     /// As many edits as one transaction may hold, one at least.
@@ -39,21 +23,18 @@ extension KeyspaceCore {
         var count = 0
         for file in found {
             byteCount += file.key.bytes.count + (file.value?.count ?? 0)
-            guard count == 0 || byteCount <= limits.transactionByteCount,
-                count < limits.transactionChangeCount
+            guard count == 0 || byteCount <= admission.limits.transactionByteCount,
+                count < admission.limits.transactionChangeCount
             else { break }
             count += 1
         }
         return found.prefix(count)
     }
 
-    /// Makes edits one transaction, as far as the rules allow them: those of the keyspace, or `others`, which will be.
+    /// Makes edits one transaction, as far as the rules allow them.
     ///
     /// - Returns: What became of each.
-    func adopt(_ found: ArraySlice<FoundFile>, by others: KeyRules?) -> [FileAdoption] {
-        let former = rules
-        if let others { rules = others }
-        defer { rules = former }
+    func adopt(_ found: ArraySlice<FoundFile>) -> [FileAdoption] {
         let writer = found.first { $0.value != nil }?.writer ?? .file(uid: .max, gid: .max)
         let cause = retainCause(writer)
         defer { release(cause) }

@@ -151,7 +151,7 @@ struct LeftFiles {
     }
 
     private func temporaries(in tree: FileTree) -> [FilePath] {
-        var namesLeft = keyspace.withCore { $0.limits.fileCount }
+        var namesLeft = keyspace.withCore { $0.admission.limits.fileCount }
         var (rest, found): ([FilePath], [FilePath]) = ([.root], [])
         while namesLeft >= 0, let next = rest.popLast() {
             // What cannot be read has been said of the keys that were there.

@@ -134,7 +134,7 @@ enum TrustedPath {
 }
 
 /// Which directory stands at a place, also once the kernel has given its number to another.
-struct DirectoryIdentity: Sendable {
+struct DirectoryIdentity: Equatable, Sendable {
     let device: UInt64
     let inode: UInt64
     /// When it was made, in nanoseconds since 1970; 0 if the file system does not say.

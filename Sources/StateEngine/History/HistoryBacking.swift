@@ -13,7 +13,7 @@ public protocol HistoryBacking: Backing {
 public protocol HistoryReading: AnyObject {
     /// Runs `body` on one state of the store: everything that is durable, and nothing that comes while it runs.
     ///
-    /// It must end soon, within about 50 ms (``HistoryBudget``): as long as it runs, the store's log cannot be begun anew.
+    /// It must end soon, within about 50 ms (`HistoryBudget`): as long as it runs, the store's log cannot be begun anew.
     ///
     /// - Parameter body: Takes the compacted revision. From it on everything is there; of what came before, what is still live
     ///   at it, and perhaps more.

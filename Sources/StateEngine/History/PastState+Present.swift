@@ -3,6 +3,7 @@ extension PastState {
     /// Keeps what the first change of a key since then supersedes.
     func note(_ changes: [Record], _ core: KeyspaceCore) {
         guard meanwhileByteCount <= request.byteLimit else { return }
+        let visibility = core.visibility(of: request.subject)
         for change in changes where isMeant(change.key) {
             // What is in memory is in no history.
             let older = change.older.flatMap { $0.isVolatile ? nil : $0 }
@@ -10,7 +11,7 @@ extension PastState {
             let key = Array(change.key)
             guard changedMeanwhile[key] == nil else { continue }
             let version = older.flatMap { older in
-                core.mayRead(older, request.subject) ? PastVersion(older, in: core) : nil
+                visibility.mayTell(.read, about: older) ? PastVersion(older, in: core) : nil
             }
             meanwhileByteCount +=
                 key.count + (version?.value.count ?? 0) + PastVersion.overheadByteCount
@@ -118,6 +119,7 @@ extension PastState {
             }
             return false
         }
+        let visibility = core.visibility(of: request.subject)
         func look(_ after: Bytes?) -> [UInt8]? {
             core.forEachDurable(request.patterns, after: after, comparing: byteCount) { record in
                 let isChanged = tellChanged(upTo: record.key)
@@ -125,7 +127,7 @@ extension PastState {
                     return false
                 }
                 if stop == nil, !isChanged, !record.isVolatile,
-                    core.mayRead(record, request.subject)
+                    visibility.mayTell(.read, about: record)
                 {
                     tell(record.key, .present(record))
                 }

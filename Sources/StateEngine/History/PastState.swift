@@ -26,8 +26,8 @@ package final class PastState: @unchecked Sendable {
         package var needsValues = true
         /// Bytes that may be kept, of keys and values each.
         package var byteLimit: Int
-        /// What may be seen of it, for the history thread; nil for everything.
-        package var view: Visibility?
+        /// What may be seen of it, for the history thread.
+        package var view = Visibility.everything
         /// Who asks, for what is done under the lock.
         package var subject: Subject?
         /// What to do where that is not enough: ends a sentence.

@@ -54,7 +54,7 @@ extension AdoptedChange {
 extension KeyspaceCore {
     /// From here on a write is refused; what is read stays.
     func refuseWrites(after error: StateError) {
-        refusals.reopening = StateError(
+        admission.refusals.reopening = StateError(
             .readOnly,
             "no writes until the store is open again (see its log), after: \(error.message)"
         )
@@ -103,11 +103,6 @@ extension KeyspaceCore {
     private func makeRecord(_ change: AdoptedChange, _ cause: InternedCause) -> Record {
         var fields = change.fields
         fields.cause = cause.number
-        if let moved = moved(change) {
-            (fields.version, fields.expires) = (moved.version, moved.expires)
-            fields.isVolatile = true
-            return Record.make(fields, key: moved.key, value: moved.value, in: &entries.pool)
-        }
         return change.key.withUnsafeBytes { key in
             guard let value = change.value else {
                 return Record.make(fields, key: key, value: nil, in: &entries.pool)
@@ -120,7 +115,7 @@ extension KeyspaceCore {
 
     private func put(_ record: Record) {
         entries.noteScanned(record.key)
-        if countsUsage { count(record, superseding: entries.head(record.key), by: 1) }
+        if admission.countsUsage { count(record, superseding: entries.head(record.key), by: 1) }
         entries.deadlines.insert(record, at: entries.clock(), wallTime: LocalKeyspace.now())
         guard let chain = entries.live.slot(for: record.key), let head = chain.pointee.leaf else {
             entries.begin(record)

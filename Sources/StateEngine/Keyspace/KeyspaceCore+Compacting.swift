@@ -33,7 +33,7 @@ extension LocalKeyspace {
         in core: KeyspaceCore,
         _ completion: @escaping @Sendable (Result<CompactionReply, StateError>) -> Void
     ) throws(StateError) {
-        guard backing is any CompactingBacking else {
+        guard queue.capabilities.compaction != nil else {
             throw StateError(.err, "values in memory have no history that could be compacted")
         }
         let current = core.revisions.durable
@@ -48,7 +48,7 @@ extension LocalKeyspace {
             shrinks: shrinks,
             completion: completion
         )
-        guard queue.requestCompaction(request) else {
+        guard queue.submit(.compact(request)) else {
             throw StateError(.readOnly, "the keyspace is closed")
         }
     }

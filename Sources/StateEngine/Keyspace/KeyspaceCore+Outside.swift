@@ -6,28 +6,46 @@ extension KeyspaceCore {
     /// - Complexity: O(*n*) in the bytes of the key, once for each segment.
     func checkPlace(of key: Bytes, in editable: any EditableBacking) throws(StateError) {
         try editable.validate(key)
-        for index in key.indices where key[index] == UInt8(ascii: "/") && index > 0 {
-            guard let above = entries.head(key.slice(0, index)), !above.isDeleted else { continue }
+        try checkNesting(of: key, from: 0) { _ in true }
+    }
+
+    /// Refuses a key below or above another that has its file in the same directory.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - start: Where the part of it begins that is the path of its file.
+    ///   - isBeside: Whether another key has its file in the same directory.
+    /// - Throws: ``StateError/Code/rejected``, naming both keys.
+    func checkNesting(
+        of key: Bytes,
+        from start: Int,
+        _ isBeside: (Bytes) -> Bool
+    ) throws(StateError) {
+        for index in key.indices where key[index] == UInt8(ascii: "/") && index > start {
+            guard let above = entries.head(key.slice(0, index)), !above.isDeleted,
+                isBeside(above.key)
+            else { continue }
             throw KeyspaceCore.nested(StateError.quoted(key), below: shown(above))
         }
         var below: Record?
         let prefix = Array(key) + [UInt8(ascii: "/")]
         prefix.withUnsafeBytes { prefix in
             entries.live.forEach(prefix: prefix, after: nil) { record in
-                below = record.isDeleted ? nil : record
-                return record.isDeleted
+                if !record.isDeleted, isBeside(record.key) { below = record }
+                return below == nil
             }
         }
         if let below { throw KeyspaceCore.nested(shown(below), below: StateError.quoted(key)) }
     }
 
-    static func nested(_ key: String, below above: String) -> StateError {
+    private static func nested(_ key: String, below above: String) -> StateError {
         StateError(.rejected, "key \(key) is below key \(above), and a file is no directory")
     }
 
     /// How an entry is named to who writes: not at all where he may not read it.
-    func shown(_ record: Record) -> String {
-        mayRead(record, transaction.subject) ? StateError.quoted(record.key) : "of another's"
+    private func shown(_ record: Record) -> String {
+        let isSeen = visibility(of: transaction.subject).mayTell(.read, about: record)
+        return isSeen ? StateError.quoted(record.key) : "of another's"
     }
 
     /// Those of `changes` that differ from what is on stable storage.

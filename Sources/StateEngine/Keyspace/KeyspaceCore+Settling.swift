@@ -26,9 +26,6 @@ extension KeyspaceCore {
             }
         }
         revisions.markDurable(batch.lastRevision)
-        if let lastMove = memoryKeys.lastMove, lastMove.revision <= revisions.durable {
-            memoryKeys.lastMove = nil
-        }
         if let revision = batch.lastChangeRevision { revisions.noteChange(revision) }
         pending.byteCount -= batch.byteCount
     }
@@ -62,8 +59,9 @@ extension KeyspaceCore {
 
     /// What storage holds was taken over.
     func finishLoading(_ store: LoadedStore) {
-        epoch = store.epoch
+        self.store.epoch = store.epoch
         revisions.load(store.revision, compacted: store.compacted)
+        metadata.load(store.metadata, at: store.revision)
         entries.durableCount = entries.live.count
         guard entries.hasLoadedExpiry else { return }
         let (now, wallTime) = (entries.clock(), LocalKeyspace.now())

@@ -6,54 +6,36 @@
 /// Reading is here; writing is in `KeyspaceCore+Writing`, what a commit's outcome does in `KeyspaceCore+Settling`.
 @usableFromInline
 package final class KeyspaceCore: @unchecked Sendable {
-    // Constant once loaded.
-    @exclusivity(unchecked) package internal(set) var epoch: Epoch
-    /// May be exchanged between two transactions: the next one keeps to them.
-    @exclusivity(unchecked) package var limits: Limits
-    /// Whether commits go to storage before they are told.
-    package let isPersistent: Bool
-
+    @exclusivity(unchecked) package internal(set) var store: StoreTraits
     @exclusivity(unchecked) package var entries: EntryStore
     @exclusivity(unchecked) package internal(set) var revisions: RevisionClock
-    /// Whether what was can be read.
-    @exclusivity(unchecked) package internal(set) var hasHistory = false
-
-    // The rules.
-    /// What the configuration says of keys; see ``exchange(rules:)``.
-    @exclusivity(unchecked) package internal(set) var rules: KeyRules?
+    @exclusivity(unchecked) @usableFromInline package var admission: WriteAdmission
     @exclusivity(unchecked) var memoryKeys = MemoryKeys()
-    /// Whether some rule limits how many keys or bytes there are.
-    @exclusivity(unchecked) var countsUsage = false
-    /// What is to be logged of limits that are only said.
-    @exclusivity(unchecked) package var notices: [String] = []
-
     @exclusivity(unchecked) package internal(set) var transaction = OpenTransaction()
-    /// The last thing that was refused to somebody, until who logs it has taken it.
-    @exclusivity(unchecked) package var lastDenial: AccessDenial?
-
-    @exclusivity(unchecked) var metadata = MetadataTable()
     @exclusivity(unchecked) package internal(set) var pending = PendingCommits()
-    @exclusivity(unchecked) package var refusals = WriteRefusals()
-
-    /// The backing where others may change what it holds; set before anything is written.
-    @exclusivity(unchecked) var editable: (any EditableBacking)?
-
-    /// The directories of the keys that live in files, where some do; set before anything is written.
-    @exclusivity(unchecked) package internal(set) var files: FileContainers?
-
+    @exclusivity(unchecked) var metadata = MetadataTable()
     package let hub = WatchHub()
 
-    init(epoch: Epoch, revision: Int64, isPersistent: Bool, limits: Limits) {
-        self.epoch = epoch
-        revisions = RevisionClock(revision)
-        self.isPersistent = isPersistent
-        self.limits = limits
-        entries = EntryStore(keepsDeleted: isPersistent)
+    init(_ store: StoreTraits, limits: Limits) {
+        self.store = store
+        revisions = RevisionClock(0)
+        admission = WriteAdmission(limits)
+        entries = EntryStore(keepsDeleted: store.isPersistent)
     }
 
     deinit {
         entries.deallocateAll()
     }
+
+    package var epoch: Epoch { store.epoch }
+
+    package var isPersistent: Bool { store.isPersistent }
+
+    /// What the configuration says of keys; nil if it says nothing.
+    @inlinable package var rules: KeyRules? { admission.rules }
+
+    /// The directories of the keys that live in files, if some do.
+    @inlinable package var files: FileContainers? { admission.files }
 
     // MARK: Reading
 
@@ -160,4 +142,14 @@ package final class KeyspaceCore: @unchecked Sendable {
     package func retainCause(_ cause: Cause) -> InternedCause { entries.causes.intern(cause) }
 
     package func release(_ cause: InternedCause) { entries.causes.release(cause) }
+}
+
+/// What a keyspace knows of its store.
+package struct StoreTraits: Sendable {
+    /// Its identity; constant once it is loaded.
+    package internal(set) var epoch: Epoch
+    /// Whether commits go to storage before they are reported.
+    package let isPersistent: Bool
+    /// Whether earlier states can be read.
+    let hasHistory: Bool
 }

@@ -18,14 +18,14 @@ extension LocalKeyspace {
         _ mutations: [Mutation],
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Int64? {
-        submit(mutations, lendsThread: false, completion: completion)
+        submit(mutations, commitsOnCaller: false, completion: completion)
     }
 
-    /// The same for a thread that may wait for the answer; see ``Keyspace/submit(_:lendsThread:completion:)``.
+    /// The same for a thread that may wait for the answer; see ``WaitableKeyspace``.
     @discardableResult
-    public func submit(
+    package func submit(
         _ mutations: [Mutation],
-        lendsThread: Bool,
+        commitsOnCaller: Bool,
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Int64? {
         let now = LocalKeyspace.now()
@@ -37,7 +37,7 @@ extension LocalKeyspace {
             return (isCommit ? core.revisions.provisional : nil, core.pending.hasDeliveries)
         }
         if delivers { deliver() }
-        if publish(lendsThread: lendsThread) { settle { _ in } }
+        if publish(commitsOnCaller: commitsOnCaller) { settle { _ in } }
         return provisional
     }
 
@@ -144,7 +144,7 @@ extension KeyspaceCore {
                 revision: receipt.revision,
                 result: .failure(error),
                 completion: completion,
-                mutations: editable == nil ? [] : mutations
+                mutations: admission.editable == nil ? [] : mutations
             )
         }
         let revision = finish(&receipt)
@@ -153,7 +153,7 @@ extension KeyspaceCore {
             revision: stands,
             result: .success(revision == 0 ? max(stands, revisions.durable) : revision),
             completion: completion,
-            mutations: editable == nil ? [] : mutations
+            mutations: admission.editable == nil ? [] : mutations
         )
     }
 

@@ -10,7 +10,7 @@ extension LocalKeyspace {
     }
 
     /// Ends the process where the caller hands out what it is about to wait for.
-    public func checkMayWait() {
+    package func checkMayWait() {
         guard isHandingOut else { return }
         fatalError("a completion or a receiver of a keyspace waits for it, whose thread it holds")
     }
@@ -44,7 +44,7 @@ extension LocalKeyspace {
             }
             guard roundsLeft == 0, !queue.isOnItsThread else { continue }
             withCore { $0.pending.stopDelivering() }
-            if queue.notifyLater() { return }
+            if queue.submit(.notify) { return }
             isAtIt = false
         }
     }

@@ -4,10 +4,10 @@ import StateSystem
 ///
 /// A write is visible at once to who may read provisional versions (the daemon's connections, whose replies are held),
 /// and durable, told and readable for everybody else when it is on stable storage, by the commit thread or a writer that waits.
-public final class LocalKeyspace: Keyspace {
+public final class LocalKeyspace: WaitableKeyspace {
     /// What became of a batch.
     package enum Outcome {
-        /// Everything up to this revision is durable; its watchers have been told.
+        /// Everything up to this revision is durable now; it is delivered to its watchers.
         case durable(through: Int64)
         /// Everything from this revision on was undone.
         case failed(from: Int64, StateError)
@@ -18,6 +18,8 @@ public final class LocalKeyspace: Keyspace {
         case unopened(StateError)
         /// From here on only keys in memory are set, for the disk is full; nil: all are.
         case room(shortage: StateError?)
+        /// Nothing became durable or was undone: revisions were reserved, history was compacted.
+        case unchanged
     }
 
     @usableFromInline let core: StateLock<KeyspaceCore>
@@ -33,12 +35,12 @@ public final class LocalKeyspace: Keyspace {
     /// - Throws: ``StateError``, where the store is locked, corrupt, of a newer format or cannot be opened; it is left as it is.
     /// - Complexity: O(*n*) in the changes of the history.
     public init(backing: any Backing, limits: Limits = Limits()) throws(StateError) {
-        let loaded = KeyspaceCore(
+        let store = StoreTraits(
             epoch: Epoch(bits: 1),
-            revision: 0,
             isPersistent: backing.isPersistent,
-            limits: limits
+            hasHistory: backing.capabilities.history != nil
         )
+        let loaded = KeyspaceCore(store, limits: limits)
         do {
             loaded.finishLoading(try backing.load { loaded.load($0) })
         } catch let error as StateError {
@@ -46,28 +48,18 @@ public final class LocalKeyspace: Keyspace {
         } catch {
             throw StateError(.storage, "\(error)")
         }
-        let editable = backing as? any EditableBacking
-        loaded.editable = editable
-        if let keeper = backing as? any NoteBacking {
-            loaded.metadata.load(keeper.takeNotes(), at: loaded.revisions.durable)
-        } else {
-            loaded.metadata.isKept = !backing.isPersistent
-        }
-        loaded.hasHistory = backing is any HistoryBacking
+        queue = CommitQueue(backing: backing, revision: loaded.revisions.durable)
+        let capabilities = queue.capabilities
+        loaded.admission.editable = capabilities.editing
+        loaded.metadata.isKept = capabilities.keepsMetadata || !backing.isPersistent
         self.backing = backing
         isPersistent = backing.isPersistent
-        let bounded = backing as? any BoundedBacking
-        if let ceiling = bounded?.ceiling { loaded.revisions.reserve(in: ceiling) }
+        if let ceiling = capabilities.ceiling { loaded.revisions.reserve(in: ceiling) }
         core = StateLock(loaded)
-        queue = CommitQueue(
-            backing: backing,
-            revision: loaded.revisions.durable,
-            ceiling: bounded?.ceiling
-        )
         // On purpose a cycle until `close`: the commit thread reads what this object owns.
         queue.setNotify { self.settle { _ in } }
         queue.start()
-        editable?.watchOutside { [weak queue] in queue?.lookOutside() }
+        capabilities.editing?.watchOutside { [weak queue] in queue?.submit(.look) }
     }
 
     /// Whether the caller is on the commit thread, which cannot ``close()``.
@@ -79,7 +71,7 @@ public final class LocalKeyspace: Keyspace {
     public func close() {
         checkMayWait()
         let refusal = StateError(.readOnly, "the keyspace is closed")
-        withCore { $0.refusals.closure = refusal }
+        withCore { $0.admission.refusals.closure = refusal }
         publish()
         queue.stop()
         closeFiles()
@@ -91,7 +83,7 @@ public final class LocalKeyspace: Keyspace {
     }
 
     /// What was, where the backing keeps it.
-    package var history: (any HistoryBacking)? { backing as? any HistoryBacking }
+    package var history: (any HistoryBacking)? { queue.capabilities.history }
 
     // MARK: The keyspace's own state
 
@@ -109,15 +101,15 @@ public final class LocalKeyspace: Keyspace {
 
     /// Hands what was finished to the commit thread; without storage, tells it.
     ///
-    /// - Parameter lendsThread: Whether the caller calls ``lendThread()`` next.
+    /// - Parameter commitsOnCaller: Whether the caller calls ``commitOnCaller()`` next.
     /// - Returns: Whether there is something to settle already.
     @discardableResult
-    package func publish(lendsThread: Bool = false) -> Bool {
+    package func publish(commitsOnCaller: Bool = false) -> Bool {
         withCore { core in
             guard !core.pending.filling.isEmpty else { return false }
-            if core.revisions.takesReservation() { queue.raiseCeiling() }
+            if core.revisions.takesReservation() { queue.submit(.reserve(at: 0)) }
             if isPersistent {
-                queue.submit(core.pending.filling, lendsThread: lendsThread)
+                queue.submit(core.pending.filling, commitsOnCaller: commitsOnCaller)
                 return false
             }
             return true
@@ -129,13 +121,13 @@ public final class LocalKeyspace: Keyspace {
         guard isPersistent, queue.isIdle else { return }
         withCore { core in
             if core.pending.filling.transactionCount >= 64 {
-                queue.submit(core.pending.filling, lendsThread: false)
+                queue.submit(core.pending.filling, commitsOnCaller: false)
             }
         }
     }
 
     /// Commits on this thread what waits for storage, where the commit thread has nothing to do.
-    public func lendThread() { queue.commitHere() }
+    package func commitOnCaller() { queue.commitHere() }
 
     /// Takes over what storage has answered: watchers are told first, then `report` hears of it, then who embeds the keyspace.
     ///
@@ -156,48 +148,66 @@ public final class LocalKeyspace: Keyspace {
 
     private func settle(_ finished: CommitQueue.Finished, in core: KeyspaceCore) -> Outcome {
         switch finished {
-        case .committed(let batch):
-            // At the end, without the store having been opened again.
-            if core.refusals.reopening != nil { _ = core.adopt([]) }
-            core.settle(batch)
-            core.pending.release(through: core.revisions.durable)
-            queue.recycle(batch)
-            return .durable(through: core.revisions.durable)
-        case .failed(let batch, let error):
-            let first = batch.firstRevision
-            if error.isOutcomeUnknown { core.refuseWrites(after: error) }
-            undoAll(batch, in: core, isInDoubt: error.isOutcomeUnknown)
-            core.pending.fail(from: first, error)
-            queue.recycle(batch)
-            if !core.pending.filling.isEmpty {
-                queue.submit(core.pending.filling, lendsThread: false)
-            }
-            return .failed(from: first, error)
+        case .committed(let batch): return settleCommit(of: batch, in: core)
+        case .failed(let batch, let error): return settleFailure(of: batch, error, in: core)
         case .edited(let batch, let changes):
             return settleEdits(changes, interrupting: batch, in: core)
-        case .raised(let ceiling):
-            core.revisions.allow(through: ceiling)
-            return .durable(through: core.revisions.durable)
-        case .reopened(let changes, let notes):
-            // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
-            let count = core.adopt(changes)
-            core.pending.release(through: core.revisions.durable)
-            if let notes, !core.metadata.isNewer(than: core.revisions.durable) {
-                core.metadata.load(notes, at: core.revisions.durable)
-            }
-            core.refusals.reopening = nil
-            return .reopened(adopted: count, through: changes.last?.revision ?? 0)
+        case .reopened(let changes, let metadata):
+            return settleReopening(changes, metadata, in: core)
         case .unopened(let error):
             core.refuseWrites(after: error)
             return failQueued(in: core) ?? .unopened(error)
         case .room(let shortage):
-            core.refusals.diskShortage = shortage
+            core.admission.refusals.diskShortage = shortage
             return .room(shortage: shortage)
+        case .raised(let ceiling):
+            core.revisions.allow(through: ceiling)
+            return .unchanged
         case .compacted(let step, let answers):
             if let step { core.takeOver(step) }
             for answer in answers { core.pending.deliver(.compaction(answer)) }
-            return .durable(through: core.revisions.durable)
+            return .unchanged
         }
+    }
+
+    private func settleCommit(of batch: CommitBatch, in core: KeyspaceCore) -> Outcome {
+        // At the end, without the store having been opened again.
+        if core.admission.refusals.reopening != nil { _ = core.adopt([]) }
+        core.settle(batch)
+        core.pending.release(through: core.revisions.durable)
+        queue.recycle(batch)
+        return .durable(through: core.revisions.durable)
+    }
+
+    private func settleFailure(
+        of batch: CommitBatch,
+        _ error: StateError,
+        in core: KeyspaceCore
+    ) -> Outcome {
+        let first = batch.firstRevision
+        if error.isOutcomeUnknown { core.refuseWrites(after: error) }
+        undoAll(batch, in: core, isInDoubt: error.isOutcomeUnknown)
+        core.pending.fail(from: first, error)
+        queue.recycle(batch)
+        if !core.pending.filling.isEmpty {
+            queue.submit(core.pending.filling, commitsOnCaller: false)
+        }
+        return .failed(from: first, error)
+    }
+
+    private func settleReopening(
+        _ changes: [AdoptedChange],
+        _ metadata: [String: String],
+        in core: KeyspaceCore
+    ) -> Outcome {
+        // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
+        let count = core.adopt(changes)
+        core.pending.release(through: core.revisions.durable)
+        if !core.metadata.isNewer(than: core.revisions.durable) {
+            core.metadata.load(metadata, at: core.revisions.durable)
+        }
+        core.admission.refusals.reopening = nil
+        return .reopened(adopted: count, through: changes.last?.revision ?? 0)
     }
 
     /// Undoes what was queued while a piece of compaction failed: it has not reached storage, and its writers need not wait until the
@@ -206,7 +216,7 @@ public final class LocalKeyspace: Keyspace {
     /// - Returns: Nil if there is nothing to undo.
     private func failQueued(in core: KeyspaceCore) -> Outcome? {
         let first = queue.firstUndoneRevision ?? core.pending.filling.firstUndoneRevision
-        guard let first, let refusal = core.refusals.reopening else {
+        guard let first, let refusal = core.admission.refusals.reopening else {
             queue.resume()
             return nil
         }
@@ -245,7 +255,7 @@ public final class LocalKeyspace: Keyspace {
         let changes = core.differing(changes)
         guard batch != nil || !changes.isEmpty else {
             queue.resume()
-            return .durable(through: core.revisions.durable)
+            return .unchanged
         }
         let durable = core.revisions.durable
         let isUndoing = core.revisions.provisional > durable
@@ -254,7 +264,9 @@ public final class LocalKeyspace: Keyspace {
         core.adopt(outside: changes)
         if let batch { queue.recycle(batch) }
         core.repeatUndone(at: LocalKeyspace.now())
-        if !core.pending.filling.isEmpty { queue.submit(core.pending.filling, lendsThread: false) }
+        if !core.pending.filling.isEmpty {
+            queue.submit(core.pending.filling, commitsOnCaller: false)
+        }
         guard isUndoing else { return .durable(through: core.revisions.durable) }
         return .failed(
             from: durable + 1,

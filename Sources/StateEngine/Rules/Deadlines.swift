@@ -162,7 +162,6 @@ extension KeyspaceCore {
         }
         do throws(StateError) {
             try checkRoom(head.key.count, isVolatile: head.isVolatile)
-            if head.isVolatile { try checkMove(of: head.key, head) }
         } catch {
             return false
         }

@@ -5,6 +5,7 @@
 /// the keyspace that asks, or by who made this and has not given it away: the proof of `@unchecked Sendable`.
 ///
 /// It is a class of this module, and no protocol, for a write asks it: generic code of another module took 0.4 µs for each.
+@usableFromInline
 package final class KeyRules: @unchecked Sendable {
     private struct Node {
         /// The rules that match, by their places.
@@ -209,6 +210,9 @@ package enum KeyBacking: Hashable, Sendable {
     case memory
     /// One file each, below a directory; `isShared` where others may write to it.
     case file(directory: String, isShared: Bool)
+
+    /// The options of a rule that take effect at the next start.
+    package static let options: Set<String> = ["backing", "directory", "shared"]
 
     /// The word for it in a configuration.
     package var name: String {

@@ -80,7 +80,7 @@ package final class Quota: @unchecked Sendable {
         self.rate = rate
     }
 
-    /// Whether it is to be said that it is exceeded: once, until it no longer is.
+    /// Returns true once per crossing of the limit.
     func says(_ isExceeded: Bool) -> Bool {
         defer { isSaid = isExceeded }
         return isExceeded && !isSaid
@@ -88,6 +88,29 @@ package final class Quota: @unchecked Sendable {
 
     /// How the option is written.
     var option: String { "\(isSoft ? "softLimits" : "limits").\(limit.rawValue)" }
+}
+
+/// What a rule limits of how much its keys take and how often they are written.
+struct QuotaRule: ~Copyable, Sendable {
+    /// Of keys and bytes, and of values those that are only logged.
+    let amounts: [Quota]
+    /// Of writes in a second.
+    let rates: [Quota]
+    /// Where the keys are counted.
+    let counted: [KeyUsage]
+
+    init(_ quotas: [Quota]) {
+        amounts = quotas.filter { quota in
+            [.keys, .bytes].contains(quota.limit) || quota.limit == .valueBytes && quota.isSoft
+        }
+        rates = quotas.filter { $0.limit == .writesPerSecond }
+        var counted: [KeyUsage] = []
+        for quota in amounts
+        where quota.limit != .valueBytes && !counted.contains(where: { $0 === quota.usage }) {
+            counted.append(quota.usage)
+        }
+        self.counted = counted
+    }
 }
 
 /// Limits of how much the keys of a rule take, and how often they are written.
@@ -101,8 +124,7 @@ extension KeyspaceCore {
         _ byteCount: Int,
         superseding current: Record?
     ) throws(StateError) {
-        try checkRate(rule, key)
-        for quota in rule.quotas {
+        for quota in rule.quotas.amounts {
             guard quota.limit != .valueBytes else {
                 try refuse(quota, Int64(byteCount) > quota.most) {
                     "the value of key \(StateError.quoted(key)) has \(byteCount) bytes, more than \(quota.most)"
@@ -119,7 +141,7 @@ extension KeyspaceCore {
                 let unit = isOfKeys ? "keys" : "bytes"
                 // Who may not read all of them is not told how much others have.
                 let much =
-                    quota.isSoft || showsEverything
+                    quota.isSoft || visibility(of: transaction.subject).showsEverything
                     ? "have \(used) \(unit) of at most \(quota.most)"
                     : "would have more than \(quota.most) \(unit)"
                 return "key \(StateError.quoted(key)): the keys of the rule \(much)"
@@ -131,7 +153,7 @@ extension KeyspaceCore {
     ///
     /// - Throws: ``StateError/Code/limit``, naming the key, the number and the rule.
     func checkRate(_ rule: KeyRule, _ key: Bytes) throws(StateError) {
-        for quota in rule.rates {
+        for quota in rule.quotas.rates {
             guard let uid = transaction.cause?._withUnsafeGuaranteedRef({ $0.cause.uid }) else {
                 return
             }
@@ -147,11 +169,6 @@ extension KeyspaceCore {
         }
     }
 
-    /// Whether no key is hidden from who writes.
-    private var showsEverything: Bool {
-        transaction.subject.flatMap { visibility(of: $0) }?.showsEverything ?? true
-    }
-
     private func refuse(
         _ quota: Quota,
         _ isExceeded: Bool,
@@ -160,16 +177,18 @@ extension KeyspaceCore {
         guard isExceeded || quota.isSoft else { return }
         let rule = "(rule \(quota.rule + 1), \(quota.option))"
         guard quota.isSoft else { throw StateError(.limit, "\(sentence()) \(rule)") }
-        if quota.says(isExceeded), notices.count < 100 { notices.append("\(sentence()) \(rule)") }
+        if quota.says(isExceeded), admission.notices.count < 100 {
+            admission.notices.append("\(sentence()) \(rule)")
+        }
     }
 
     /// Counts a version that takes the place of `older`, or with -1 gives it back.
     func count(_ record: Record, superseding older: Record?, by sign: Int64) {
-        guard let rule = rules?.rule(for: record.key), !rule.counted.isEmpty else { return }
+        guard let rule = rules?.rule(for: record.key), !rule.quotas.counted.isEmpty else { return }
         let old = older.flatMap { $0.isDeleted ? nil : $0 }
         let keys = (record.isDeleted ? 0 : 1) - (old == nil ? 0 : 1)
         let bytes = (record.isDeleted ? 0 : record.byteCount) - (old?.byteCount ?? 0)
-        for usage in rule.counted {
+        for usage in rule.quotas.counted {
             usage.keyCount += sign * Int64(keys)
             usage.byteCount += sign * Int64(bytes)
         }
@@ -178,8 +197,8 @@ extension KeyspaceCore {
     /// Counts everything by rules that are new.
     func recount() {
         let usages = rules?.usages ?? []
-        countsUsage = !usages.isEmpty
-        guard countsUsage else { return }
+        admission.countsUsage = !usages.isEmpty
+        guard admission.countsUsage else { return }
         for usage in usages { usage.reset() }
         entries.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
             count(head, superseding: nil, by: 1)

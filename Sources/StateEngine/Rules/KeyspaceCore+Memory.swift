@@ -4,15 +4,8 @@
 /// transaction that touches nothing else, and nothing that is in doubt, is *told*: its writer is answered at once, whoever reads
 /// sees it, and a commit that fails before it does not undo it. Its events wait their turn.
 ///
-/// Of a key that moves from storage to memory, storage keeps a delete, a *grave*: what a stored version of the key supersedes,
-/// should there be one again.
+/// Of a key that moves from storage to memory at the start, storage keeps a delete.
 extension KeyspaceCore {
-    /// Whether the keys of a rule are in memory, where others are stored.
-    @inline(__always)
-    package func isInMemory(_ rule: KeyRule?) -> Bool {
-        memoryKeys.areUsed && rule?.isInMemory ?? false
-    }
-
     /// Puts the open transaction's changes into the batch, those that are stored first, so that their ordinals have no holes.
     ///
     /// - Parameter revision: The newest commit that its writer has read of.
@@ -56,33 +49,15 @@ extension KeyspaceCore {
     private func storedPlace(below record: Record) -> CommitBatch.Place {
         let none = CommitBatch.Place(revision: 0, ordinal: 0)
         guard let older = record.older else { return none }
-        if record.isVolatile {
-            return older.isVolatile || older.isDeleted ? none : older.batchPlace
-        }
-        guard older.isVolatile else { return older.batchPlace }
-        var last = older
-        while let below = last.older {
-            if !below.isVolatile { return below.isDeleted ? below.batchPlace : last.batchPlace }
-            last = below
-        }
-        return entries.grave(of: record.key)?.batchPlace ?? none
+        let isUnstored = record.isVolatile && (older.isVolatile || older.isDeleted)
+        return isUnstored ? none : older.batchPlace
     }
 
-    /// A version is durable, of which the one below is still there: where the key has moved, its grave is dug or filled.
+    /// A version is durable, of which the one below is still there: if the key has moved to memory, its delete is kept.
     func settleMove(_ record: Record) {
-        guard record.isVolatile else {
-            if record.older?.isVolatile ?? false, let grave = entries.exhume(record.key) {
-                entries.free(grave)
-            }
-            return
-        }
+        guard record.isVolatile else { return }
         memoryKeys.lastRevision = max(memoryKeys.lastRevision, record.revision)
         guard let older = record.older, !older.isVolatile else { return }
-        if older.isDeleted {
-            record.older = nil
-            entries.buryBelow(older)
-            return
-        }
         entries.causes.retain(entries.causes[record.cause])
         let fields = Record.Fields(
             revision: record.revision,
@@ -151,9 +126,6 @@ extension Record {
 }
 
 extension LocalKeyspace {
-    /// Whether revisions have a ceiling.
-    package var isBound: Bool { withCore { $0.revisions.reservation != nil } }
-
     /// From now on revisions go on above `ceiling`'s floor and stay below it, for some are not stored.
     ///
     /// - Parameter ceiling: Raised by the caller, who may wait for the disk, a block above ``revisions.newest``.
@@ -175,16 +147,16 @@ extension LocalKeyspace {
     /// Former lives kept these keys in memory: who goes on from one of their revisions may have heard of values that are gone.
     package func forget(_ keys: [ForgottenKeys]) { withCore { $0.memoryKeys.forgotten = keys } }
 
-    /// From here on these rules hold; waits until what moves by them is on stable storage.
+    /// From here on the rules of the start hold; waits until what moves by them is on stable storage.
     ///
     /// - Returns: How many keys have moved.
-    /// - Throws: as ``KeyspaceCore/exchange(rules:cause:at:)``; or the error of the commit, with the keys where they were.
+    /// - Throws: as ``KeyspaceCore/install(rules:cause:at:)``; or the error of the commit, with the keys where they were.
     @discardableResult
-    package func exchange(rules: KeyRules) throws(StateError) -> Int {
+    package func install(rules: KeyRules) throws(StateError) -> Int {
         try durably { (core) throws(StateError) in
             let cause = core.retainCause(.thisProcess)
             defer { core.release(cause) }
-            return try core.exchange(rules: rules, cause: cause, at: LocalKeyspace.now())
+            return try core.install(rules: rules, cause: cause, at: LocalKeyspace.now())
         }
     }
 }

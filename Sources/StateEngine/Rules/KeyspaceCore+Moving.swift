@@ -1,115 +1,100 @@
-/// Other rules, and the keys that live elsewhere by them.
+/// Other rules, and where keys live.
 ///
-/// A move to memory is a delete in storage. Where its outcome is unknown it is undone as all else is; should storage have it after all,
-/// the keys go to memory with the values that they have (``adopt(_:)``). So that these are still what has moved, and nothing is newer than
-/// what is adopted, no key that the old rules and the new ones keep in different places is written until the store is open again.
+/// The rules of the start say where keys live for as long as the process does: a backing that a later rule names takes effect at the next
+/// start. Everything else that rules say takes effect at once.
 extension KeyspaceCore {
-    /// The last move of keys, until it is durable.
-    struct Move {
-        var revision: Int64
-        /// What held before.
-        var formerRules: KeyRules?
-    }
-
-    /// From here on other rules hold, and keys that live elsewhere by them move, as one commit.
+    /// From here on the rules of the start hold, and keys that live in memory by them move there from storage, as one commit.
     ///
-    /// Stored values stay as they are, also where the new rules would refuse them.
+    /// Called before anything is written.
     ///
     /// - Parameters:
-    ///   - new: Which ones; nil for none.
-    ///   - cause: Who has them exchanged.
+    ///   - new: The rules of the start.
+    ///   - cause: The cause of the commit.
     ///   - time: Wall time in milliseconds since 1970.
     /// - Returns: How many keys have moved.
-    /// - Throws: ``StateError/Code/tooBig``, where they are more than a transaction may hold; the old rules stay.
-    /// - Complexity: O(*n*) in the keys, where some are in memory or limited by the old rules or the new ones.
+    /// - Throws: ``StateError/Code/tooBig`` if they are more than a transaction may hold; no rules hold then.
+    /// - Complexity: O(*n*) in the keys if some are in memory or limited.
     @discardableResult
-    package func exchange(
-        rules new: KeyRules?,
+    package func install(
+        rules new: KeyRules,
         cause: InternedCause,
         at time: Int64
     ) throws(StateError) -> Int {
-        let (old, kept) = (rules, memoryKeys.areUsed)
-        // Without any, a write need not ask.
-        rules = new.flatMap { $0.isEmpty ? nil : $0 }
-        let patterns = isPersistent ? new?.memoryPatterns ?? [] : []
-        memoryKeys.areUsed = kept || !patterns.isEmpty
-        // Where memory may have lost what was told, the history says nothing of it.
-        if memoryKeys.areUsed, !kept { memoryKeys.lastRevision = revisions.durable }
-        do throws(StateError) {
-            // Order matters: what moves is counted by the new rules.
-            recount()
-            let count = try memoryKeys.areUsed ? moveAll(from: old, cause, at: time) : 0
-            memoryKeys.patterns += patterns.filter { !memoryKeys.patterns.contains($0) }
-            return count
-        } catch {
-            (rules, memoryKeys.areUsed) = (old, kept)
-            recount()
-            throw error
-        }
+        memoryKeys.patterns = isPersistent ? new.memoryPatterns : []
+        memoryKeys.areUsed = !memoryKeys.patterns.isEmpty
+        memoryKeys.lastRevision = revisions.durable
+        memoryKeys.locations = new
+        memoryKeys.areInstalled = true
+        hold(new)
+        return memoryKeys.areUsed ? try moveToMemory(cause, at: time) : 0
     }
 
-    /// The rules hold again that an exchange has replaced whose move was undone.
+    /// From here on other rules hold.
     ///
-    /// This cannot fail, for nothing moves: keys that were written meanwhile stay where they are until ``moveAstray(_:at:)``.
-    package func restore(rules old: KeyRules?) {
-        rules = old.flatMap { $0.isEmpty ? nil : $0 }
+    /// Keys stay where they live, and stored values as they are, even if the new rules would refuse them.
+    ///
+    /// - Complexity: O(*n*) in the keys if the old rules or the new ones limit how many there are.
+    package func replace(rules new: KeyRules?) {
+        memoryKeys.areInstalled = false
+        hold(new)
+    }
+
+    private func hold(_ new: KeyRules?) {
+        // Without any, a write need not ask.
+        admission.rules = new.flatMap { $0.isEmpty ? nil : $0 }
         recount()
     }
 
-    /// Moves keys that live elsewhere than the rules say, as one commit: as many as a transaction holds.
-    ///
-    /// - Returns: How many; 0 where all are where they belong.
-    /// - Throws: ``StateError/Code/readOnly``, while the store is reopened or revisions are at their ceiling; ``StateError/Code/tooBig``,
-    ///   where a transaction holds not even one. All are where they were.
-    /// - Complexity: O(*n*) in the keys, where some are in memory.
-    package func moveAstray(_ cause: InternedCause, at time: Int64) throws(StateError) -> Int {
-        guard memoryKeys.areUsed else { return 0 }
-        let (keys, _) = astray(limits.transactionChangeCount, limits.transactionByteCount)
-        try move(keys, from: rules, cause, at: time)
-        return keys.count
+    /// Whether no storage keeps a key, where others are stored; `rule` is what the rules of now say of it.
+    @inline(__always)
+    package func isInMemory(_ key: Bytes, _ rule: KeyRule?) -> Bool {
+        guard memoryKeys.areUsed else { return false }
+        let location = memoryKeys.areInstalled ? rule : memoryKeys.locations?.rule(for: key)
+        return location?.isInMemory ?? false
     }
 
-    private func moveAll(
-        from old: KeyRules?,
-        _ cause: InternedCause,
-        at time: Int64
-    ) throws(StateError) -> Int {
-        let (keys, byteCount) = astray(.max, .max)
+    /// Where the rules of the start say that a key lives; nil if they say nothing of it.
+    package func backing(of key: Bytes) -> KeyBacking? {
+        let locations = memoryKeys.areInstalled ? rules : memoryKeys.locations
+        return locations?.rule(for: key)?.settings.backing?.value
+    }
+
+    /// The options that rules say of a key, for people: of its backing those of the start.
+    package func explanation(of key: Bytes) -> [RuleOption] {
+        let options = rules?.explanation(of: key) ?? []
+        guard !memoryKeys.areInstalled, let locations = memoryKeys.locations else { return options }
+        return locations.explanation(of: key).filter { KeyBacking.options.contains($0.name) }
+            + options.filter { !KeyBacking.options.contains($0.name) }
+    }
+
+    private func moveToMemory(_ cause: InternedCause, at time: Int64) throws(StateError) -> Int {
+        var keys: [[UInt8]] = []
+        var byteCount = 0
+        entries.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
+            guard isMisplaced(head) else { return true }
+            keys.append(Array(head.key))
+            byteCount += head.byteCount
+            return true
+        }
         do throws(StateError) {
-            try move(keys, from: old, cause, at: time)
+            try move(keys, cause, at: time)
         } catch {
             throw StateError(
                 error.code,
                 "\(keys.count) keys with \(byteCount) bytes would move to another backing: \(error.message); "
-                    + "move them by parts: statectl export PATTERN > FILE, statectl delete PATTERN, reload, "
+                    + "move them by parts: statectl export PATTERN > FILE, statectl delete PATTERN, restart, "
                     + "statectl import FILE"
             )
         }
         return keys.count
     }
 
-    /// Keys that live elsewhere than the rules say, up to so many and so many bytes, but one where there is one.
-    private func astray(_ countLimit: Int, _ byteLimit: Int) -> (keys: [[UInt8]], byteCount: Int) {
-        var keys: [[UInt8]] = []
-        var byteCount = 0
-        entries.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
-            guard isAstray(head) else { return true }
-            let isWithin = keys.count < countLimit && byteCount + head.byteCount <= byteLimit
-            guard keys.isEmpty || isWithin else { return false }
-            keys.append(Array(head.key))
-            byteCount += head.byteCount
-            return true
-        }
-        return (keys, byteCount)
-    }
-
-    private func isAstray(_ head: Record) -> Bool {
-        !head.isDeleted && isInMemory(rules?.rule(for: head.key)) != head.isVolatile
+    private func isMisplaced(_ head: Record) -> Bool {
+        !head.isDeleted && !head.isVolatile && isInMemory(head.key, rules?.rule(for: head.key))
     }
 
     private func move(
         _ keys: [[UInt8]],
-        from old: KeyRules?,
         _ cause: InternedCause,
         at time: Int64
     ) throws(StateError) {
@@ -124,37 +109,15 @@ extension KeyspaceCore {
             rollBack()
             throw error
         }
-        memoryKeys.lastMove = Move(revision: finish(&receipt), formerRules: old)
+        finish(&receipt)
     }
 
     private func move(_ key: Bytes) throws(StateError) {
         guard let chain = entries.live.slot(for: key), let head = chain.pointee.leaf else { return }
-        let isVolatile = !head.isVolatile
         try checkRoom(head.byteCount, isVolatile: false)
         var fields = fields(of: head, version: head.version)
         fields.expires = head.expires
-        fields.isVolatile = isVolatile
-        // What storage begins to keep begins there.
-        if !isVolatile { fields.created = transaction.revision }
+        fields.isVolatile = true
         put(Record.make(fields, key: key, value: head.value, in: &entries.pool), onto: chain)
-    }
-
-    /// Whether a change of a key in memory stands on a move that storage may have and may not.
-    func isMoveInDoubt(of key: Bytes, _ head: Record?) -> Bool {
-        if let head, isAstray(head) { return true }
-        guard let lastMove = memoryKeys.lastMove, lastMove.revision > revisions.durable else {
-            return false
-        }
-        let wasInMemory = lastMove.formerRules?.rule(for: key)?.isInMemory ?? false
-        return wasInMemory != isInMemory(rules?.rule(for: key))
-    }
-
-    /// The entry that a delete of the last move has left in memory; nil where the change is none of these.
-    func moved(_ change: AdoptedChange) -> Record? {
-        guard change.value == nil, change.revision == memoryKeys.lastMove?.revision,
-            let head = change.key.withUnsafeBytes({ entries.head($0) }), !head.isDeleted,
-            !head.isVolatile
-        else { return nil }
-        return head
     }
 }

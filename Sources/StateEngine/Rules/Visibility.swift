@@ -7,8 +7,14 @@
 /// The rules are those of the keyspace, under its lock, or a copy that one thread has for itself (``KeyRules/init(copying:)``): the
 /// proof of `@unchecked Sendable`.
 package struct Visibility: @unchecked Sendable {
-    private let subject: Subject
-    private let rules: KeyRules
+    /// Whom the rules may keep out of something; nil for whom they do not.
+    private let subject: Subject?
+    private let rules: KeyRules?
+
+    /// Nothing is hidden.
+    package static var everything: Visibility { Visibility() }
+
+    private init() { (subject, rules) = (nil, nil) }
 
     /// - Parameters:
     ///   - subject: Who is told.
@@ -29,7 +35,12 @@ package struct Visibility: @unchecked Sendable {
 
     /// The same for a version that is not in memory.
     package func mayTell(_ action: KeyAction, about key: Bytes, owner: UInt32) -> Bool {
-        rules.rule(for: key)?.allows(action, subject, .entry(owner: owner)) ?? true
+        mayEverTell(action, about: key, .entry(owner: owner))
+    }
+
+    /// The same for a version that is in the history.
+    package func mayTell(_ action: KeyAction, about change: borrowing StoredChange) -> Bool {
+        mayTell(action, about: change.key, owner: change.owner)
     }
 
     /// Whether the subject may be told of an entry of the key, now, earlier or later.
@@ -38,15 +49,20 @@ package struct Visibility: @unchecked Sendable {
         about key: Bytes,
         _ target: AccessTarget = .any
     ) -> Bool {
-        rules.rule(for: key)?.allows(action, subject, target) ?? true
+        guard let rules, let subject else { return true }
+        return rules.rule(for: key)?.access.allows(action, subject, target) ?? true
     }
 
     /// Whether every key that there can be may be told of: only then numbers of all keys are.
-    package var showsEverything: Bool { rules.showsEverything(to: subject) }
+    package var showsEverything: Bool {
+        guard let rules, let subject else { return true }
+        return rules.showsEverything(to: subject)
+    }
 
     /// What a rule says, as the subject may know it: no values of keys that it may not read, and nothing of a rule that names such
     /// a key.
     package func shown(_ rule: RuleDescription) -> RuleDescription? {
+        guard rules != nil else { return rule }
         let read = rule.keys.withUnsafeBytes { bytes in
             Result { () throws(StateError) in try Pattern(bytes) }
         }
@@ -59,13 +75,6 @@ package struct Visibility: @unchecked Sendable {
         var shown = rule
         shown.options.removeAll { $0.name == "default" || $0.name == "schema" }
         return shown
-    }
-}
-
-extension Visibility? {
-    /// The same; nil stands for a subject from whom nothing is hidden.
-    package func mayTell(_ action: KeyAction, about change: borrowing StoredChange) -> Bool {
-        self?.mayTell(action, about: change.key, owner: change.owner) ?? true
     }
 }
 
@@ -112,122 +121,26 @@ package struct Audience {
     private let rule: KeyRule
     private let target: AccessTarget
 
-    fileprivate init(_ rule: KeyRule, _ target: AccessTarget) {
+    init(_ rule: KeyRule, _ target: AccessTarget) {
         (self.rule, self.target) = (rule, target)
     }
 
     package func admits(_ subject: Subject) -> Bool {
-        subject.isPrivileged || rule.allows(.watch, subject, target)
+        subject.isPrivileged || rule.access.allows(.watch, subject, target)
     }
 }
 
-// MARK: Of a keyspace
-
-extension KeyspaceCore {
-    /// What a subject may be told; nil where that is everything.
-    package func visibility(of subject: Subject) -> Visibility? {
-        guard let subject = restriction(of: subject), let rules else { return nil }
-        return Visibility(subject, rules)
-    }
-
-    /// Who may be told of what has a name as keys have; nil: everybody.
-    package func audience(of key: Bytes, _ target: AccessTarget) -> Audience? {
-        guard let rules, rules.limitsAccess, let rule = rules.rule(for: key), rule.limitsSight
-        else { return nil }
-        return Audience(rule, target)
-    }
-
-    /// Whether `subject` is shown a version in lists; nil is shown everything.
-    package func mayRead(_ record: Record, _ subject: Subject?) -> Bool {
-        guard let subject, let rules else { return true }
-        return Visibility(subject, rules).mayTell(.read, about: record)
-    }
-
-    /// The newest version of `key` as `subject` sees it; nil where it is absent or hidden, and for nil as ``read(_:)``.
-    ///
-    /// Of a hidden version nothing counts as observed, so that no reply waits for it.
-    ///
-    /// - Complexity: as ``require(_:of:for:)``.
-    package func read(
-        _ key: Bytes,
-        for subject: Subject?,
-        _ receipt: inout Receipt
-    ) -> Record? {
-        guard let subject, let rule = rules?.rule(for: key), rule.limitsReading,
-            let head = entries.head(key)
-        else { return read(key, &receipt) }
-        guard !rule.allows(.read, subject, .entry(owner: head.owner)) else {
-            return read(key, &receipt)
+extension Pattern {
+    /// Whether it means every key there can be, by whatever it is written.
+    package var meansEverything: Bool {
+        guard literal.isEmpty else { return false }
+        switch kind {
+        case .key: return false
+        case .prefix: return true
+        case .glob:
+            let stars = bytes.count { $0 == UInt8(ascii: "*") }
+            let marks = bytes.count { $0 == UInt8(ascii: "?") }
+            return stars > 0 && marks <= 1 && stars + marks == bytes.count
         }
-        noteHidden(head, rule, subject, &receipt)
-        return nil
-    }
-
-    /// The same, where `subject` may be told that a key is absent.
-    ///
-    /// - Throws: ``StateError/Code/noPermission``, naming the key and the rule, where it may not, whether or not it is.
-    package func look(
-        at key: Bytes,
-        for subject: Subject?,
-        _ receipt: inout Receipt
-    ) throws(StateError) -> Record? {
-        guard let subject, let rule = rules?.rule(for: key), rule.limitsReading else {
-            return read(key, &receipt)
-        }
-        // Where nothing depends on owners, nobody sees some keys of a rule and not the others.
-        let head = rule.asksForOwner ? entries.head(key) : nil
-        if let owner = owner(of: head), rule.allows(.read, subject, .entry(owner: owner)) {
-            return read(key, &receipt)
-        }
-        if let denial = rule.denial(.read, subject, .absent) { throw refuse(denial, key, subject) }
-        guard rule.asksForOwner else { return read(key, &receipt) }
-        if let head { noteHidden(head, rule, subject, &receipt) }
-        return nil
-    }
-
-    /// Refuses what `subject` may not do to a key as it sees it: to a hidden one what it may not do to an absent one.
-    ///
-    /// - Throws: as ``require(_:of:for:)``.
-    package func require(
-        _ action: KeyAction,
-        ofSeen key: Bytes,
-        for subject: Subject
-    ) throws(StateError) {
-        guard let rule = rules?.rule(for: key) else {
-            return try require(action, of: key, for: subject)
-        }
-        let target = seen(key, entries.head(key), rule, subject)
-        let denial =
-            rule.denial(action, subject, target)
-            // What is done to a key tells whether it is there.
-            ?? rule.denial(.read, subject, target)
-        if let denial { throw refuse(denial, key, subject) }
-    }
-
-    /// What an access list is asked of where a hidden key is to look like an absent one.
-    func seen(
-        _ key: Bytes,
-        _ head: Record?,
-        _ rule: KeyRule,
-        _ subject: Subject
-    ) -> AccessTarget {
-        guard let owner = owner(of: head) else { return .absent }
-        let target = AccessTarget.entry(owner: owner)
-        return rule.allows(.read, subject, target) ? target : .absent
-    }
-
-    /// A key was looked at that is hidden now; where it was not, that is observed.
-    func noteHidden(
-        _ head: Record,
-        _ rule: KeyRule,
-        _ subject: Subject,
-        _ receipt: inout Receipt
-    ) {
-        guard head.revision > revisions.durable, head.revision != transaction.revision,
-            !head.isTold,
-            let durable = head.version(at: revisions.durable), !durable.isDeleted,
-            rule.allows(.read, subject, .entry(owner: durable.owner))
-        else { return }
-        receipt.noteRead(head.revision)
     }
 }

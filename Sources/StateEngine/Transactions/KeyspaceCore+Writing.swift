@@ -28,47 +28,11 @@ extension KeyspaceCore {
     )
         throws(StateError)
     {
-        let rule = rules?.rule(for: key)
-        let chain = entries.live.slot(for: key)
-        let head = chain?.pointee.leaf
-        var hidden: HiddenKey?
-        if let subject = transaction.subject, let rule {
-            hidden = try checkWriting(key, head, rule, subject, isConditional: isConditional)
-        }
-        let byteCount = value.count + (suffix?.count ?? 0)
-        guard byteCount <= limits.valueByteCount else {
-            throw valueTooBig(byteCount, key)
-        }
-        let isVolatile = isInMemory(rule)
-        try checkRoom(key.count + byteCount, isVolatile: isVolatile)
-        if isVolatile {
-            try checkMove(of: key, head)
-        } else if let error = refusals.diskShortage {
-            throw error
-        }
-        let last = head.flatMap { $0.isDeleted ? nil : $0 }
-        if let error = refusals.memoryShortage, byteCount > last?.value?.count ?? -1 { throw error }
-        let current = last.flatMap { isDue($0) ? nil : $0 }
-        if let rule {
-            let isHidden = hidden != nil
-            try rule.checkSet(
-                key,
-                to: value,
-                appending: suffix,
-                isPresent: !isHidden && current != nil
-            )
-            try checkQuota(rule, key, byteCount, superseding: isHidden ? nil : last)
-        }
-        // Order matters: what tells of other keys comes last, so that only who could set the key is told.
-        if let editable { try checkPlace(of: key, in: editable) }
-        if let files { try checkFile(of: key, in: files) }
-        if let hidden, let rule, let subject = transaction.subject {
-            try check(hidden, key, rule, subject)
-        }
-        var fields = fields(of: current, version: (current?.version ?? 0) + 1)
-        if let owner = ownerKept(by: head) { fields.owner = owner }
-        fields.isVolatile = isVolatile
-        take(rule, &fields)
+        let write = try admitSet(key, value, suffix, isConditional: isConditional)
+        var fields = fields(of: write.current, version: (write.current?.version ?? 0) + 1)
+        if let owner = ownerKept(by: write.head) { fields.owner = owner }
+        fields.isVolatile = write.isVolatile
+        take(write.rule, &fields)
         put(
             Record.make(
                 fields,
@@ -77,7 +41,7 @@ extension KeyspaceCore {
                 appending: suffix,
                 in: &entries.pool
             ),
-            onto: chain
+            onto: write.chain
         )
     }
 
@@ -90,27 +54,11 @@ extension KeyspaceCore {
     /// - Complexity: O(*n*) in the bytes of the key.
     @discardableResult
     package func delete(_ key: Bytes, _ receipt: inout Receipt) throws(StateError) -> Bool {
-        let rule = rules?.rule(for: key)
-        if let subject = transaction.subject, let rule, rule.limitsWriting || rule.limitsReading,
-            try checkDeleting(key, entries.head(key), rule, subject, &receipt)
-        {
-            return false
-        }
-        guard let current = read(key, &receipt), let chain = entries.live.slot(for: key) else {
-            return false
-        }
-        try checkRoom(key.count, isVolatile: current.isVolatile)
-        if current.isVolatile { try checkMove(of: key, current) }
-        if let rule {
-            try rule.checkDelete(key)
-            try checkRate(rule, key)
-        }
-        if let editable { try editable.validate(key) }
-        if let files { try checkFile(of: key, in: files, isDelete: true) }
-        var fields = fields(of: current, version: 0)
-        fields.isVolatile = current.isVolatile
-        transaction.durability = max(transaction.durability, rule?.durability ?? .synced)
-        put(Record.make(fields, key: key, value: nil, in: &entries.pool), onto: chain)
+        guard let write = try admitDelete(key, &receipt) else { return false }
+        var fields = fields(of: write.current, version: 0)
+        fields.isVolatile = write.current.isVolatile
+        transaction.durability = max(transaction.durability, write.rule?.durability ?? .synced)
+        put(Record.make(fields, key: key, value: nil, in: &entries.pool), onto: write.chain)
         return true
     }
 
@@ -192,10 +140,18 @@ extension KeyspaceCore {
         transaction.end()
     }
 
+    /// Runs `body` as the daemon itself, in the transaction that is open.
+    package func asDaemon<R>(_ body: () throws(StateError) -> R) throws(StateError) -> R {
+        let subject = transaction.subject
+        transaction.subject = nil
+        defer { transaction.subject = subject }
+        return try body()
+    }
+
     /// Takes the newest version of a key back.
     func undo(_ record: Record) {
         entries.noteScanned(record.key)
-        if countsUsage { count(record, superseding: record.older, by: -1) }
+        if admission.countsUsage { count(record, superseding: record.older, by: -1) }
         entries.deadlines.remove(record)
         // What has expired is not tried again at once where storage refuses.
         if let older = record.older {
@@ -245,7 +201,7 @@ extension KeyspaceCore {
             entries.deadlines.insert(record, at: entries.clock(), wallTime: transaction.time)
         }
         if let head = chain?.pointee.leaf { entries.deadlines.remove(head) }
-        if countsUsage { count(record, superseding: chain?.pointee.leaf, by: 1) }
+        if admission.countsUsage { count(record, superseding: chain?.pointee.leaf, by: 1) }
         guard let chain, let head = chain.pointee.leaf else {
             entries.begin(record)
             transaction.changes.append(record)
@@ -269,29 +225,5 @@ extension KeyspaceCore {
         } else {
             transaction.changes[Int(record.ordinal)] = record
         }
-    }
-
-    func checkRoom(_ byteCount: Int, isVolatile: Bool = false) throws(StateError) {
-        try refusals.check(isVolatile: isVolatile)
-        try revisions.checkReserved(transaction.revision)
-        try transaction.checkRoom(
-            for: byteCount,
-            limits.transactionByteCount,
-            limits.transactionChangeCount
-        )
-    }
-
-    /// While the store is reopened, a key that storage may have moved is as it is.
-    func checkMove(of key: Bytes, _ head: Record?) throws(StateError) {
-        guard let error = refusals.reopening, isMoveInDoubt(of: key, head) else { return }
-        throw error
-    }
-
-    private func valueTooBig(_ byteCount: Int, _ key: Bytes) -> StateError {
-        StateError(
-            .tooBig,
-            "the value of key \(StateError.quoted(key)) has \(byteCount) bytes; the limit is "
-                + "\(limits.valueByteCount)"
-        )
     }
 }

@@ -185,8 +185,7 @@ extension Watcher {
 
     /// Whether it may be told of a version.
     func isShown(_ record: Record, in core: KeyspaceCore) -> Bool {
-        guard let subject, let visibility = core.visibility(of: subject) else { return true }
-        return visibility.mayTell(.watch, about: record)
+        core.visibility(of: subject).mayTell(.watch, about: record)
     }
 }
 
@@ -196,6 +195,6 @@ extension KeyspaceCore {
     package func canResume(_ patterns: PatternSet, after revision: Int64) -> Bool {
         if revision == revisions.durable { return true }
         if hasForgotten(patterns, after: revision) { return false }
-        return hasHistory && revision >= revisions.compacted && revision < revisions.durable
+        return store.hasHistory && revision >= revisions.compacted && revision < revisions.durable
     }
 }

@@ -1,14 +1,14 @@
-package import StateContainers
 import StateEngine
+package import StateJSON
 
 /// Reads the members of one object of a configuration, each once, and refuses what is left.
 package struct OptionReader {
-    package let path: OptionPath
+    package let path: JSONPath
     private let members: [String: JSONValue]
     private var known: [String] = []
 
     /// - Throws: ``OptionFault``, where `value` is no object.
-    package init(_ value: JSONValue, at path: OptionPath) throws(OptionFault) {
+    package init(_ value: JSONValue, at path: JSONPath) throws(OptionFault) {
         guard case .object(let members) = value else {
             throw OptionFault(path, "an object in { } is wanted, not \(value.kindDescription)")
         }
@@ -19,7 +19,7 @@ package struct OptionReader {
     /// Hands the member of that name to `body`, with its place; nil where it is absent.
     package mutating func read<R>(
         _ name: String,
-        _ body: (JSONValue, OptionPath) throws(OptionFault) -> R
+        _ body: (JSONValue, JSONPath) throws(OptionFault) -> R
     ) throws(OptionFault) -> R? {
         known.append(name)
         guard let value = members[name] else { return nil }
@@ -73,7 +73,7 @@ package struct OptionReader {
 
 extension JSONValue {
     /// `true` or `false`.
-    package func option(_ path: OptionPath, as type: Bool.Type) throws(OptionFault) -> Bool {
+    package func option(_ path: JSONPath, as type: Bool.Type) throws(OptionFault) -> Bool {
         guard case .bool(let value) = self else {
             throw OptionFault(path, "true or false is wanted, not \(kindDescription)")
         }
@@ -81,7 +81,7 @@ extension JSONValue {
     }
 
     /// A text.
-    package func option(_ path: OptionPath, as type: String.Type) throws(OptionFault) -> String {
+    package func option(_ path: JSONPath, as type: String.Type) throws(OptionFault) -> String {
         guard case .string(let text) = self else {
             throw OptionFault(path, "a string is wanted, not \(kindDescription)")
         }
@@ -90,8 +90,8 @@ extension JSONValue {
 
     /// The elements of an array, with their places.
     package func elements(
-        _ path: OptionPath
-    ) throws(OptionFault) -> [(value: JSONValue, path: OptionPath)] {
+        _ path: JSONPath
+    ) throws(OptionFault) -> [(value: JSONValue, path: JSONPath)] {
         guard case .array(let elements) = self else {
             throw OptionFault(path, "an array in [ ] is wanted, not \(kindDescription)")
         }
@@ -99,7 +99,7 @@ extension JSONValue {
     }
 
     /// A whole number in `range`.
-    package func count(_ path: OptionPath, in range: ClosedRange<Int>) throws(OptionFault) -> Int {
+    package func count(_ path: JSONPath, in range: ClosedRange<Int>) throws(OptionFault) -> Int {
         let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound) is wanted"
         guard case .number(let digits) = self, let number = Int(digits), range.contains(number)
         else { throw OptionFault(path, "\(wanted), not \(kindDescription)") }
@@ -108,7 +108,7 @@ extension JSONValue {
 
     /// A number of bytes: a whole number, or a text such as `"8MiB"`.
     package func byteCount(
-        _ path: OptionPath,
+        _ path: JSONPath,
         in range: ClosedRange<Int64>
     ) throws(OptionFault) -> Int64 {
         try quantity(path, "a number of bytes, such as \"8MiB\"") { text throws(StateError) in
@@ -117,14 +117,14 @@ extension JSONValue {
     }
 
     /// A time: a text such as `"7d"`.
-    package func duration(_ path: OptionPath) throws(OptionFault) -> Duration {
+    package func duration(_ path: JSONPath) throws(OptionFault) -> Duration {
         try quantity(path, "a time in quotes, such as \"7d\"") { text throws(StateError) in
             try Quantity.duration(text)
         }
     }
 
     private func quantity<R>(
-        _ path: OptionPath,
+        _ path: JSONPath,
         _ wanted: String,
         _ body: (String) throws(StateError) -> R
     ) throws(OptionFault) -> R {

@@ -1,5 +1,5 @@
-import StateContainers
 import StateEngine
+import StateJSON
 
 // What people are told of rules.
 

@@ -1,5 +1,5 @@
-package import StateContainers
 import StateEngine
+package import StateJSON
 
 /// Finds the numbers of users and groups.
 package struct AccountDirectory: Sendable {
@@ -22,7 +22,7 @@ extension Rule {
     /// - Throws: ``OptionFault``, with the place of what cannot be used.
     package init(
         _ value: JSONValue,
-        at path: OptionPath,
+        at path: JSONPath,
         index: Int,
         accounts: AccountDirectory
     ) throws(OptionFault) {
@@ -52,7 +52,7 @@ extension Rule {
 
     private static func pattern(
         _ value: JSONValue,
-        _ path: OptionPath
+        _ path: JSONPath
     ) throws(OptionFault) -> Pattern {
         let text = try value.option(path, as: String.self)
         do throws(StateError) { return try Pattern(text) } catch {
@@ -62,7 +62,7 @@ extension Rule {
 
     private static func word<Word: CaseIterable & RawRepresentable<String>>(
         _ value: JSONValue,
-        _ path: OptionPath,
+        _ path: JSONPath,
         of words: Word.Type
     ) throws(OptionFault) -> Word {
         let text = try value.option(path, as: String.self)
@@ -148,7 +148,7 @@ extension Rule {
     /// The bytes that an entry of that value has: a text is bare.
     private static func bytes(
         _ value: JSONValue,
-        _ path: OptionPath
+        _ path: JSONPath
     ) throws(OptionFault) -> [UInt8] {
         if case .string(let text) = value { return Array(text.utf8) }
         do throws(StateError) { return try value.text() } catch {
@@ -158,7 +158,7 @@ extension Rule {
 
     private static func principals(
         _ value: JSONValue,
-        _ path: OptionPath,
+        _ path: JSONPath,
         _ accounts: AccountDirectory
     ) throws(OptionFault) -> [Principal] {
         var principals: [Principal] = []
@@ -171,7 +171,7 @@ extension Rule {
 
     private static func principal(
         _ text: String,
-        _ path: OptionPath,
+        _ path: JSONPath,
         _ accounts: AccountDirectory
     ) throws(OptionFault) -> Principal {
         if text == "*" { return .everybody }
@@ -193,7 +193,7 @@ extension Rule {
     }
 
     /// A connection is of no keys, and of how deep a value is nothing is logged.
-    private func checkLimits(_ path: OptionPath) throws(OptionFault) {
+    private func checkLimits(_ path: JSONPath) throws(OptionFault) {
         for (name, limits) in [("limits", limits), ("softLimits", softLimits)] {
             guard limits[.connections] != nil, keys != .everything else { continue }
             throw OptionFault(
@@ -211,7 +211,7 @@ extension Rule {
 
     private static func limits(
         _ value: JSONValue,
-        _ path: OptionPath
+        _ path: JSONPath
     ) throws(OptionFault) -> [KeyLimit: Int64] {
         var reader = try OptionReader(value, at: path)
         var limits: [KeyLimit: Int64] = [:]

@@ -1,5 +1,5 @@
-import StateContainers
 package import StateEngine
+import StateJSON
 
 /// What the configuration says of the keys of one pattern; an option that it does not name is nil.
 package struct Rule: Sendable {

@@ -1,4 +1,4 @@
-import StateContainers
+import StateJSON
 
 extension JSONDocument {
     /// Whether what stands at `place` is of one of the types.

@@ -1,5 +1,5 @@
-import StateContainers
 package import StateEngine
+import StateJSON
 
 extension Schema {
     /// As many issues are told of one value.
@@ -284,23 +284,5 @@ extension Schema {
             add(schema.pattern.flatMap { ValidationCheck.pattern($0, text, within: &steps) })
             add(schema.format.flatMap { $0.issue(of: text) })
         }
-    }
-}
-
-extension SchemaFormat {
-    func issue(of text: String) -> ValidationIssue? {
-        let bytes = Array(text.utf8)
-        let passes: Bool
-        switch self {
-        case .email: return ValidationCheck.email(text)
-        case .dateTime: passes = FormatCheck.isDateTime(bytes)
-        case .uri: passes = FormatCheck.isURI(bytes)
-        case .uuid: passes = FormatCheck.isUUID(bytes)
-        case .ipv4: passes = FormatCheck.isIPv4(bytes[...])
-        case .ipv6: passes = FormatCheck.isIPv6(bytes[...])
-        }
-        if passes { return nil }
-        let shown = bytes.withUnsafeBytes { StateError.quoted($0) }
-        return ValidationIssue(rule: "format \(rawValue)", message: "\(shown) is no \(noun)")
     }
 }

@@ -1,5 +1,5 @@
-package import StateContainers
 import StateEngine
+package import StateJSON
 
 extension Schema {
     /// As deep may schemas be nested.
@@ -8,13 +8,13 @@ extension Schema {
     /// Reads a schema out of a configuration.
     ///
     /// - Throws: ``OptionFault``, for what is no word of JSON Schema that is known here, and for a word that has no such value.
-    package init(_ value: JSONValue, at path: OptionPath) throws(OptionFault) {
+    package init(_ value: JSONValue, at path: JSONPath) throws(OptionFault) {
         try self.init(value, at: path, depth: 0)
     }
 
     private init(
         _ value: JSONValue,
-        at path: OptionPath,
+        at path: JSONPath,
         depth: Int
     ) throws(OptionFault) {
         self.init()
@@ -43,7 +43,7 @@ extension Schema {
 
     private static func types(
         _ value: JSONValue,
-        _ path: OptionPath
+        _ path: JSONPath
     ) throws(OptionFault) -> SchemaTypes {
         if case .string(let name) = value { return try type(name, path) }
         var types: SchemaTypes = []
@@ -54,8 +54,7 @@ extension Schema {
         return types
     }
 
-    private static func type(_ name: String, _ path: OptionPath) throws(OptionFault) -> SchemaTypes
-    {
+    private static func type(_ name: String, _ path: JSONPath) throws(OptionFault) -> SchemaTypes {
         guard let type = SchemaTypes(name: name) else {
             let names = SchemaTypes.names.map(\.name).joined(separator: ", ")
             throw OptionFault(path, "one of \(names) is wanted, not \"\(name)\"")
@@ -117,7 +116,7 @@ extension Schema {
         }
     }
 
-    private static func count(_ value: JSONValue, _ path: OptionPath) throws(OptionFault) -> Int {
+    private static func count(_ value: JSONValue, _ path: JSONPath) throws(OptionFault) -> Int {
         // 2.0 is the same number.
         guard case .number(let digits) = value, let number = Double(digits), number >= 0,
             let count = Int(exactly: number)

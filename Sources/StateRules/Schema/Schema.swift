@@ -1,5 +1,5 @@
-import StateContainers
 import StateEngine
+import StateJSON
 
 /// What a value may be, in the words of JSON Schema draft 2020-12.
 ///

@@ -1,3 +1,5 @@
+import StateEngine
+
 /// What a string is written as.
 enum SchemaFormat: String, CaseIterable, Sendable {
     case email
@@ -212,5 +214,23 @@ enum FormatCheck {
             index += 1
         }
         return true
+    }
+}
+
+extension SchemaFormat {
+    func issue(of text: String) -> ValidationIssue? {
+        let bytes = Array(text.utf8)
+        let passes: Bool
+        switch self {
+        case .email: return ValidationCheck.email(text)
+        case .dateTime: passes = FormatCheck.isDateTime(bytes)
+        case .uri: passes = FormatCheck.isURI(bytes)
+        case .uuid: passes = FormatCheck.isUUID(bytes)
+        case .ipv4: passes = FormatCheck.isIPv4(bytes[...])
+        case .ipv6: passes = FormatCheck.isIPv6(bytes[...])
+        }
+        if passes { return nil }
+        let shown = bytes.withUnsafeBytes { StateError.quoted($0) }
+        return ValidationIssue(rule: "format \(rawValue)", message: "\(shown) is no \(noun)")
     }
 }

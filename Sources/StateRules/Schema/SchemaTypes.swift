@@ -1,4 +1,4 @@
-import StateContainers
+import StateJSON
 
 /// Types of JSON Schema.
 ///

@@ -50,8 +50,8 @@ final class HistorySweep {
     private struct Cursor {
         var outside = 0
         var row = 0
-        var grave = 0
-        var isTold = false
+        var tombstone = 0
+        var isAnnounced = false
         var isAtEnd = false
     }
 
@@ -116,7 +116,7 @@ final class HistorySweep {
         return true
     }
 
-    /// - Returns: Whether there is anything to delete or to tell.
+    /// - Returns: Whether there is anything to delete or to announce.
     private func beginRange(through revision: Int64) throws(SQLiteFailure) -> Bool {
         guard swept < .end(of: revision) else { return false }
         let first = try finder.firstRow(after: swept)
@@ -182,7 +182,7 @@ final class HistorySweep {
     ) throws(SQLiteFailure) -> Int64 {
         guard let plan, let end else { return 0 }
         before = (cursor, compacted)
-        if !cursor.isTold { try tell(end) }
+        if !cursor.isAnnounced { try announce(end) }
         var count: Int64 = 0
         // Order matters: what a delete superseded goes before it, or a start would find it alive.
         repeat {
@@ -194,15 +194,15 @@ final class HistorySweep {
                 cursor.isAtEnd = cursor.row == plan.rows.count
             }
         } while !cursor.isAtEnd && goesOn()
-        takeGraves(plan, &step)
+        takeTombstones(plan, &step)
         if cursor.isAtEnd { try metadata.set(.swept, "\(HistorySweep.revision(of: end.swept))") }
         step.compacted = compacted
         return count
     }
 
     /// Says in `meta` that less is offered from now on.
-    private func tell(_ end: End) throws(SQLiteFailure) {
-        cursor.isTold = true
+    private func announce(_ end: End) throws(SQLiteFailure) {
+        cursor.isAnnounced = true
         guard end.compacted > compacted else { return }
         try metadata.set(.swept, "\(sweptRevision)")
         try metadata.set(.compacted, "\(end.compacted)")
@@ -210,18 +210,20 @@ final class HistorySweep {
     }
 
     /// The same up to `revision`, and at least as far as it was said before, in the transaction that is open.
-    func tell(compacted revision: Int64) throws(SQLiteFailure) {
+    func write(compacted revision: Int64) throws(SQLiteFailure) {
         try metadata.set(.swept, "\(sweptRevision)")
         try metadata.set(.compacted, "\(max(revision, compacted))")
         compacted = max(revision, compacted)
     }
 
-    private func takeGraves(_ plan: SweepPlan, _ step: inout CompactionStep) {
-        while cursor.grave < plan.graves.count, plan.graves[cursor.grave].row < cursor.row {
-            let grave = plan.graves[cursor.grave]
-            let revision = plan.rows[grave.row].place.revision
-            step.graves.append(CompactionStep.Grave(key: grave.key, revision: revision))
-            cursor.grave += 1
+    private func takeTombstones(_ plan: SweepPlan, _ step: inout CompactionStep) {
+        while cursor.tombstone < plan.tombstones.count,
+            plan.tombstones[cursor.tombstone].row < cursor.row
+        {
+            let tombstone = plan.tombstones[cursor.tombstone]
+            let revision = plan.rows[tombstone.row].place.revision
+            step.graves.append(CompactionStep.Grave(key: tombstone.key, revision: revision))
+            cursor.tombstone += 1
         }
     }
 

@@ -1,5 +1,3 @@
-import CSQLite
-import Glibc
 import StateEngine
 
 extension OpenStore {
@@ -8,12 +6,12 @@ extension OpenStore {
     /// It is not synced: the sync of the next commit is also its own, and until then nothing rests on it, for a power cut that
     /// undoes it leaves a history that is longer.
     ///
-    /// - Throws: What ``commit(rowCount:_:)`` throws; the history is as it was.
+    /// - Throws: What ``commit(rowCount:notes:fileMark:_:)`` throws; the history is as it was.
     func compact(
         through revision: Int64,
         while goesOn: () -> Bool
     ) throws -> CompactionStep {
-        if let fault { throw fault }
+        try requireNoFault()
         guard !log.isCrowded else {
             throw StateError(
                 .noSpace,
@@ -34,26 +32,25 @@ extension OpenStore {
     private func delete(_ step: inout CompactionStep, while goesOn: () -> Bool) throws {
         var count: Int64 = 0
         do {
-            try begin.run()
-            if hasRowCount { try StoreMetadata(connection).remove(.rowCount) }
-            count = try sweep.deleteRange(&step, while: goesOn)
+            try attempt { () throws(SQLiteFailure) in
+                try begin(changesRows: true)
+                count = try sweep.deleteRange(&step, while: goesOn)
+            }
         } catch {
             sweep.didFail()
-            try abandon(error)
+            throw error
         }
         do {
-            try finishCommit(isSynced: false)
+            _ = try finishCommit(isSynced: false)
         } catch {
             sweep.didFail()
-            doubtfulRowCounts = rowCount - count...doubtfulRowCounts.upperBound
+            progress.mayDrop(count)
             throw error
         }
         sweep.didCommit()
-        hasUnsyncedCompaction = true
-        rowCount -= count
-        doubtfulRowCounts = rowCount...doubtfulRowCounts.upperBound
         hasRowCount = false
-        marks.drop(through: sweep.sweptRevision)
+        progress.drop(count)
+        cuts.drop(through: sweep.sweptRevision)
     }
 
     /// Runs `body`, whose transactions are written but not synced.
@@ -69,36 +66,24 @@ extension OpenStore {
                 try connection.execute("PRAGMA synchronous=FULL")
             } catch {
                 // A commit must not go without its sync.
-                _ = unknown(error)
+                unknown(error)
             }
         }
         try body()
     }
 
-    private func attempt<R>(_ body: () throws(SQLiteFailure) -> R) throws -> R {
-        do {
-            return try body()
-        } catch {
-            try abandon(error)
-            throw error
-        }
-    }
-
     /// Makes what was compacted so far as durable as a commit is.
-    func syncCompaction() throws { try tell(compacted: sweep.compacted) }
+    func syncCompaction() throws { try write(compacted: sweep.compacted) }
 
-    /// Says in `meta` that the history is whole from `revision` on, where it says less, in a transaction that is synced.
-    func tell(compacted revision: Int64) throws {
-        if let fault { throw fault }
-        do {
-            try begin.run()
-            try sweep.tell(compacted: revision)
-        } catch {
-            try abandon(error)
+    /// Says in `meta` that the history is whole from `revision` on, if it says less, in a transaction that is synced.
+    func write(compacted revision: Int64) throws {
+        try requireNoFault()
+        let isSynced = try transact { () throws(SQLiteFailure) in
+            try sweep.write(compacted: revision)
         }
         // A commit that finds `meta` as it would have it writes nothing, and syncs nothing.
-        if try !finishCommit() { try log.sync() }
-        noteSynced()
+        if !isSynced { try log.sync() }
+        progress.acknowledgeAll(to: log.end)
     }
 
     /// Bytes of pages that nothing uses.
@@ -112,7 +97,7 @@ extension OpenStore {
     ///
     /// - Returns: By how many bytes database and log became smaller.
     func shrink() throws -> Int64 {
-        if let fault { throw fault }
+        try requireNoFault()
         let before = log.status.databaseByteCount + log.status.logByteCount
         try checkRoom()
         try attempt { () throws(SQLiteFailure) in
@@ -123,20 +108,19 @@ extension OpenStore {
             try putMetaLast()
         }
         // Else a header that is torn as the log is begun anew would be taken for damage: see ``checkpoint(acknowledges:)``.
-        noteSynced()
+        progress.acknowledgeAll(to: log.end)
         try log.cutBack(syncCompaction)
         return before - log.status.databaseByteCount - log.status.logByteCount
     }
 
     /// VACUUM writes the view behind the tables; see ``HistorySchema`` for why it may not be last.
     private func putMetaLast() throws(SQLiteFailure) {
-        try connection.execute("BEGIN IMMEDIATE")
-        try connection.execute("CREATE TEMP TABLE kept AS SELECT * FROM main.meta")
-        try connection.execute("DROP TABLE main.meta")
-        try connection.execute(HistorySchema.meta)
-        try connection.execute("INSERT INTO main.meta SELECT * FROM kept")
-        try connection.execute("DROP TABLE kept")
-        try connection.execute("COMMIT")
+        try connection.transaction { () throws(SQLiteFailure) in
+            for statement in [
+                "CREATE TEMP TABLE kept AS SELECT * FROM main.meta", "DROP TABLE main.meta",
+                HistorySchema.meta, "INSERT INTO main.meta SELECT * FROM kept", "DROP TABLE kept",
+            ] { try connection.execute(statement) }
+        }
     }
 
     private func checkRoom() throws {
@@ -144,11 +128,9 @@ extension OpenStore {
             try connection.number("PRAGMA page_count")
         }
         let used = pageCount * Int64(HistorySchema.pageByteCount) - (try freeByteCount())
-        var room = statvfs()
-        guard statvfs(location.directory, &room) == 0 else {
+        guard let available = StoreRoom.availableByteCount(of: location.directory) else {
             throw StateError(.storage, "\(location.directory): \(lastSystemError())")
         }
-        let available = Int64(clamping: UInt64(room.f_bavail) * UInt64(room.f_frsize))
         // The copy that is made first is a file of its own, perhaps elsewhere; then it goes through the log.
         let needed = used * 2 + used / 16
         guard available > needed else {

@@ -1,10 +1,17 @@
 package import StateEngine
-import Synchronization
 
-/// Where compaction found nothing more to do: until more is wanted or there is more.
-struct FinishedCompaction: Equatable {
-    var target: Int64
-    var newest: Int64
+/// How far compaction goes.
+struct CompactionGoal {
+    /// Up to here everything is compacted that was asked for.
+    var wantedRevision: Int64 = 0
+    /// Where there was nothing more to compact; nil until that is known.
+    var finished: Finished?
+
+    /// Until more is wanted or there is more.
+    struct Finished: Equatable {
+        var target: Int64
+        var newest: Int64
+    }
 }
 
 extension SQLiteBacking: CompactingBacking {
@@ -15,7 +22,7 @@ extension SQLiteBacking: CompactingBacking {
         var need = CompactionNeed()
         guard let open else { return need }
         let history = history
-        open.marks.limits = history
+        open.cuts.limits = history
         let backlog = backlog(of: open)
         need.isAny = backlog.isAny
         gauges.note(backlogRowCount: backlog.rowCount)
@@ -24,7 +31,7 @@ extension SQLiteBacking: CompactingBacking {
         let rowSlack = min(max(Int64(history.changeCount) / 4, 1_024), Int64(SweepPlan.rowLimit))
         let byteSlack = max(history.byteCount / 4, 1 << 20)
         need.isWorthwhile =
-            open.sweep.isSweeping || wantedRevision > open.sweep.compacted
+            open.sweep.isSweeping || compactionGoal.wantedRevision > open.sweep.compacted
             || backlog.rowCount >= min(rowSlack, SQLiteBacking.worthwhileRowCount)
             || backlog.byteCount >= byteSlack
         need.isDue = backlog.rowCount > rowSlack || backlog.byteCount > byteSlack
@@ -39,12 +46,12 @@ extension SQLiteBacking: CompactingBacking {
             guard let open else { return }
             open.room.reserveByteCount = reserveByteCount
             if open.room.shortage != nil, !open.log.isMoved { open.checkpoint() }
-            open.lookForRoom()
+            open.room.look()
         }
     }
 
     package func raiseCompaction(to revision: Int64) {
-        wantedRevision = max(wantedRevision, revision)
+        compactionGoal.wantedRevision = max(compactionGoal.wantedRevision, revision)
     }
 
     package func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
@@ -56,9 +63,9 @@ extension SQLiteBacking: CompactingBacking {
         let target = max(target(in: open), open.sweep.compacted)
         do {
             let step = try open.compact(through: target, while: goesOn)
-            finishedCompaction =
+            compactionGoal.finished =
                 step.isDone
-                ? FinishedCompaction(target: target, newest: open.marks.end.revision) : nil
+                ? CompactionGoal.Finished(target: target, newest: open.cuts.end.revision) : nil
             gauges.note(open)
             if !open.sweep.isSweeping { gauges.note(freeByteCount: try open.freeByteCount()) }
             gauges.note(failure: nil)
@@ -102,7 +109,7 @@ extension SQLiteBacking: CompactingBacking {
     }
 
     private func target(in open: OpenStore) -> Int64 {
-        max(open.marks.retained(at: clock()).revision, wantedRevision)
+        max(open.cuts.retained(at: clock()).revision, compactionGoal.wantedRevision)
     }
 
     /// What is to be swept.
@@ -110,11 +117,11 @@ extension SQLiteBacking: CompactingBacking {
         let target = target(in: open)
         let sweep = open.sweep
         guard target > sweep.sweptRevision || sweep.isSweeping,
-            finishedCompaction
-                != FinishedCompaction(target: target, newest: open.marks.end.revision)
+            compactionGoal.finished
+                != CompactionGoal.Finished(target: target, newest: open.cuts.end.revision)
         else { return Backlog() }
         let (from, to) = (
-            open.marks.mark(through: sweep.sweptRevision), open.marks.mark(through: target)
+            open.cuts.cut(through: sweep.sweptRevision), open.cuts.cut(through: target)
         )
         return Backlog(
             isAny: true,
@@ -130,49 +137,5 @@ extension SQLiteBacking: CompactingBacking {
     }
 
     /// How much history there is; may be asked for from anywhere.
-    package var historyStatus: HistoryStatus { gauges.status }
-}
-
-/// How much history a store has.
-package struct HistoryStatus: Hashable, Sendable {
-    /// From this revision on it is whole.
-    package var compacted: Int64 = 0
-    /// Rows: live ones, and changes.
-    package var rowCount: Int64 = 0
-    /// Changes beyond the retention that compaction has not taken away yet.
-    package var backlogRowCount: Int64 = 0
-    /// Bytes of the database that nothing uses.
-    package var freeByteCount: Int64 = 0
-    /// Why the last piece of compaction failed; nil where it did not.
-    package var failure: String?
-}
-
-/// What the commit thread tells of the history, for any thread to read.
-final class HistoryGauges: Sendable {
-    private let compacted = Atomic<Int64>(0)
-    private let rowCount = Atomic<Int64>(0)
-    private let backlogRowCount = Atomic<Int64>(0)
-    private let freeByteCount = Atomic<Int64>(0)
-    private let failure = StateLock<String?>(nil)
-
-    var status: HistoryStatus {
-        HistoryStatus(
-            compacted: compacted.load(ordering: .relaxed),
-            rowCount: rowCount.load(ordering: .relaxed),
-            backlogRowCount: backlogRowCount.load(ordering: .relaxed),
-            freeByteCount: freeByteCount.load(ordering: .relaxed),
-            failure: failure.withLock { $0 }
-        )
-    }
-
-    func note(_ store: OpenStore) {
-        compacted.store(store.sweep.compacted, ordering: .relaxed)
-        rowCount.store(store.rowCount, ordering: .relaxed)
-    }
-
-    func note(backlogRowCount count: Int64) { backlogRowCount.store(count, ordering: .relaxed) }
-
-    func note(freeByteCount count: Int64) { freeByteCount.store(count, ordering: .relaxed) }
-
-    func note(failure text: String?) { failure.withLock { $0 = text } }
+    package var historyStatus: HistoryStatus { gauges.history }
 }

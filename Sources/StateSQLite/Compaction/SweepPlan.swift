@@ -10,7 +10,7 @@ struct SweepPlan {
     /// At most so many rows, 6 MiB.
     static let rowLimit = 1 << 18
     /// At most so many bytes of the keys of deletes.
-    static let graveByteLimit = 4 << 20
+    static let tombstoneByteLimit = 4 << 20
 
     struct Row {
         var number: Int64
@@ -33,20 +33,20 @@ struct SweepPlan {
     }
 
     /// A delete in the range.
-    struct Grave {
+    struct Tombstone {
         var row: Int
         var key: [UInt8]
     }
 
     private(set) var rows: [Row] = []
-    private(set) var graves: [Grave] = []
+    private(set) var tombstones: [Tombstone] = []
     /// What lies before the range and is superseded in it.
     private(set) var outside: [HistoryPlace] = []
-    private var graveByteCount = 0
+    private var tombstoneByteCount = 0
 
     /// Whether the range is as long as it may be.
     var isFull: Bool {
-        rows.count >= SweepPlan.rowLimit || graveByteCount >= SweepPlan.graveByteLimit
+        rows.count >= SweepPlan.rowLimit || tombstoneByteCount >= SweepPlan.tombstoneByteLimit
     }
 
     /// Adds the next row.
@@ -59,8 +59,8 @@ struct SweepPlan {
         var row = row
         if let deletedKey {
             row.isDead = true
-            graves.append(Grave(row: rows.count, key: Array(deletedKey)))
-            graveByteCount += deletedKey.count + MemoryLayout<Grave>.stride
+            tombstones.append(Tombstone(row: rows.count, key: Array(deletedKey)))
+            tombstoneByteCount += deletedKey.count + MemoryLayout<Tombstone>.stride
         }
         if previous.revision > 0 {
             if let index = index(of: previous, before: row.place) {
@@ -80,11 +80,7 @@ struct SweepPlan {
         // Where each commit has one change and none is missing, this is it.
         let guess = rows.count - Int(clamping: newest.revision - place.revision)
         if guess >= 0, guess < rows.count, rows[guess].place == place { return guess }
-        var (low, high) = (0, rows.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if rows[middle].place < place { low = middle + 1 } else { high = middle }
-        }
-        return low < rows.count && rows[low].place == place ? low : nil
+        let index = rows.partitioningIndex { $0.place >= place }
+        return index < rows.count && rows[index].place == place ? index : nil
     }
 }

@@ -2,23 +2,9 @@ import StateEngine
 
 /// What must hold from row to row: checksums, the order, and the chain of changes of each key.
 package struct HistoryCheck {
-    /// The place of a change in the history.
-    package struct Place: Hashable, Comparable {
-        package var revision: Int64
-        package var ordinal: Int32
-
-        package init(revision: Int64, ordinal: Int32) {
-            (self.revision, self.ordinal) = (revision, ordinal)
-        }
-
-        package static func < (left: Place, right: Place) -> Bool {
-            (left.revision, left.ordinal) < (right.revision, right.ordinal)
-        }
-    }
-
     /// The newest change of a key so far.
     private struct Newest {
-        var place: Place
+        var place: HistoryPlace
         var created: Int64
         var version: Int64
         var isDelete: Bool
@@ -31,11 +17,11 @@ package struct HistoryCheck {
     private(set) var rowCount: Int64 = 0
     /// Keys with a value.
     private(set) var entryCount = 0
-    private(set) var last = Place(revision: 0, ordinal: -1)
+    private(set) var last = HistoryPlace(revision: 0, ordinal: -1)
     private var number: Int64 = 0
     private var newest: [[UInt8]: Newest] = [:]
     /// Rows that do not match their checksum: what names one of them says nothing new.
-    private var damaged: Set<Place> = []
+    private var damaged: Set<HistoryPlace> = []
 
     /// Checks one row after all before it, and reports each thing that is wrong.
     mutating func take(
@@ -45,18 +31,15 @@ package struct HistoryCheck {
         _ report: (String) -> Void
     ) {
         rowCount += 1
-        let place = Place(revision: change.revision, ordinal: change.ordinal)
+        let place = change.place
         let name = "row \(rowNumber) (revision \(place.revision), ordinal \(place.ordinal))"
-        guard checksum == Int64(RowChecksum.of(change)) else {
-            report("\(name) does not match its checksum")
+        defer { number = rowNumber }
+        let isWhole = checksum == Int64(RowChecksum.of(change))
+        guard isWhole, change.isPossible else {
+            let finding =
+                isWhole ? "has numbers that no change has" : "does not match its checksum"
+            report("\(name) \(finding)")
             damaged.insert(place)
-            number = rowNumber
-            return
-        }
-        guard change.isPossible else {
-            report("\(name) has numbers that no change has")
-            damaged.insert(place)
-            number = rowNumber
             return
         }
         if let finding = orderFinding(rowNumber, place) { report("\(name) \(finding)") }
@@ -73,12 +56,11 @@ package struct HistoryCheck {
         )
         let old = newest.updateValue(version, forKey: key)
         entryCount += (isDelete ? 0 : 1) - (old.map { $0.isDelete ? 0 : 1 } ?? 0)
-        number = rowNumber
         last = max(last, place)
     }
 
     /// What is wrong with where a row stands.
-    private func orderFinding(_ rowNumber: Int64, _ place: Place) -> String? {
+    private func orderFinding(_ rowNumber: Int64, _ place: HistoryPlace) -> String? {
         if place <= last {
             return "comes after revision \(last.revision), ordinal \(last.ordinal)"
         }
@@ -96,15 +78,14 @@ package struct HistoryCheck {
 
     /// What is wrong with what a change says of the one that it supersedes.
     private func chainFinding(_ change: borrowing StoredChange, _ old: Newest?) -> String? {
-        let previous = Place(revision: change.previousRevision, ordinal: change.previousOrdinal)
-        if damaged.contains(previous) { return nil }
-        guard previous.revision > 0 else {
+        guard let previous = change.previousPlace else {
             guard let old else { return beginningFinding(change) }
             // Gone since may be a delete that was between the two.
             if old.isDelete || isBesideOwner, old.place.revision <= compacted { return nil }
             return "names no change that it supersedes; the last is of revision "
                 + "\(old.place.revision), ordinal \(old.place.ordinal)"
         }
+        if damaged.contains(previous) { return nil }
         guard let old, previous == old.place else {
             let isGone = previous.revision <= compacted && old.map { $0.place < previous } ?? true
             return isGone

@@ -2,10 +2,6 @@ import CSQLite
 import StateEngine
 
 /// Reads the history in order, checking each row.
-///
-/// Through an aggregate function over all rows, not row by row with `sqlite3_step`: SQLite then stays in one loop, and hands a
-/// row's columns over where they lie in its page. Nothing is allocated per row.
-/// https://www.sqlite.org/appfunc.html
 final class HistoryReader {
     /// Rows so far.
     private(set) var rowCount: Int64 = 0
@@ -32,38 +28,22 @@ final class HistoryReader {
     ) throws -> (rowCount: Int64, revision: Int64) {
         try withoutActuallyEscaping(receive) { receive in
             let reader = HistoryReader(path: connection.path, receive: receive)
-            try withExtendedLifetime(reader) { try reader.run(connection) }
+            let columnCount = HistorySchema.columnCount
+            do {
+                try connection.receive(HistorySchema.receiveAll, columnCount: columnCount) {
+                    reader.take($0)
+                }
+            } catch {
+                throw reader.damage ?? error
+            }
             return (reader.rowCount, reader.revision)
         }
     }
 
-    private func run(_ connection: SQLiteConnection) throws {
-        let context = Unmanaged.passUnretained(self).toOpaque()
-        try connection.define("receive", argumentCount: 13, context, step: HistoryReader.step)
-        do {
-            _ = try connection.number(HistorySchema.receiveAll)
-        } catch {
-            try connection.define("receive", argumentCount: 13, nil, step: nil)
-            throw damage ?? error
-        }
-        try connection.define("receive", argumentCount: 13, nil, step: nil)
-    }
-
-    private static let step:
-        @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
-            context,
-            _,
-            columns in
-            guard let address = sqlite3_user_data(context), let columns else { return }
-            let reader = Unmanaged<HistoryReader>.fromOpaque(address)
-            let isWhole = reader._withUnsafeGuaranteedRef { $0.take(columns) }
-            if !isWhole { sqlite3_result_error_code(context, SQLITE_ABORT) }
-        }
-
     /// Checks one row and hands it on.
     ///
     /// - Returns: False where it is damaged, which ends the statement.
-    private func take(_ columns: UnsafeMutablePointer<OpaquePointer?>) -> Bool {
+    private func take(_ columns: SQLiteColumns) -> Bool {
         let change = HistoryReader.change(in: columns)
         guard sqlite3_value_int64(columns[12]) == Int64(RowChecksum.of(change)) else {
             return refuse(change, "does not match its checksum")
@@ -88,7 +68,7 @@ final class HistoryReader {
     }
 
     /// The change in the columns of ``HistorySchema/columns``, without the checksum; its bytes live as long as they.
-    static func change(in columns: UnsafeMutablePointer<OpaquePointer?>) -> StoredChange {
+    static func change(in columns: SQLiteColumns) -> StoredChange {
         let previousRevision = sqlite3_value_int64(columns[10])
         return StoredChange(
             revision: sqlite3_value_int64(columns[0]),

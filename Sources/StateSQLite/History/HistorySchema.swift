@@ -94,26 +94,28 @@ package enum HistorySchema {
     }
 
     private static func fill(_ path: String, _ generation: UInt64?) throws(SQLiteFailure) {
-        let connection = try SQLiteConnection(path: path, under: nil)
-        try connection.execute("PRAGMA page_size=\(pageByteCount)")
-        try connection.execute("PRAGMA auto_vacuum=NONE")
-        try connection.execute("PRAGMA encoding='UTF-8'")
-        try connection.execute("PRAGMA synchronous=FULL")
-        try connection.execute("BEGIN IMMEDIATE")
-        try connection.execute("PRAGMA application_id=\(applicationID)")
-        try connection.execute("PRAGMA user_version=\(formatVersion)")
-        // Order matters: where a view comes last, quick_check of SQLite 3.40 takes its root, 0, for the wish to check one
-        // table only, and leaves out the free pages: https://www.sqlite.org/src/file/src/btree.c ("bPartial"). A commit
-        // would then write over pages that are in use.
-        for definition in [entries, history, meta] { try connection.execute(definition) }
-        let metadata = StoreMetadata(connection)
-        try metadata.set(.format, "\(formatVersion)")
-        try metadata.set(.epoch, Epoch.random().description)
-        try metadata.set(.compacted, "0")
-        try metadata.set(.leastRevision, "0")
-        if let identity = FileIdentity(path: path) { try metadata.set(identity) }
-        if let generation { try metadata.set(.generation, "\(generation)") }
-        try connection.execute("COMMIT")
+        let connection = try SQLiteConnection(path: path)
+        try connection.set(
+            "page_size=\(pageByteCount)",
+            "auto_vacuum=NONE",
+            "encoding='UTF-8'",
+            "synchronous=FULL"
+        )
+        try connection.transaction { () throws(SQLiteFailure) in
+            try connection.execute("PRAGMA application_id=\(applicationID)")
+            try connection.execute("PRAGMA user_version=\(formatVersion)")
+            // Order matters: where a view comes last, quick_check of SQLite 3.40 takes its root, 0, for the wish to check one
+            // table only, and leaves out the free pages: https://www.sqlite.org/src/file/src/btree.c ("bPartial"). A commit
+            // would then write over pages that are in use.
+            for definition in [entries, history, meta] { try connection.execute(definition) }
+            let metadata = StoreMetadata(connection)
+            try metadata.set(.format, "\(formatVersion)")
+            try metadata.set(.epoch, Epoch.random().description)
+            try metadata.set(.compacted, "0")
+            try metadata.set(.leastRevision, "0")
+            if let identity = FileIdentity(path: path) { try metadata.set(identity) }
+            if let generation { try metadata.set(.generation, "\(generation)") }
+        }
         // Last, so that the file holds all of the above and no log is needed to read it.
         _ = try connection.text("PRAGMA journal_mode=WAL")
         connection.checkpointsOnClose()
@@ -131,7 +133,7 @@ package enum HistorySchema {
         else {
             throw StateError(.corrupt, "\(path) is not an SQLite database\(advice)")
         }
-        let application = header.bigEndian(at: 68)
+        let application = Int32(truncatingIfNeeded: header.number(at: 68, bytes: 4))
         guard application == applicationID else {
             throw StateError(
                 .corrupt,
@@ -147,7 +149,7 @@ package enum HistorySchema {
                 "its header says write version \(header[18]), read version \(header[19])"
             )
         }
-        try checkFormat(header.bigEndian(at: 60), of: path)
+        try checkFormat(Int64(header.number(at: 60, bytes: 4)), of: path)
     }
 
     /// Checks what SQLite reads, after the log was applied: format and tables.
@@ -158,7 +160,7 @@ package enum HistorySchema {
         guard application == Int64(applicationID) else {
             throw StateError.damaged(path, "its application id is \(application)")
         }
-        try checkFormat(Int32(truncatingIfNeeded: format), of: path)
+        try checkFormat(format, of: path)
         for (name, wanted) in [("history", history), ("meta", meta), ("entries", entries)] {
             let found = try connection.text("SELECT sql FROM sqlite_schema WHERE name='\(name)'")
             guard found == wanted else {
@@ -170,18 +172,12 @@ package enum HistorySchema {
         }
     }
 
-    private static func checkFormat(_ format: Int32, of path: String) throws(StateError) {
+    private static func checkFormat(_ stored: Int64, of path: String) throws(StateError) {
+        let format = Int32(truncatingIfNeeded: stored)
         guard format > formatVersion else { return }
         throw StateError(
             .newerFormat,
             "\(path) has format \(format); this program reads formats up to \(formatVersion)"
         )
-    }
-}
-
-extension [UInt8] {
-    /// The four bytes from `offset` on as a number.
-    fileprivate func bigEndian(at offset: Int) -> Int32 {
-        self[offset..<offset + 4].reduce(0) { $0 << 8 | Int32($1) }
     }
 }

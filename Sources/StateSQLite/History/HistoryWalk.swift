@@ -42,29 +42,19 @@ final class HistoryWalk {
     private func readRows() throws(SQLiteFailure) -> Bool {
         deadline = ContinuousClock.now + HistoryWalk.sliceTime
         isInterrupted = false
-        let context = Unmanaged.passUnretained(self).toOpaque()
-        try connection.define("receive", argumentCount: 14, context, step: HistoryWalk.step)
+        let columnCount = 1 + HistorySchema.columnCount
         do {
-            _ = try connection.number(HistorySchema.receive(after: number))
+            try connection.receive(
+                HistorySchema.receive(after: number),
+                columnCount: columnCount
+            ) { [unowned self] in take($0) }
         } catch {
             guard isInterrupted else { throw error }
         }
-        try connection.define("receive", argumentCount: 14, nil, step: nil)
         return !isInterrupted
     }
 
-    private static let step:
-        @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
-            context,
-            _,
-            columns in
-            guard let address = sqlite3_user_data(context), let columns else { return }
-            let walk = Unmanaged<HistoryWalk>.fromOpaque(address)
-            let goesOn = walk._withUnsafeGuaranteedRef { $0.take(columns) }
-            if !goesOn { sqlite3_result_error_code(context, SQLITE_ABORT) }
-        }
-
-    private func take(_ columns: UnsafeMutablePointer<OpaquePointer?>) -> Bool {
+    private func take(_ columns: SQLiteColumns) -> Bool {
         number = sqlite3_value_int64(columns[0])
         let checksum = sqlite3_value_int64(columns[HistorySchema.columnCount])
         receive(number, HistoryReader.change(in: columns + 1), checksum)

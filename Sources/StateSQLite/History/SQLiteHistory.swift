@@ -113,10 +113,8 @@ final class HistoryConnection {
     private let connection: SQLiteConnection
 
     init(_ location: StoreLocation) throws {
-        connection = try SQLiteConnection(reading: location.database, as: location.database)
-        for setting in [
-            "PRAGMA cache_size=-4096", "PRAGMA trusted_schema=OFF", "PRAGMA query_only=ON",
-        ] { try connection.execute(setting) }
+        connection = try SQLiteConnection(path: location.database, reading: location.database)
+        try connection.set("cache_size=-4096", "trusted_schema=OFF", "query_only=ON")
         metadata = StoreMetadata(connection)
         finder = try RowFinder(connection)
         rows = try connection.prepare(

@@ -2,9 +2,9 @@ import CLinux
 import Glibc
 import StateEngine
 
-/// The newest commit that was acknowledged, and where it is: what ``StoreMark`` notes of each commit.
+/// The newest commit that was acknowledged, and where it is: what ``StoreStamp`` notes of each commit.
 ///
-/// In the mark, in the machine's byte order:
+/// In the stamp, in the machine's byte order:
 ///
 /// ```
 /// 0   the revision
@@ -27,7 +27,7 @@ package struct AcknowledgedCommit: Hashable {
         package var file: FileIdentity
     }
 
-    /// Bytes in the mark.
+    /// Bytes in the stamp.
     static let byteCount = 48
 
     package init(revision: Int64 = 0, log: Log? = nil) {
@@ -35,9 +35,9 @@ package struct AcknowledgedCommit: Hashable {
         self.log = log
     }
 
-    /// Reads the bytes of a mark.
+    /// Reads the bytes of a stamp.
     ///
-    /// What is damaged counts as revision 0 and no log: it notices less, and is never wrong. A mark of an older version has the
+    /// What is damaged counts as revision 0 and no log: it notices less, and is never wrong. A stamp of an older version has the
     /// revision alone.
     package init(_ bytes: [UInt8]) {
         let words = stride(from: 0, to: 40, by: 8).map { bytes.word(at: $0) }
@@ -60,7 +60,7 @@ package struct AcknowledgedCommit: Hashable {
 
     typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
 
-    /// The six words of the mark, as they lie there.
+    /// The six words of the stamp, as they lie there.
     var words: Words {
         let fields = (
             UInt64(bitPattern: revision), UInt64(log?.position.frameCount ?? 0),
@@ -76,10 +76,10 @@ package struct AcknowledgedCommit: Hashable {
     private static func checksum(of bytes: [UInt8]) -> UInt32 { clinux_crc32c(0, bytes, 40) }
 }
 
-/// Whether a store has everything that its mark says was acknowledged.
+/// Whether a store has everything that its stamp says was acknowledged.
 ///
 /// Asked for before anything is written. The answer counts only for the very files that were written last: a database or log that
-/// was replaced, and a database of another generation, are another store (``StoreMark/objection(toGeneration:revision:)``).
+/// was replaced, and a database of another generation, are another store (``StoreStamp/objection(toGeneration:revision:)``).
 struct AcknowledgedCheck {
     private let location: StoreLocation
     /// The log that is there before SQLite opens the database and makes one.
@@ -91,38 +91,35 @@ struct AcknowledgedCheck {
     init(_ location: StoreLocation) {
         self.location = location
         logFile = FileIdentity(path: location.log)
-        isMoved = MovedLog(location, StoreMark(reading: location.mark)).isMoved
+        isMoved = MovedLog(location, StoreStamp(reading: location.stamp)).isMoved
     }
 
     /// What of the acknowledged commits is missing in a store; nil where nothing is.
     ///
     /// - Parameters:
     ///   - metadata: `meta` of the store.
-    ///   - mark: Its mark.
+    ///   - stamp: Its stamp.
     ///   - revision: Where the store ends.
     ///   - readsLog: Whether the frames of the log are checked, which nobody may write meanwhile.
-    /// - Returns: A sentence with the newest revision of the store and of the mark.
+    /// - Returns: A sentence with the newest revision of the store and of the stamp.
     /// - Throws: ``StateError/Code/corrupt``, naming a row of `meta`; or what SQLite answered.
     /// - Complexity: O(*n*) in the bytes of the log up to the last acknowledged commit.
     func finding(
         _ metadata: StoreMetadata,
-        _ mark: StoreMark,
+        _ stamp: StoreStamp,
         revision: Int64,
         readsLog: Bool
     ) throws -> String? {
-        let acknowledged = mark.acknowledged
+        let acknowledged = stamp.acknowledged
         guard let log = acknowledged.log, log.file == logFile else { return nil }
-        let known = FileIdentity(
-            inode: try metadata.required(.inode),
-            birthTime: try metadata.required(.birthTime)
-        )
+        let known = try metadata.identity()
         guard FileIdentity(path: location.database) == known else { return nil }
-        let said = "\(mark.path) says that revision \(acknowledged.revision) was acknowledged"
+        let said = "\(stamp.path) says that revision \(acknowledged.revision) was acknowledged"
         if readsLog, let finding = finding(in: log.position) {
             return "it ends at revision \(revision), and \(said): \(finding)"
         }
         guard revision < acknowledged.revision,
-            mark.isOf(generation: try metadata.generation())
+            stamp.isOf(generation: try metadata.generation())
         else { return nil }
         return "it ends at revision \(revision), and \(said)"
     }

@@ -12,10 +12,10 @@ package struct LogPosition: Hashable {
     /// Bytes of a frame before its page.
     package static let frameHeaderByteCount = 24
     /// Where the salts are in the header of a frame.
-    package static let frameSaltsOffset = 8
+    static let frameSaltsOffset = 8
 
     /// Where frame number `number`, counted from 1, begins.
-    package static func offset(ofFrame number: Int, pageByteCount: Int) -> Int {
+    static func offset(ofFrame number: Int, pageByteCount: Int) -> Int {
         headerByteCount + (number - 1) * (frameHeaderByteCount + pageByteCount)
     }
 }
@@ -70,6 +70,20 @@ package struct LogHeader {
     /// Bytes of a frame.
     package var frameByteCount: Int { LogPosition.frameHeaderByteCount + pageByteCount }
 
+    /// Where frame number `number`, counted from 1, begins.
+    package func offset(ofFrame number: Int) -> Int {
+        LogPosition.offset(ofFrame: number, pageByteCount: pageByteCount)
+    }
+
+    /// The page that a frame has, as it says, and its salts; nil if it cannot be read.
+    package func frame(_ number: Int, in descriptor: Int32) -> (page: Int, salts: UInt64)? {
+        let count = LogPosition.frameHeaderByteCount
+        guard let bytes = readBytes(descriptor, count: count, at: offset(ofFrame: number)) else {
+            return nil
+        }
+        return (bytes.number(at: 0, bytes: 4), bytes.word(at: LogPosition.frameSaltsOffset))
+    }
+
     /// How many frames from the first on are what was written, `limit` at most: what SQLite reads of the log.
     ///
     /// - Complexity: O(*n*) in the bytes of these frames.
@@ -77,7 +91,7 @@ package struct LogHeader {
         guard isWhole else { return 0 }
         var sum = checksum
         for index in 0..<limit {
-            let offset = LogPosition.headerByteCount + index * frameByteCount
+            let offset = offset(ofFrame: index + 1)
             guard let frame = readBytes(descriptor, count: frameByteCount, at: offset),
                 frame.word(at: LogPosition.frameSaltsOffset) == salts
             else { return index }

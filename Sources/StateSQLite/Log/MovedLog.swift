@@ -7,17 +7,17 @@ import StateEngine
 /// cannot be read any more, and nothing is lost. If a header is damaged earlier, the commits that only the log has are lost.
 struct MovedLog {
     private let location: StoreLocation
-    private let mark: StoreMark
+    private let stamp: StoreStamp
 
-    init(_ location: StoreLocation, _ mark: StoreMark) {
-        (self.location, self.mark) = (location, mark)
+    init(_ location: StoreLocation, _ stamp: StoreStamp) {
+        (self.location, self.stamp) = (location, stamp)
     }
 
     /// Whether the database has each page as the acknowledged frames have it last.
     ///
     /// - Complexity: O(1) if the header is whole, else O(*n*) in the bytes of the frames.
     var isMoved: Bool {
-        guard let position = mark.acknowledged.log?.position else { return false }
+        guard let position = stamp.acknowledged.log?.position else { return false }
         let log = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard log >= 0 else { return false }
         defer { close(log) }
@@ -42,14 +42,10 @@ struct MovedLog {
     ) -> [Int: Int]? {
         var frames: [Int: Int] = [:]
         for number in 1...position.frameCount {
-            let offset = LogPosition.offset(ofFrame: number, pageByteCount: header.pageByteCount)
-            let count = LogPosition.frameHeaderByteCount
-            guard let frame = readBytes(log, count: count, at: offset),
-                frame.word(at: LogPosition.frameSaltsOffset) == position.salts
+            guard let frame = header.frame(number, in: log), frame.salts == position.salts,
+                frame.page > 0
             else { return nil }
-            let page = frame.number(at: 0, bytes: 4)
-            guard page > 0 else { return nil }
-            frames[page] = offset
+            frames[frame.page] = header.offset(ofFrame: number)
         }
         return frames
     }

@@ -145,9 +145,7 @@ final class WriteAheadLog {
     func requireRoom() throws(StateError) {
         guard byteCount >= limits.byteCount else { return }
         // Readers are not waited for: callers are.
-        connection.waitForLocks(.zero)
-        let code = checkpoint(SQLITE_CHECKPOINT_RESTART).code
-        connection.waitForLocks(limits.lockWait)
+        let code = withoutWaiting { checkpoint(SQLITE_CHECKPOINT_RESTART).code }
         guard code == SQLITE_OK else {
             note(
                 code == SQLITE_BUSY ? readers : "\(connection.failure(code, during: "checkpoint"))"
@@ -163,10 +161,10 @@ final class WriteAheadLog {
     }
 
     /// Runs `body`, which does not wait for who holds a lock of the database.
-    func withoutWaiting(_ body: () -> Void) {
+    func withoutWaiting<R>(_ body: () -> R) -> R {
         connection.waitForLocks(.zero)
-        body()
-        connection.waitForLocks(limits.lockWait)
+        defer { connection.waitForLocks(limits.lockWait) }
+        return body()
     }
 
     /// Moves what it can into the database.
@@ -242,13 +240,8 @@ final class WriteAheadLog {
     func note(_ failure: String) { status.checkpointFailure = failure }
 
     private func noteSizes() {
-        status.databaseByteCount = WriteAheadLog.byteCount(of: location.database)
-        status.logByteCount = WriteAheadLog.byteCount(of: location.log)
-    }
-
-    private static func byteCount(of path: String) -> Int64 {
-        var file = stat()
-        return stat(path, &file) == 0 ? Int64(file.st_size) : 0
+        status.databaseByteCount = fileByteCount(location.database) ?? 0
+        status.logByteCount = fileByteCount(location.log) ?? 0
     }
 
     /// Fills the log up with zeros to the length at which it is reused.
@@ -257,7 +250,7 @@ final class WriteAheadLog {
     func preallocate() throws(SQLiteFailure) {
         // Nobody else may append meanwhile.
         try connection.execute("BEGIN IMMEDIATE")
-        let size = Int(WriteAheadLog.byteCount(of: location.log))
+        let size = Int(fileByteCount(location.log) ?? 0)
         if size < preallocatedByteCount {
             WriteAheadLog.extend(location.log, from: size, to: preallocatedByteCount)
         }

@@ -37,17 +37,15 @@ package final class ObservedStore {
         let path = location.database
         let name = ObservedStore.uri(path)
         if owner != nil {
-            connection = try SQLiteConnection(reading: path, as: name)
-        } else if ObservedStore.hasBytes(location.log) || ObservedStore.hasBytes(path + "-journal")
+            connection = try SQLiteConnection(path: path, reading: name)
+        } else if fileByteCount(location.log) ?? 0 > 0 || fileByteCount(path + "-journal") ?? 0 > 0
         {
-            connection = try SQLiteConnection(reading: path, as: name, system: "unix-none")
+            connection = try SQLiteConnection(path: path, reading: name, system: "unix-none")
             try connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         } else {
-            connection = try SQLiteConnection(reading: path, as: name + "?immutable=1")
+            connection = try SQLiteConnection(path: path, reading: name + "?immutable=1")
         }
-        for setting in ["PRAGMA cache_size=-4096", "PRAGMA trusted_schema=OFF"] {
-            try connection.execute(setting)
-        }
+        try connection.set("cache_size=-4096", "trusted_schema=OFF")
     }
 
     /// Why there is no database.
@@ -94,11 +92,6 @@ package final class ObservedStore {
     /// Those of the database and its log.
     package static func footprints(of location: StoreLocation) -> [Footprint?] {
         [Footprint(path: location.database), Footprint(path: location.log)]
-    }
-
-    private static func hasBytes(_ path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_size > 0
     }
 
     /// A path as SQLite reads it in a URI. https://www.sqlite.org/uri.html

@@ -11,37 +11,25 @@ package final class SQLiteConnection {
     /// Held until the connection is closed: properties go after the body of `deinit`.
     private let lock: OwnerLock?
 
-    /// Opens the file at `path`, which must be there.
+    /// Opens the file at `path`, which must be there; nothing is read yet, and nothing locked.
     ///
-    /// Nothing is read yet, and nothing locked. The owner's lock on the store outlives the connection.
-    package convenience init(path: String, under lock: OwnerLock?) throws(SQLiteFailure) {
-        try self.init(path, as: path, SQLITE_OPEN_READWRITE, system: nil, under: lock)
-    }
-
-    /// Opens the file at `path`, which must be there, for reading only.
-    ///
-    /// `name` is the same file as SQLite is told, where a URI may stand, and `system` the name of one of SQLite's
-    /// interfaces to the system; nil for the usual one.
-    convenience init(
-        reading path: String,
-        as name: String,
-        system: String? = nil
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - uri: The same file as SQLite is told, for reading only; nil for reading and writing.
+    ///   - system: One of SQLite's interfaces to the system; nil for the usual one.
+    ///   - lock: The owner's lock on the store, which outlives the connection.
+    /// - Throws: What SQLite answered.
+    package init(
+        path: String,
+        reading uri: String? = nil,
+        system: String? = nil,
+        under lock: OwnerLock? = nil
     ) throws(SQLiteFailure) {
-        let flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
-        try self.init(path, as: name, flags, system: system, under: nil)
-    }
-
-    private init(
-        _ path: String,
-        as name: String,
-        _ access: Int32,
-        system: String?,
-        under lock: OwnerLock?
-    ) throws(SQLiteFailure) {
+        let access = uri == nil ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
         var opened: OpaquePointer?
         // NOMUTEX: SQLite takes no lock of its own, for one thread at a time is what we promise.
         // https://www.sqlite.org/threadsafe.html
-        let code = sqlite3_open_v2(name, &opened, access | SQLITE_OPEN_NOMUTEX, system)
+        let code = sqlite3_open_v2(uri ?? path, &opened, access | SQLITE_OPEN_NOMUTEX, system)
         guard code == SQLITE_OK, let opened else {
             let failure = SQLiteFailure(code, of: opened, during: "open")
             sqlite3_close(opened)
@@ -82,6 +70,18 @@ package final class SQLiteConnection {
         guard code == SQLITE_OK else { throw failure(code, during: sql) }
     }
 
+    /// Runs `body` in a transaction, which may still be open if this throws.
+    package func transaction(_ body: () throws(SQLiteFailure) -> Void) throws(SQLiteFailure) {
+        try execute("BEGIN IMMEDIATE")
+        try body()
+        try execute("COMMIT")
+    }
+
+    /// Sets options of the connection: `name=value` each.
+    func set(_ options: String...) throws(SQLiteFailure) {
+        for option in options { try execute("PRAGMA \(option)") }
+    }
+
     /// Prepares one statement that is to be run many times.
     func prepare(_ sql: String) throws(SQLiteFailure) -> SQLiteStatement {
         var statement: OpaquePointer?
@@ -103,21 +103,40 @@ package final class SQLiteConnection {
         return try statement.step() ? statement.text(at: 0) : ""
     }
 
-    /// Defines an aggregate function of this connection that gives no result, or takes it away.
+    /// Runs a SELECT of `receive(…)` over all its rows, and calls `body` with the columns of each where they lie in its page.
+    ///
+    /// Through an aggregate function over all rows, not row by row with `sqlite3_step`: SQLite then stays in one loop, and nothing
+    /// is allocated per row. https://www.sqlite.org/appfunc.html
+    ///
+    /// - Parameters:
+    ///   - sql: The statement.
+    ///   - count: How many columns `receive` has.
+    ///   - body: Returns false to end it; the columns live for that call.
+    /// - Throws: What SQLite answered, also if `body` ended it.
+    func receive(
+        _ sql: String,
+        columnCount count: Int,
+        _ body: @escaping (SQLiteColumns) -> Bool
+    ) throws(SQLiteFailure) {
+        let receiver = RowReceiver(body)
+        let context = Unmanaged.passUnretained(receiver).toOpaque()
+        try define(count, context, RowReceiver.step)
+        defer { withExtendedLifetime(receiver) { try? define(count, nil, nil) } }
+        _ = try number(sql)
+    }
+
+    /// Defines the aggregate function `receive`, which gives no result, or takes it away.
     ///
     /// https://www.sqlite.org/c3ref/create_function.html
-    func define(
-        _ name: String,
-        argumentCount: Int32,
+    private func define(
+        _ columnCount: Int,
         _ context: UnsafeMutableRawPointer?,
-        step: (
-            @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void
-        )?
+        _ step: RowReceiver.Step?
     ) throws(SQLiteFailure) {
         let code = sqlite3_create_function_v2(
             handle,
-            name,
-            argumentCount,
+            "receive",
+            Int32(columnCount),
             SQLITE_UTF8 | SQLITE_DIRECTONLY,
             context,
             nil,
@@ -125,7 +144,7 @@ package final class SQLiteConnection {
             step == nil ? nil : { _ in },
             nil
         )
-        guard code == SQLITE_OK else { throw failure(code, during: "define \(name)") }
+        guard code == SQLITE_OK else { throw failure(code, during: "define receive") }
     }
 
     /// The first bytes of the file as they are on disk, read through SQLite's own descriptor.
@@ -143,6 +162,26 @@ package final class SQLiteConnection {
 
     func failure(_ code: Int32, during operation: String) -> SQLiteFailure {
         SQLiteFailure(code, of: handle, during: operation)
+    }
+}
+
+/// The columns of a row that an aggregate function is given.
+typealias SQLiteColumns = UnsafeMutablePointer<OpaquePointer?>
+
+/// Takes the rows of a statement.
+private final class RowReceiver {
+    typealias Step =
+        @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void
+
+    private let body: (SQLiteColumns) -> Bool
+
+    init(_ body: @escaping (SQLiteColumns) -> Bool) { self.body = body }
+
+    static let step: Step = { context, _, columns in
+        guard let address = sqlite3_user_data(context), let columns else { return }
+        let receiver = Unmanaged<RowReceiver>.fromOpaque(address)
+        let goesOn = receiver._withUnsafeGuaranteedRef { $0.body(columns) }
+        if !goesOn { sqlite3_result_error_code(context, SQLITE_ABORT) }
     }
 }
 

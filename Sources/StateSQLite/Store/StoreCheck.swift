@@ -4,7 +4,7 @@ import StateEngine
 /// Checks a store without owning it and without changing a byte, also beside the process that owns it.
 ///
 /// Looked at are: the header, format and tables; SQLite's quick_check; `meta`; each row's checksum; the order of the rows;
-/// the chain of each key's changes; the number of rows at a clean stop; and what the mark says was acknowledged. The rows are
+/// the chain of each key's changes; the number of rows at a clean stop; and what the stamp says was acknowledged. The rows are
 /// read in short transactions; quick_check is one, 0.2 s for a million rows, for which the owner's log cannot be begun anew.
 package final class StoreCheck {
     /// What a check found.
@@ -50,7 +50,7 @@ package final class StoreCheck {
         do {
             // Before the rows are read: an owner that goes on has all of it then, and more.
             let acknowledged = AcknowledgedCheck(location)
-            let mark = StoreMark(reading: location.mark)
+            let stamp = StoreStamp(reading: location.stamp)
             let store = try ObservedStore(location)
             try HistorySchema.checkHeader(of: store.connection)
             try note { try HistorySchema.check(store.connection) }
@@ -60,7 +60,7 @@ package final class StoreCheck {
             // What of `meta` is damaged was found above.
             let finding = try? acknowledged.finding(
                 StoreMetadata(store.connection),
-                mark,
+                stamp,
                 revision: summary.revision,
                 readsLog: store.owner == nil
             )

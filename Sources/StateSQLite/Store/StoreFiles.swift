@@ -29,11 +29,11 @@ struct StoreFiles: Sendable {
     private let files: [File]
     private let names: NameWatch?
 
-    /// Notes the files that are there now: the database, its log, and its mark.
+    /// Notes the files that are there now: the database, its log, and its stamp.
     init(_ location: StoreLocation) {
         // First, so that nothing happens in between unnoticed.
         names = NameWatch(location.directory)
-        files = [location.log, location.database, location.mark].map {
+        files = [location.log, location.database, location.stamp].map {
             File(path: $0, number: Number(of: $0))
         }
     }
@@ -65,6 +65,28 @@ struct StoreFiles: Sendable {
             }
         }
         return nil
+    }
+}
+
+/// Which files are asked for after a commit.
+struct FileCheck {
+    let files: StoreFiles
+    private var commitCount = 0
+    /// When all of them were asked for last, on the monotonic clock in nanoseconds.
+    private var checkedAt: Int64 = 0
+
+    init(_ files: StoreFiles) { self.files = files }
+
+    /// Which file is not in its place any more, in a sentence; nil if all are.
+    mutating func findingAfterCommit() -> String? {
+        commitCount &+= 1
+        let now = clinux_monotonic_nanoseconds()
+        // Without the stamp less would be noticed, and nothing lost.
+        guard commitCount % 64 == 0 || now - checkedAt > 1_000_000_000 else {
+            return files.commitFinding
+        }
+        checkedAt = now
+        return files.finding
     }
 }
 

@@ -40,7 +40,7 @@ package struct StoreLocation: Sendable {
     /// The write-ahead log.
     package var log: String { database + "-wal" }
     /// What was last true of the database.
-    package var mark: String { database + "-mark" }
+    package var stamp: String { database + "-mark" }
     /// Room that is kept on the disk.
     var reserve: String { database + "-reserve" }
     /// The index of the log, which processes share.
@@ -50,13 +50,12 @@ package struct StoreLocation: Sendable {
     ///
     /// - Throws: ``StateError/Code/corrupt``, naming the database.
     func requirePage() throws(StateError) {
-        var (file, status) = (stat(), stat())
-        guard stat(database, &file) == 0, file.st_size < HistorySchema.pageByteCount,
-            stat(log, &status) == 0, status.st_size > 0
+        guard let byteCount = fileByteCount(database), byteCount < HistorySchema.pageByteCount,
+            fileByteCount(log) ?? 0 > 0
         else { return }
         throw StateError.damaged(
             database,
-            "it is not an SQLite database: it has \(file.st_size) bytes"
+            "it is not an SQLite database: it has \(byteCount) bytes"
         )
     }
 

@@ -4,7 +4,7 @@ import StateEngine
 
 /// The rows of `meta`: text, each with a CRC-32C of `name`, a zero byte and `value`.
 ///
-/// Beside those that are named here there are notes (``NoteBacking``).
+/// Beside those that are named here there are notes (``Note``).
 package struct StoreMetadata {
     /// The names.
     package enum Name: String, CaseIterable {
@@ -18,7 +18,7 @@ package struct StoreMetadata {
         case leastRevision = "least revision"
         case inode
         case birthTime = "birth time"
-        /// Another one after each start and each clean stop, as in the ``StoreMark``; absent in a store of before.
+        /// Another one after each start and each clean stop, as in the ``StoreStamp``; absent in a store of before.
         case generation
         /// The rows of `history` at a clean stop; absent while there is an owner that wrote.
         case rowCount = "rows at a clean stop"
@@ -85,6 +85,11 @@ package struct StoreMetadata {
     /// compaction leave one that no row has.
     func lastRevision(ofRows revision: Int64) throws -> Int64 {
         max(revision, try required(.leastRevision), try required(.compacted))
+    }
+
+    /// Which file the store was in when it was last open.
+    func identity() throws -> FileIdentity {
+        FileIdentity(inode: try required(.inode), birthTime: try required(.birthTime))
     }
 
     /// The identity of the store.

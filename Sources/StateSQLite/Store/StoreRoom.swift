@@ -13,33 +13,56 @@ final class StoreRoom {
     /// How much is kept, in bytes; 0 for nothing.
     var reserveByteCount: Int64
     /// Bytes of the file.
-    private var heldByteCount: Int64 = 0
+    private var heldByteCount: Int64
+    private let log: WriteAheadLog
+    private let pageCount: SQLiteStatement
+    private let freePageCount: SQLiteStatement
     /// Why nothing but deletes is committed; nil if everything is.
     private(set) var shortage: StateError?
 
     /// What a checkpoint may need in one go, in bytes: the log is as long.
     private static let checkpointByteCount: Int64 = 9 << 20
 
-    init(_ location: StoreLocation, reserveByteCount: Int64) {
+    init(
+        _ location: StoreLocation,
+        reserveByteCount: Int64,
+        _ connection: SQLiteConnection,
+        _ log: WriteAheadLog
+    ) throws(SQLiteFailure) {
         path = location.reserve
         directory = location.directory
         self.reserveByteCount = reserveByteCount
-        var status = stat()
-        if stat(path, &status) == 0 { heldByteCount = Int64(status.st_size) }
+        self.log = log
+        pageCount = try connection.prepare("PRAGMA page_count")
+        freePageCount = try connection.prepare("PRAGMA freelist_count")
+        heldByteCount = fileByteCount(path) ?? 0
         fill()
     }
 
     /// What there is once the log is moved into the database, in bytes: on the disk, and in pages of the database that nothing uses.
-    private func room(_ use: StoreUse) -> Int64 {
-        availableByteCount - use.growthByteCount + use.freeByteCount + heldByteCount
+    private var byteCount: Int64 {
+        availableByteCount - growthByteCount + byteCount(freePageCount) + heldByteCount
+    }
+
+    /// By how much moving the log makes the database longer, in bytes.
+    private var growthByteCount: Int64 {
+        max(0, byteCount(pageCount) - log.status.databaseByteCount)
+    }
+
+    /// The bytes of as many pages as a statement yields; 0 if it fails, as it does if nothing can be read.
+    private func byteCount(_ pages: SQLiteStatement) -> Int64 {
+        defer { pages.reset() }
+        guard (try? pages.step()) == true else { return 0 }
+        return pages.number(at: 0) * Int64(HistorySchema.pageByteCount)
     }
 
     /// What the disk has for this user, in bytes; none if it cannot be asked.
-    private var availableByteCount: Int64 { StoreRoom.availableByteCount(of: directory) }
+    private var availableByteCount: Int64 { StoreRoom.availableByteCount(of: directory) ?? 0 }
 
-    private static func availableByteCount(of directory: String) -> Int64 {
+    /// The same of a directory; nil with errno if it cannot be asked.
+    static func availableByteCount(of directory: String) -> Int64? {
         var room = statvfs()
-        guard statvfs(directory, &room) == 0 else { return 0 }
+        guard statvfs(directory, &room) == 0 else { return nil }
         return Int64(clamping: UInt64(room.f_bavail) * UInt64(room.f_frsize))
     }
 
@@ -51,23 +74,21 @@ final class StoreRoom {
     }
 
     /// Gives a checkpoint what the disk lacks for it.
-    func makeWay(_ use: StoreUse) {
+    func makeWay() {
         guard heldByteCount > 0 else { return }
-        let lack = use.growthByteCount - availableByteCount
+        let lack = growthByteCount - availableByteCount
         if lack > 0 { cut(to: heldByteCount - lack - (64 << 10)) }
     }
 
     /// The disk was full for a commit, or for a checkpoint though it had room by its own account.
     ///
-    /// - Parameters:
-    ///   - use: What the store has on the disk.
-    ///   - byteCount: Keys and values of the commit; 0 for a checkpoint.
+    /// - Parameter byteCount: Keys and values of the commit; 0 for a checkpoint.
     /// - Returns: Whether there is more room than before.
-    func noteFull(_ use: StoreUse, byteCount: Int64) -> Bool {
-        let room = room(use)
-        // There is room, but not for one as large.
-        if byteCount > 0, room >= reserveByteCount / 2, room < 2 * byteCount + (1 << 20) {
-            return false
+    func noteFull(byteCount: Int64) -> Bool {
+        if byteCount > 0 {
+            let room = self.byteCount
+            // There is room, but not for one as large.
+            if room >= reserveByteCount / 2, room < 2 * byteCount + (1 << 20) { return false }
         }
         guard heldByteCount > 0 else { return false }
         cut(to: 0)
@@ -75,13 +96,13 @@ final class StoreRoom {
         return true
     }
 
-    /// Looks whether there is too little room, or enough again.
-    func look(_ use: StoreUse) {
+    /// Looks whether the disk has room for more than deletes.
+    func look() {
         guard reserveByteCount > 0 || heldByteCount > 0 else {
             shortage = nil
             return
         }
-        let room = room(use)
+        let room = byteCount
         if shortage != nil, room >= reserveByteCount / 2 { shortage = nil }
         if shortage == nil, room < reserveByteCount / 4 { beShort() }
         if shortage == nil { fill() }
@@ -99,7 +120,7 @@ final class StoreRoom {
 
     /// A start writes a little; where there is no room for that, the file is given up before.
     static func giveUpReserveIfFull(_ location: StoreLocation) {
-        if availableByteCount(of: location.directory) < 1 << 20 { unlink(location.reserve) }
+        if availableByteCount(of: location.directory) ?? 0 < 1 << 20 { unlink(location.reserve) }
     }
 
     /// Makes the file as long as it should be, if the disk has as much again.
@@ -123,12 +144,4 @@ final class StoreRoom {
         heldByteCount = max(0, byteCount)
         if heldByteCount == 0 { unlink(path) } else { truncate(path, off_t(heldByteCount)) }
     }
-}
-
-/// What a store has on its disk.
-struct StoreUse {
-    /// By how much moving the log makes the database longer, in bytes.
-    var growthByteCount: Int64
-    /// Pages that nothing uses, in bytes.
-    var freeByteCount: Int64
 }

@@ -21,10 +21,30 @@ package func readBytes(_ descriptor: Int32, count: Int, at offset: Int) -> [UInt
     return end > 0 ? bytes : nil
 }
 
+/// The length of the file at `path`; nil if there is none.
+func fileByteCount(_ path: String) -> Int64? {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int64(status.st_size) : nil
+}
+
 extension [UInt8] {
     /// The number in `count` bytes from `offset` on, the most significant first; 0 where they are not there.
     package func number(at offset: Int, bytes count: Int) -> Int {
         guard offset >= 0, offset + count <= self.count else { return 0 }
         return self[offset..<offset + count].reduce(0) { $0 << 8 | Int($1) }
+    }
+}
+
+extension Array {
+    /// The index of the first element of which `body` is true, as it is of all after it; the end if there is none.
+    ///
+    /// - Complexity: O(log *n*).
+    package func partitioningIndex(where body: (Element) -> Bool) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if body(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
     }
 }

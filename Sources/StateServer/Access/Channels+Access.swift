@@ -34,42 +34,33 @@ extension KeyspaceCore {
     }
 }
 
-extension Dispatcher {
+extension CommandContext {
     /// Refuses names of channels among which is one of which the connection would never hear.
     ///
     /// - Throws: ``StateError/Code/noPermission``, naming the channel and the rule.
-    func requireHearing(
-        _ names: Arguments,
-        _ connection: Connection,
-        _ core: KeyspaceCore
-    ) throws(StateError) {
-        guard let subject = restriction(connection, core) else { return }
+    func requireHearing(_ names: Arguments) throws(StateError) {
+        guard let subject = restriction else { return }
         for index in 0..<names.count {
             let key = ChannelKey(names[index])
             try core.requireAny(.watch, of: key.bytes, for: subject, key.target, called: "channel")
         }
     }
 
-    /// Whether a connection is told that somebody subscribes to a channel.
-    func mayHear(_ name: [UInt8], _ connection: Connection, _ core: KeyspaceCore) -> Bool {
-        guard let visibility = core.visibility(of: connection.subject) else { return true }
+    /// Whether the connection is told that somebody subscribes to a channel.
+    func mayHear(_ name: [UInt8]) -> Bool {
+        let visibility = core.visibility(of: connection.subject)
         return name.withUnsafeBytes { name in
             let key = ChannelKey(name)
             return visibility.mayEverTell(.watch, about: key.bytes, key.target)
         }
     }
 
-    /// Refuses a message to a channel that the connection may not write; one that looks as if it told of a key, where that key is
+    /// Refuses a message to a channel that the connection may not write; one that looks as if it told of a key, if that key is
     /// not to be written by it.
     ///
     /// - Throws: ``StateError/Code/noPermission``, naming the channel and the rule.
-    func requirePublish(
-        _ message: Bytes,
-        to name: Bytes,
-        _ connection: Connection,
-        _ core: KeyspaceCore
-    ) throws(StateError) {
-        guard let subject = restriction(connection, core) else { return }
+    func requirePublish(_ message: Bytes, to name: Bytes) throws(StateError) {
+        guard let subject = restriction else { return }
         let key = ChannelKey(name).bytes
         try core.requireAny(.write, of: key, for: subject, .unowned, called: "channel")
         guard name.hasPrefix(Bytes(KeyspaceNotices.keyEvent)) else { return }

@@ -12,7 +12,7 @@ final class Channels {
     private var globs = LiteralTable<Channel>()
     private let notices = KeyspaceNotices()
     private let flushes: FlushList
-    var outputByteLimit: Int
+    private let settings: Settings
     /// The message under way as its subscribers get it.
     private var message = ByteBuffer()
 
@@ -29,10 +29,8 @@ final class Channels {
 
     private let memory: ClientMemory
 
-    init(flushes: FlushList, memory: ClientMemory, outputByteLimit: Int) {
-        self.flushes = flushes
-        self.memory = memory
-        self.outputByteLimit = outputByteLimit
+    init(_ settings: Settings, _ flushes: FlushList, _ memory: ClientMemory) {
+        (self.settings, self.flushes, self.memory) = (settings, flushes, memory)
         notices.channels = self
     }
 
@@ -259,7 +257,7 @@ final class Channels {
         for isSecondLook in [false, true] {
             let waiting = min(connection.messageByteCount, connection.waitingByteCount)
             connection.messageByteCount = waiting
-            if waiting < outputByteLimit { return true }
+            if waiting < settings.options.outputByteCount { return true }
             guard !isSecondLook, connection.flush() else { return false }
         }
         return false

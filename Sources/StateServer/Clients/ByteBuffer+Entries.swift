@@ -83,3 +83,15 @@ extension ByteBuffer {
         if let value { writeBulk(value) } else { writeNull(version) }
     }
 }
+
+extension ByteBuffer {
+    mutating func writeField(_ name: StaticString, _ number: Int64) {
+        writeBulk(name)
+        writeInteger(number)
+    }
+
+    mutating func writeField(_ name: StaticString, _ text: String) {
+        writeBulk(name)
+        writeBulk(text)
+    }
+}

@@ -5,7 +5,7 @@ protocol ConnectionJob: HistoryJob {
     var connection: Connection { get }
 
     /// Writes the reply to the end of the connection's output.
-    func writeReply(_ core: KeyspaceCore, _ receipt: inout Receipt) throws(StateError)
+    func writeReply(_ context: inout CommandContext) throws(StateError)
 
     /// Gives back what was held in the keyspace; called if no reply is written.
     func release(_ core: KeyspaceCore)
@@ -20,16 +20,16 @@ extension ConnectionJob {
         server.keyspace.withCore { core in
             guard !connection.isClosed else { return release(core) }
             connection.awaitsLateReply = false
-            server.dispatcher.answer(connection, core) { (receipt) throws(StateError) in
+            server.services.gate.answer(connection, core) { (context) throws(StateError) in
                 do throws(StateError) {
                     try server.requireMemory(control)
                     if let failure { throw failure }
-                    try server.dispatcher.requireSameAccess(connection)
+                    try server.services.access.requireSame(connection)
                 } catch {
                     release(core)
                     throw error
                 }
-                try writeReply(core, &receipt)
+                try writeReply(&context)
             }
         }
     }

@@ -3,81 +3,76 @@ import StateWire
 
 /// The table: which function carries out which command.
 extension Dispatcher {
-    func run(
-        _ command: Command,
-        for connection: Connection,
-        in core: KeyspaceCore,
-        _ receipt: inout Receipt
-    )
-        throws(StateError)
-    {
+    func run(_ command: Command, _ context: inout CommandContext) throws(StateError) {
         switch command {
-        case .get(let key): try get(key, connection, core, &receipt)
+        case .get(let key): try strings.get(key, &context)
         case .set(let key, let value, let condition, let returnsOld):
-            try set(key, value, condition, returnsOld: returnsOld, connection, core, &receipt)
-        case .multiGet(let keys): try multiGet(keys, connection, core, &receipt)
-        case .exists(let keys): try exists(keys, connection, core, &receipt)
-        case .type(let key): try type(key, connection, core, &receipt)
-        case .length(let key): try length(key, connection, core, &receipt)
-        case .databaseSize: try databaseSize(connection, core)
-        case .keys(let glob): try keys(glob, connection, core, &receipt)
-        case .scan(let cursor, let match, let count):
-            try scan(cursor, match, count, connection, core, &receipt)
-        case .getDelete(let key): try getDelete(key, connection, core, &receipt)
+            try strings.set(key, value, condition, returnsOld: returnsOld, &context)
+        case .multiGet(let keys): try strings.multiGet(keys, &context)
+        case .length(let key): try strings.length(key, &context)
+        case .getDelete(let key): try strings.getDelete(key, &context)
         case .multiSet(let pairs, let onlyIfAllAbsent):
-            try multiSet(pairs, onlyIfAllAbsent: onlyIfAllAbsent, connection, core, &receipt)
-        case .delete(let keys): try delete(keys, connection, core, &receipt)
-        case .append(let key, let suffix): try append(suffix, to: key, connection, core, &receipt)
-        case .add(let key, let number): try add(number, to: key, connection, core, &receipt)
-        case .multi: try begin(connection)
-        case .execute: try execute(connection, core, &receipt)
-        case .discard: try discard(connection)
-        case .watchKeys(let keys): try watchKeys(keys, connection, core, &receipt)
-        case .unwatchKeys:
-            connection.watchedKeys = []
-            connection.output.writeOK()
+            try strings.multiSet(pairs, onlyIfAllAbsent: onlyIfAllAbsent, &context)
+        case .delete(let keys): try strings.delete(keys, &context)
+        case .append(let key, let suffix): try strings.append(suffix, to: key, &context)
+        case .add(let key, let number): try strings.add(number, to: key, &context)
+        case .exists(let keys): try keyspace.exists(keys, &context)
+        case .type(let key): try keyspace.type(key, &context)
+        case .databaseSize: try keyspace.databaseSize(context)
+        case .keys(let glob): try keyspace.keys(glob, &context)
+        case .scan(let cursor, let match, let count):
+            try keyspace.scan(cursor, match, count, &context)
+        case .multi: try transactions.begin(context)
+        case .execute:
+            try transactions.execute(&context) { (command, context) throws(StateError) in
+                try run(command, &context)
+            }
+        case .discard: try transactions.discard(context)
+        case .watchKeys(let keys): try transactions.watchKeys(keys, &context)
+        case .unwatchKeys: transactions.unwatchKeys(context)
         case .subscribe(let names, let isPattern):
-            try subscribe(names, isPattern ? .pattern : .name, connection, core)
+            try channels.subscribe(names, isPattern ? .pattern : .name, &context)
         case .unsubscribe(let names, let isPattern):
-            try unsubscribe(names, isPattern ? .pattern : .name, connection, core)
-        case .publish(let channel, let message): try publish(message, to: channel, connection, core)
-        case .channels(let command): try tellChannels(command, connection, core)
-        case .stateGet(let key, nil): try stateGet(key, connection, core, &receipt)
-        case .stateGet(let key, let revision?):
-            try stateGet(key, at: revision, connection, core, &receipt)
+            try channels.unsubscribe(names, isPattern ? .pattern : .name, &context)
+        case .publish(let channel, let message):
+            try channels.publish(message, to: channel, context)
+        case .channels(let command): try channels.tell(command, context)
+        case .configure(let pairs): try channels.configure(pairs, context)
+        case .stateGet(let key, nil): try state.get(key, &context)
+        case .stateGet(let key, let revision?): try history.get(key, at: revision, &context)
         case .stateSet(let key, let value, let conditions, let durability):
-            try stateSet(key, value, conditions, durability, connection, core, &receipt)
-        case .stateApply(let steps): try stateApply(steps, connection, core, &receipt)
+            try state.set(key, value, conditions, durability, &context)
+        case .stateApply(let steps): try state.apply(steps, &context)
         case .stateDelete(let patterns, let isDryRun):
-            try stateDelete(patterns, isDryRun: isDryRun, connection, core, &receipt)
+            try state.delete(patterns, isDryRun: isDryRun, &context)
         case .stateList(let pattern, let after, let limit, let form, nil):
-            try stateList(pattern, after, limit, form, connection, core, &receipt)
+            try state.list(pattern, after, limit, form, &context)
         case .stateList(let pattern, let after, let limit, let form, let revision?):
-            try stateList(pattern, after, limit, form, at: revision, connection, core, &receipt)
+            try history.list(pattern, after, limit, form, at: revision, &context)
         case .stateWatch(let patterns, let options, let resume):
-            try stateWatch(patterns, options, resume, connection, core)
-        case .stateUnwatch(let watch): try stateUnwatch(watch, connection, core)
-        case .stateWatches: try stateWatches(connection, core)
+            try watches.watch(patterns, options, resume, context)
+        case .stateUnwatch(let watch): try watches.unwatch(watch, context)
+        case .stateWatches: try watches.list(context)
         case .stateHistory(let key, let limit, let revision):
-            try stateHistory(key, limit, before: revision, connection, core)
+            try history.history(key, limit, before: revision, context)
         case .stateRevert(let pattern, let revision):
-            try stateRevert(pattern, to: revision, connection, core, &receipt)
-        case .stateChanges(let patterns, let options):
-            try stateChanges(patterns, options, connection, core, &receipt)
+            try history.revert(pattern, to: revision, &context)
         case .stateCompact(let revision, let shrinks):
-            try stateCompact(to: revision, shrinks: shrinks, connection, core)
-        case .stateStatus: stateStatus(connection, core)
-        case .stateHandler(let name, let step):
-            try stateHandler(name, step, connection, core, &receipt)
-        case .stateHandlers: try stateHandlers(connection, core, &receipt)
-        case .stateReload: try stateReload(connection, core)
-        case .stateExplain(let key): try stateExplain(key, connection, core)
-        case .stateRules: stateRules(connection, core)
+            try history.compact(to: revision, shrinks: shrinks, context)
+        case .stateChanges(let patterns, let options):
+            try changes.changes(patterns, options, &context)
+        case .stateHandler(let name, let step): try handlers.handler(name, step, &context)
+        case .stateHandlers: try handlers.list(&context)
+        case .stateReload: try rules.reload(context)
+        case .stateExplain(let key): try rules.explain(key, context)
+        case .stateRules: rules.list(context)
         case .stateCheck(let pattern, let after, let limit):
-            try stateCheck(pattern, after, limit, connection, core)
-        case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .information,
-            .describe, .configuration, .configure, .time:
-            try runSession(command, for: connection, in: core)
+            try rules.check(pattern, after, limit, context)
+        case .stateStatus: report.status(context)
+        case .information(let sections): report.information(sections, context)
+        case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .describe,
+            .configuration, .time:
+            try session.run(command, context)
         }
     }
 }

@@ -10,8 +10,7 @@ struct EntryHome {
     init() {}
 
     init(of key: Bytes, in core: KeyspaceCore) {
-        let settings = core.rules?.rule(for: key)?.settings
-        backing = core.isPersistent ? settings?.backing?.value.name ?? "sqlite" : "memory"
-        typeName = settings?.schema?.value.typeName ?? ""
+        backing = core.isPersistent ? core.backing(of: key)?.name ?? "sqlite" : "memory"
+        typeName = core.rules?.rule(for: key)?.settings.schema?.value.typeName ?? ""
     }
 }

@@ -61,35 +61,34 @@ struct AwaitedFiles {
     var areKnown: Bool { isOverdue || !keys.mayHaveChanged(in: files) }
 }
 
-extension Dispatcher {
+extension Connection {
     /// Whether a command has to wait until edits of the files of its keys are known, so that it comes after them.
     func awaitsFiles(
         _ verb: Verb,
         _ arguments: Arguments,
-        _ connection: Connection,
         _ files: FileContainers
     ) -> Bool {
         var keys = FileKeys()
-        if let queued = connection.transaction {
+        if let queued = transaction {
             guard verb.name == .exec, queued.hasWrites else { return false }
             keys.add(queued.files)
-            for watched in connection.watchedKeys {
+            for watched in watchedKeys {
                 watched.key.withUnsafeBytes { keys.add($0, in: files) }
             }
         } else if verb.isWrite {
             keys.add(verb, arguments, in: files)
         }
         // It has waited as long as it may.
-        if let awaited = connection.awaitedFiles, awaited.isOverdue {
-            connection.awaitedFiles = nil
+        if let awaited = awaitedFiles, awaited.isOverdue {
+            awaitedFiles = nil
             return false
         }
         guard !keys.isEmpty, keys.mayHaveChanged(in: files) else {
-            connection.awaitedFiles = nil
+            awaitedFiles = nil
             return false
         }
-        if connection.awaitedFiles == nil {
-            connection.awaitedFiles = AwaitedFiles(keys: keys, files: files)
+        if awaitedFiles == nil {
+            awaitedFiles = AwaitedFiles(keys: keys, files: files)
         }
         return true
     }

@@ -95,7 +95,7 @@ final class Listing: SlicedListing {
         _ core: KeyspaceCore,
         _ receipt: inout Receipt
     ) throws(StateError) {
-        let visibility = request.subject.flatMap { core.visibility(of: $0) }
+        let visibility = core.visibility(of: request.subject)
         var piece = ListingPiece(rows.count)
         var cutAt: Record?
         func look(_ record: Record) -> Bool {
@@ -150,8 +150,8 @@ final class Listing: SlicedListing {
         }
     }
 
-    private func isShown(_ record: Record, _ visibility: Visibility?) -> Bool {
-        visibility?.mayTell(request.isOfWatch ? .watch : .read, about: record) ?? true
+    private func isShown(_ record: Record, _ visibility: Visibility) -> Bool {
+        visibility.mayTell(request.isOfWatch ? .watch : .read, about: record)
     }
 
     private func append(_ record: Record, _ core: KeyspaceCore) {
@@ -185,7 +185,7 @@ final class Listing: SlicedListing {
         else { return }
         var patch = Patch(row: nil, isInRows: isInRows(key))
         let record = request.isOfWatch ? core.readDurable(key) : core.read(key, &receipt)
-        let visibility = request.subject.flatMap { core.visibility(of: $0) }
+        let visibility = core.visibility(of: request.subject)
         if let record, isShown(record, visibility) {
             var row = ByteBuffer()
             write(record, to: &row, core)

@@ -27,92 +27,102 @@ final class ListingCommand {
     let connection: Connection
     let listing: any SlicedListing
     /// Writes the reply, in the moment in which the listing ends.
-    let reply: (KeyspaceCore, inout Receipt) throws(StateError) -> Void
+    let reply: (inout CommandContext) throws(StateError) -> Void
 
     init<Listed: SlicedListing>(
         _ listing: Listed,
         for connection: Connection,
-        reply: @escaping (Listed, KeyspaceCore, inout Receipt) throws(StateError) -> Void
+        reply: @escaping (Listed, inout CommandContext) throws(StateError) -> Void
     ) {
         self.listing = listing
         self.connection = connection
-        self.reply = { (core, receipt) throws(StateError) in
-            try reply(listing, core, &receipt)
-        }
+        self.reply = { (context) throws(StateError) in try reply(listing, &context) }
+    }
+
+    /// The connection's listing is done, or nobody waits for it any more.
+    static func end(of connection: Connection, _ core: KeyspaceCore) {
+        connection.listing?.listing.end(in: core)
+        connection.listing = nil
     }
 }
 
-extension Dispatcher {
+/// Lists for commands: at once if that takes less than a slice or is part of a transaction, else in slices.
+///
+/// Everything belongs to the loop thread.
+final class Listings {
+    private let access: AccessChanges
+    private let work: UnfinishedWork
+    private let gate: ReplyGate
+
     /// How long a listing takes before the connection waits for it among those that take longer.
     private static let firstSliceNanoseconds: Int64 = 100_000
 
-    /// Lists and replies: at once if that takes less than a slice or is part of a transaction, else in slices.
+    init(_ access: AccessChanges, _ work: UnfinishedWork, _ gate: ReplyGate) {
+        (self.access, self.work, self.gate) = (access, work, gate)
+    }
+
+    /// Lists and replies.
     func list(
         _ request: Listing.Request,
-        for connection: Connection,
-        _ core: KeyspaceCore,
-        _ receipt: inout Receipt,
-        reply: @escaping (Listing, KeyspaceCore, inout Receipt) throws(StateError) -> Void
+        _ context: inout CommandContext,
+        reply: @escaping (Listing, inout CommandContext) throws(StateError) -> Void
     ) throws(StateError) {
         var request = request
-        if isExecuting { request.visitLimit = visitsLeft }
+        if let execution = context.execution { request.visitLimit = execution.visitsLeft }
         let listing = Listing(request)
-        try list(listing, for: connection, core, &receipt, reply: reply)
-        if isExecuting { visitsLeft -= listing.visitedCount }
+        try list(listing, &context, reply: reply)
+        context.execution?.visitsLeft -= listing.visitedCount
     }
 
     /// The same with a listing of any kind.
     func list<Listed: SlicedListing>(
         _ listing: Listed,
-        for connection: Connection,
-        _ core: KeyspaceCore,
-        _ receipt: inout Receipt,
-        reply: @escaping (Listed, KeyspaceCore, inout Receipt) throws(StateError) -> Void
+        _ context: inout CommandContext,
+        reply: @escaping (Listed, inout CommandContext) throws(StateError) -> Void
     ) throws(StateError) {
+        let connection = context.connection
         let deadline =
-            isExecuting
-            ? .max : clinux_monotonic_nanoseconds() + Dispatcher.firstSliceNanoseconds
+            context.isExecuting
+            ? .max : clinux_monotonic_nanoseconds() + Listings.firstSliceNanoseconds
         do throws(StateError) {
-            guard try listing.advance(in: core, until: deadline, &receipt) else {
+            let isDone = try listing.advance(
+                in: context.core,
+                until: deadline,
+                &context.receipt
+            )
+            guard isDone else {
                 let command = ListingCommand(listing, for: connection, reply: reply)
                 connection.listing = command
                 connection.awaitsLateReply = true
                 connection.accessCount = access.count
-                return goOnLater(command)
+                return work.items.append(.listing(command))
             }
         } catch {
-            listing.end(in: core)
+            listing.end(in: context.core)
             throw error
         }
-        listing.end(in: core)
-        try reply(listing, core, &receipt)
+        listing.end(in: context.core)
+        try reply(listing, &context)
     }
 
     /// Lists on until `deadline`, and replies if that was all.
     ///
     /// - Returns: Whether the command is done.
     func goOn(_ command: ListingCommand, until deadline: Int64, _ core: KeyspaceCore) -> Bool {
-        let connection = command.connection
         var isDone = true
-        answer(connection, core) { (receipt) throws(StateError) in
+        gate.answer(command.connection, core) { (context) throws(StateError) in
             defer { if isDone { end(command, core) } }
-            try requireSameAccess(connection)
-            isDone = try command.listing.advance(in: core, until: deadline, &receipt)
+            try access.requireSame(command.connection)
+            isDone = try command.listing.advance(in: core, until: deadline, &context.receipt)
             guard isDone else { return }
             end(command, core)
-            try command.reply(core, &receipt)
+            try command.reply(&context)
         }
         return isDone
     }
 
     private func end(_ command: ListingCommand, _ core: KeyspaceCore) {
-        endListing(of: command.connection, core)
+        ListingCommand.end(of: command.connection, core)
         command.connection.awaitsLateReply = false
-    }
-
-    /// The connection's listing is done, or nobody waits for it any more.
-    func endListing(of connection: Connection, _ core: KeyspaceCore) {
-        connection.listing?.listing.end(in: core)
-        connection.listing = nil
     }
 }

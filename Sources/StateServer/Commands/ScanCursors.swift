@@ -2,7 +2,7 @@
 ///
 /// Each user has slots of its own, of which the oldest goes if there are too many: nobody's scans end another's. A key that is there
 /// from the first call to the last is listed exactly once.
-struct ScanCursors {
+final class ScanCursors {
     private struct Slots {
         var keys: [UInt64: [UInt8]] = [:]
         var next: UInt64 = 1
@@ -22,7 +22,7 @@ struct ScanCursors {
     init(capacity: Int) { self.capacity = capacity }
 
     /// A cursor for what comes after `key`.
-    mutating func make(after key: [UInt8], _ uid: UInt32) -> UInt64 {
+    func make(after key: [UInt8], _ uid: UInt32) -> UInt64 {
         useCount += 1
         if slots[uid] == nil { makeRoom() }
         var mine = slots.removeValue(forKey: uid) ?? Slots()
@@ -38,7 +38,7 @@ struct ScanCursors {
         return cursor
     }
 
-    private mutating func makeRoom() {
+    private func makeRoom() {
         guard slots.count >= ScanCursors.userCapacity,
             let oldest = slots.min(by: { $0.value.lastUse < $1.value.lastUse })
         else { return }

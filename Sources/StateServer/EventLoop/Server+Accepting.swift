@@ -37,7 +37,7 @@ extension Server {
         poller.remove(listener)
         let now = clinux_monotonic_nanoseconds()
         let rest = min(Arrivals.longestRest, 3 * (now - start))
-        unfinished.append(.arrivals(Arrivals(of: account, on: listener, restEnd: now + rest)))
+        unfinished.items.append(.arrivals(Arrivals(of: account, on: listener, restEnd: now + rest)))
     }
 
     /// Goes on with a listener that has rested.
@@ -75,12 +75,12 @@ extension Server {
             number: registry.takeNumber(),
             limits: options.frameLimits,
             subjects: &registry.subjects,
-            at: dispatcher.now
+            at: turn.time
         )
         do throws(StateError) {
             try checkPlaces(for: connection)
             try keyspace.withCore { (core) throws(StateError) in
-                try dispatcher.checkConnections(of: connection.peer.uid, core)
+                try services.quotas.checkConnections(of: connection.peer.uid, core)
             }
         } catch {
             refuse(descriptor, error)
@@ -134,12 +134,7 @@ extension Server {
     private static let retryMilliseconds: Int64 = 100
 
     private func noteMissingDescriptors() {
-        dispatcher.repeated.write(
-            .init(subject: .descriptors),
-            .warning,
-            at: SystemClock.monotonicMilliseconds(),
-            to: options.log
-        ) {
+        services.gate.write(.init(subject: .descriptors), .warning) {
             "no more file descriptors: new clients are refused until there are; raise the limit of open files "
                 + "(LimitNOFILE=) or lower limits.clients"
         }

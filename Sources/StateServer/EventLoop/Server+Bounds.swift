@@ -65,7 +65,7 @@ extension Server {
         registry.memory.refusedCount += 1
         noteLetGo(connection, .memory, "has a reply refused", sentence)
         reading.control.cancel()
-        history?.dropCancelled()
+        history.thread?.dropCancelled()
         registry.memory.count(connection)
     }
 
@@ -158,7 +158,7 @@ extension Server {
     /// How long nothing of it is due; -1 for ever.
     var millisecondsToBounds: Int32 {
         var due = min(registry.memory.stallCheckAt ?? .max, acceptAt ?? .max)
-        due = min(due, dispatcher.repeated.dueAt ?? .max)
+        due = min(due, services.gate.repeated.dueAt ?? .max)
         if let frame = frames.earliest, options.frameMilliseconds > 0 {
             due = min(due, frame.since + options.frameMilliseconds)
         }
@@ -172,8 +172,8 @@ extension Server {
         endStalls()
         acceptAgain()
         lookAtMemoryIfDue()
-        if dispatcher.repeated.dueAt != nil {
-            dispatcher.repeated.endWindows(at: SystemClock.monotonicMilliseconds(), options.log)
+        if services.gate.repeated.dueAt != nil {
+            services.gate.repeated.endWindows(at: SystemClock.monotonicMilliseconds(), options.log)
         }
     }
 
@@ -195,12 +195,7 @@ extension Server {
         _ sentence: String
     ) {
         let uid = connection.peer.uid
-        dispatcher.repeated.write(
-            .init(subject: .letGo(reason), uid: uid),
-            .warning,
-            at: SystemClock.monotonicMilliseconds(),
-            to: options.log
-        ) {
+        services.gate.write(.init(subject: .letGo(reason), uid: uid), .warning) {
             "client \(connection.number) (uid \(uid), pid \(connection.peer.pid)) \(what): \(sentence)"
         }
     }

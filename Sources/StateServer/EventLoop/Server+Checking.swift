@@ -15,7 +15,7 @@ extension Server {
         checkedAt = SystemClock.monotonicMilliseconds()
         guard keyspace.history != nil else { return }
         isChecking = true
-        submit(CheckJob(through: keyspace.withCore { $0.revisions.durable }))
+        history.submit(CheckJob(through: keyspace.withCore { $0.revisions.durable }))
     }
 
     /// A check has come to its end.

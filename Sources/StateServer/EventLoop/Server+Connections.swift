@@ -90,6 +90,7 @@ extension Server {
         var taken = 0
         var weight = 0
         keyspace.withCore { core in
+            var context = CommandContext(connection, in: core, at: turn.time)
             while connection.pause == nil, !connection.isEnding {
                 let rest = bytes.slice(taken, bytes.count)
                 let step: FrameParser.Step
@@ -105,9 +106,10 @@ extension Server {
                 case .refused(let error): answer(error, connection, core)
                 case .frame(let arguments, let byteCount):
                     let raw = rest.slice(0, byteCount)
-                    switch dispatcher.perform(arguments, raw: raw, for: connection, in: core) {
+                    switch dispatcher.perform(arguments, raw: raw, &context) {
                     case .done:
                         taken += byteCount
+                        turn.note(&context)
                         if connection.awaitsLateReply { pause(connection, .replyIsLate) }
                     case .wait(let reason): pause(connection, reason)
                     }
@@ -126,12 +128,12 @@ extension Server {
     }
 
     private var isSliceOver: Bool {
-        clinux_monotonic_nanoseconds() + dispatcher.owedNanoseconds >= sliceEnd
+        clinux_monotonic_nanoseconds() + turn.owedNanoseconds >= sliceEnd
     }
 
     private func answer(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
-        dispatcher.refuseTransaction(of: connection)
-        dispatcher.answer(connection, core) { _ in connection.output.writeError(error.answer) }
+        connection.transaction?.refuse()
+        services.gate.answer(connection, core) { $0.output.writeError(error.answer) }
     }
 
     /// The bytes are no commands: one answer, then the connection ends.
@@ -157,12 +159,15 @@ extension Server {
             return
         }
         guard connection.flush() else {
-            end(connection)
+            // What a client sent before it left is carried out though nobody reads the replies.
+            guard connection.pause == .turnIsOver else { return end(connection) }
+            connection.output.truncate(to: 0)
+            count(connection)
             return
         }
         if connection.hasMoreToSend, !connection.isListedForSending {
             connection.isListedForSending = true
-            unfinished.append(.output(connection))
+            unfinished.items.append(.output(connection))
         }
         if connection.isEnding, connection.output.isEmpty, connection.held.isEmpty,
             !connection.awaitsLateReply
@@ -181,14 +186,14 @@ extension Server {
         connection.isClosed = true
         registry.remove(connection)
         frames.end(connection)
-        endJobs(of: connection)
+        history.endJobs(of: connection)
         close(connection.descriptor)
         keyspace.withCore { core in
-            dispatcher.endWatches(connection, core)
-            dispatcher.channels.unsubscribeAll(connection, core)
-            dispatcher.unblock(connection, core)
-            dispatcher.endHandlers(connection)
-            dispatcher.endListing(of: connection, core)
+            dispatcher.watches.end(connection, core)
+            services.channels.unsubscribeAll(connection, core)
+            dispatcher.changes.unblock(connection, core)
+            dispatcher.handlers.end(connection)
+            ListingCommand.end(of: connection, core)
             if let cause = connection.cause { core.release(cause) }
         }
         connection.releaseMemory()

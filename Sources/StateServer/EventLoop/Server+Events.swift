@@ -66,7 +66,7 @@ extension Server {
             return
         }
         guard let connection = registry.all[number] else { return }
-        if event.isReadable { history?.activity.wrappingAdd(1, ordering: .relaxed) }
+        if event.isReadable { history.thread?.activity.wrappingAdd(1, ordering: .relaxed) }
         // A client that has left may have sent commands before: they are read first, as long as they can be.
         let mayRead = event.isReadable && connection.pause == nil && !connection.isEnding
         if event.isHungUp, !mayRead {

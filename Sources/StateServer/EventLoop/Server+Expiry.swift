@@ -9,7 +9,7 @@ extension Server {
                 left == 0,
                 core.pending.byteCount < options.limits.queueByteCount
             else { return }
-            core.expire(at: Deadlines.now(), wallTime: dispatcher.now)
+            core.expire(at: Deadlines.now(), wallTime: turn.time)
         }
     }
 
@@ -28,9 +28,9 @@ extension Server {
     /// Logs what limits that are only said have to say.
     func logNotices() {
         let notices = keyspace.withCore { core in
-            guard !core.notices.isEmpty else { return [String]() }
-            defer { core.notices = [] }
-            return core.notices
+            guard !core.admission.notices.isEmpty else { return [String]() }
+            defer { core.admission.notices = [] }
+            return core.admission.notices
         }
         for notice in notices { options.log(.warning, notice) }
     }

@@ -1,48 +1,11 @@
 import CLinux
 import StateEngine
 
-/// Jobs of the history thread, from the loop and back.
+/// Jobs that the history thread is done with.
 extension Server {
-    /// Has a job read from the history; only where the keyspace has one.
-    func submit(_ job: any HistoryJob) {
-        guard let backing = keyspace.history else {
-            preconditionFailure("there is no history to read")
-        }
-        let thread = history ?? HistoryThread(backing) { [wakeup] in wakeup.wake() }
-        history = thread
-        add(job)
-        thread.submit(job)
-    }
-
-    private func add(_ job: any HistoryJob) {
-        guard let connection = registry.all[job.control.connection] else { return }
-        connection.jobs.append(job)
-        registry.reading[connection.number] = connection
-    }
-
-    /// Has a job finish once what waits for storage is less.
-    func finishLater(_ job: any HistoryJob) {
-        waitingForRoom.append(job)
-        add(job)
-    }
-
-    /// Nobody waits for what is read for a connection: it ends, and gives back what it holds.
-    func endJobs(of connection: Connection) {
-        registry.reading[connection.number] = nil
-        guard !connection.jobs.isEmpty else { return }
-        for job in connection.jobs { job.control.cancel() }
-        connection.jobs = []
-        history?.dropCancelled()
-        // Those that only wait for room end in the next turn.
-        if !waitingForRoom.isEmpty { wakeup.wake() }
-    }
-
     /// Comes after what storage has answered, which is what makes room.
     func finishHistoryJobs() {
-        guard let history else { return }
-        let waiting = waitingForRoom
-        waitingForRoom = []
-        for job in waiting { finish(job, nil) }
+        guard history.thread != nil else { return }
         for (job, failure) in history.takeDone() { finish(job, failure) }
         countJobs()
     }
@@ -69,7 +32,7 @@ extension Server {
 
     /// Counts what jobs hold by now, those that were told so and those that note what is committed.
     private func countJobs() {
-        for control in history?.takeGrown() ?? [] {
+        for control in history.thread?.takeGrown() ?? [] {
             if let connection = registry.all[control.connection] { count(connection) }
         }
         for connection in Array(registry.reading.values)

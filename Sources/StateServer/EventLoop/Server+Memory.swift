@@ -65,7 +65,7 @@ extension Server {
     /// Finds out whether there is memory for more values.
     func lookAtMemoryIfDue() {
         let now = SystemClock.monotonicMilliseconds()
-        let taken = dispatcher.takenByteCount
+        let taken = keyspace.withCore { $0.entries.putByteCount }
         guard memorySchedule.isDue(at: now, taken: taken) else { return }
         var bound = options.memoryBound()
         // What was freed goes to the next values, and mostly not back to the kernel. Finding out takes a walk through it.
@@ -75,8 +75,8 @@ extension Server {
     }
 
     private func take(_ shortage: StateError?) {
-        guard (core.refusals.memoryShortage != nil) != (shortage != nil) else { return }
-        keyspace.withCore { $0.refusals.memoryShortage = shortage }
+        guard (core.admission.refusals.memoryShortage != nil) != (shortage != nil) else { return }
+        keyspace.withCore { $0.admission.refusals.memoryShortage = shortage }
         if let shortage {
             options.log(.error, shortage.message)
         } else {

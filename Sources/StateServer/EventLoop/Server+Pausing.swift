@@ -8,7 +8,7 @@ extension Server {
         connection.pause = reason
         if reason == .memoryIsFull { expectStalls() }
         if reason == .turnIsOver {
-            unfinished.append(.input(connection))
+            unfinished.items.append(.input(connection))
         } else {
             registry.addPaused(connection)
         }
@@ -47,7 +47,7 @@ extension Server {
             }
             // There may be many of them.
             connection.pause = .turnIsOver
-            unfinished.append(.input(connection))
+            unfinished.items.append(.input(connection))
         }
     }
 

@@ -7,7 +7,6 @@ extension Server {
         needsSettling = false
         hasAnsweredLoneWriter = registry.hasLoneHolder
         keyspace.settle { outcome in
-            settleReload(outcome)
             // Order matters: a connection hears of its change in a round of latest values before its reply, too.
             advanceWatchers(core)
             registry.updateHolding { connection in
@@ -20,19 +19,19 @@ extension Server {
                     release(connection, durable: revision - 1)
                 // What nothing undid is told now, too.
                 case .reopened: release(connection, durable: core.revisions.durable)
-                case .unopened, .room: break
+                case .unopened, .room, .unchanged: break
                 }
                 flushes.add(connection)
             }
             note(outcome)
         }
         flushes.encodedCommit.forget()
-        if dispatcher.waitingForChanges.hasReady { answerBlocked() }
+        if services.waitingForChanges.hasReady { answerBlocked() }
     }
 
     /// Answers those who wait for changes where something has come, or their time is over.
     func answerBlocked() {
-        keyspace.withCore { dispatcher.answerBlocked($0) }
+        keyspace.withCore { dispatcher.changes.answerBlocked($0) }
     }
 
     /// A writer that may not see what it wrote is told by a bookmark, before its reply, that its watches hear no more of it.
@@ -60,7 +59,7 @@ extension Server {
             registry.settleEarly(through: revision)
             if registry.watchCount > 0 { scheduleProgress() }
         case .failed(let revision, let error):
-            dispatcher.noteFailure(from: revision, core)
+            services.access.noteFailure(from: revision)
             let count = registry.failEarly(from: revision)
             if count > 0 {
                 let commits = count == 1 ? "1 commit was" : "\(count) commits were"
@@ -80,6 +79,7 @@ extension Server {
             options.log(.error, "the store cannot be opened again yet: \(error)")
         case .room(let shortage?): options.log(.error, shortage.message)
         case .room(nil): options.log(.notice, "the disk has room again: keys can be set")
+        case .unchanged: break
         }
     }
 }

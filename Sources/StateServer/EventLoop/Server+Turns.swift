@@ -3,50 +3,11 @@ import StateEngine
 import StateWire
 import Synchronization
 
-/// What a connection has left over at the end of its slice, or what a user has to wait with.
-enum Unfinished {
-    /// Clients that come.
-    case arrivals(Arrivals)
-    /// What came while a user rested; see ``ClientMemory/Account/takePostponed()``.
-    case events(ClientMemory.Account)
-    /// Input that came in and is not carried out.
-    case input(Connection)
-    case listing(ListingCommand)
-    /// Output that the socket may take.
-    case output(Connection)
-
-    /// Nil for events of several, and for clients that come.
-    private var connection: Connection? {
-        switch self {
-        case .arrivals, .events: nil
-        case .input(let connection), .output(let connection): connection
-        case .listing(let command): command.connection
-        }
-    }
-
-    var isClosed: Bool { connection?.isClosed ?? false }
-
-    /// Nil for a connection that is closed, and for clients that come: whose they are is not known.
-    fileprivate var account: ClientMemory.Account? {
-        if case .events(let account) = self { return account }
-        return connection?.account
-    }
-
-    /// What its user has used lately.
-    fileprivate var usedNanoseconds: Int64 { account?.nanoseconds ?? 0 }
-
-    /// How long it rests if others are served, on the monotonic clock in nanoseconds.
-    fileprivate var restEnd: Int64 {
-        if case .arrivals(let arrivals) = self { return arrivals.restEnd }
-        return account.map { max($0.rest.end, $0.rest.debtEnd) } ?? 0
-    }
-}
-
 /// Who is served when: every connection by slices, so that none keeps the others waiting.
 ///
 /// An event is worth one slice at most. What is left over goes on after the events, and of both the users come first who have used
 /// the least time of the loop lately. So a turn takes a few milliseconds, whatever the commands are, but for those that have
-/// to be one moment: their steps have a limit (``Dispatcher/stepLimit(_:_:)``), and who sends many of them rests between them
+/// to be one moment: their steps have a limit (``ServerOptions/stepLimit(_:)``), and who sends many of them rests between them
 /// while others are being served (``Rest``).
 extension Server {
     /// How long the commands of one connection are carried out in a row, in nanoseconds.
@@ -61,15 +22,15 @@ extension Server {
 
     /// Whether something can be done without waiting for an event.
     var hasUnfinished: Bool {
-        guard ready.isEmpty, !unfinished.isEmpty else { return !ready.isEmpty }
+        guard ready.isEmpty, !unfinished.items.isEmpty else { return !ready.isEmpty }
         let now = clinux_monotonic_nanoseconds()
-        return unfinished.contains { !isResting($0, at: now) && !waitsForMemory($0) }
+        return unfinished.items.contains { !isResting($0, at: now) && !waitsForMemory($0) }
     }
 
     /// How long what was left over rests, at most 1 ms, for others may be served no more; -1 if nothing was.
     var nanosecondsToUnfinished: Int64 {
-        guard !unfinished.isEmpty else { return -1 }
-        let ends = unfinished.compactMap { waitsForMemory($0) ? nil : $0.restEnd }
+        guard !unfinished.items.isEmpty else { return -1 }
+        let ends = unfinished.items.compactMap { waitsForMemory($0) ? nil : $0.restEnd }
         guard let end = ends.min() else { return 20_000_000 }
         return min(max(end - clinux_monotonic_nanoseconds(), 20_000), 1_000_000)
     }
@@ -120,7 +81,7 @@ extension Server {
         guard !ready.isEmpty else { return }
         let memory = registry.memory
         let isShared = memory.userCount > 1
-        if let history {
+        if let history = history.thread {
             history.longestRest.store(isShared ? longestRest : 0, ordering: .relaxed)
             history.loopProcessor.store(clinux_current_processor(), ordering: .relaxed)
         }
@@ -163,8 +124,8 @@ extension Server {
     private func handle(_ event: Poller.Event, at now: Int64) {
         sliceEnd = now + sliceNanoseconds
         handle(event)
-        guard dispatcher.hasCommitted else { return }
-        dispatcher.hasCommitted = false
+        guard turn.hasCommitted else { return }
+        turn.hasCommitted = false
         // Else storage would wait for all of them: a turn reads up to 800 commands of 50 clients.
         keyspace.publishEarly()
     }
@@ -180,13 +141,13 @@ extension Server {
     ) -> Bool {
         guard connection.postponedEvent != nil || isResting(account, at: now) else { return false }
         // What it sent is carried out, but what it has read for it takes memory.
-        if event.isHungUp { endJobs(of: connection) }
+        if event.isHungUp { history.endJobs(of: connection) }
         if connection.postponedEvent != nil {
             connection.postponedEvent?.merge(event)
             return true
         }
         connection.postponedEvent = event
-        if account.postpone(connection) { unfinished.append(.events(account)) }
+        if account.postpone(connection) { unfinished.items.append(.events(account)) }
         return true
     }
 
@@ -198,13 +159,13 @@ extension Server {
     /// If there are replies to send to several users, they are not kept waiting for it: they leave, the loop sleeps and the clients get
     /// a processor.
     func goOnWithUnfinished() {
-        unfinished.removeAll(where: \.isClosed)
-        guard !unfinished.isEmpty else { return }
+        unfinished.items.removeAll(where: \.isClosed)
+        guard !unfinished.items.isEmpty else { return }
         let isFirst = registry.memory.userCount <= 1 || flushes.isEmpty
         let now = clinux_monotonic_nanoseconds()
         guard isFirst || now - wentOnAt > Server.longestDelay else { return }
         wentOnAt = now
-        if unfinished.contains(where: waitsForMemory) { expectStalls() }
+        if unfinished.items.contains(where: waitsForMemory) { expectStalls() }
         var stopwatch = Stopwatch(countsProcessor: registry.memory.userCount > 1)
         // Clients that came have had most of the slice.
         sliceEnd = stopwatch.now + sliceNanoseconds / (accepted == nil ? 1 : 4)
@@ -222,7 +183,7 @@ extension Server {
             return accepted
         case .events(let account):
             guard let connection = account.takePostponed() else { return nil }
-            if account.hasPostponed { unfinished.append(work) }
+            if account.hasPostponed { unfinished.items.append(work) }
             guard let event = connection.postponedEvent else { return nil }
             connection.postponedEvent = nil
             handle(event)
@@ -238,8 +199,8 @@ extension Server {
             if command.listing.byteCount > Server.smallListingByteCount {
                 command.connection.account?.largeListing = command
             }
-            let isDone = keyspace.withCore { dispatcher.goOn(command, until: sliceEnd, $0) }
-            if !isDone { unfinished.append(work) }
+            let isDone = keyspace.withCore { services.listings.goOn(command, until: sliceEnd, $0) }
+            if !isDone { unfinished.items.append(work) }
             count(command.connection)
             return command.connection
         }
@@ -248,30 +209,30 @@ extension Server {
     /// Takes out what comes first: of the user who has used the least, what has waited the longest; nil if all of it rests.
     private func takeUnfinished(at now: Int64) -> Unfinished? {
         var least: Int?
-        for index in unfinished.indices
+        for index in unfinished.items.indices
         where
-            !unfinished[index].isClosed && !isResting(unfinished[index], at: now)
-            && !waitsForMemory(unfinished[index])
+            !unfinished.items[index].isClosed && !isResting(unfinished.items[index], at: now)
+            && !waitsForMemory(unfinished.items[index])
         {
             guard let found = least else {
                 least = index
                 continue
             }
-            if unfinished[index].usedNanoseconds < unfinished[found].usedNanoseconds {
+            if unfinished.items[index].usedNanoseconds < unfinished.items[found].usedNanoseconds {
                 least = index
             }
         }
-        return least.map { unfinished.remove(at: $0) }
+        return least.map { unfinished.items.remove(at: $0) }
     }
 
     /// Charges the user of a connection for the time since the last look at the stopwatch, and for what its commits will take to be
     /// published.
     private func charge(_ connection: Connection?, _ stopwatch: inout Stopwatch) {
-        let used = stopwatch.lap(adding: dispatcher.owedNanoseconds)
-        dispatcher.owedNanoseconds = 0
+        let used = stopwatch.lap(adding: turn.owedNanoseconds)
+        turn.owedNanoseconds = 0
         guard let connection, let account = connection.account else { return }
         var longest = longestRest
-        if used > Rest.long, keyspace.withCore({ dispatcher.isAdmin(connection, $0) }) {
+        if used > Rest.long, keyspace.withCore({ $0.adminDenial(of: connection.subject) == nil }) {
             longest = 0
         }
         account.charge(used, at: stopwatch.now, longestRest: longest)

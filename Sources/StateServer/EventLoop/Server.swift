@@ -6,13 +6,10 @@ import Synchronization
 
 /// The keyspace on a socket: one thread, one loop.
 ///
-/// A turn of the loop is ``turn(_:)``, and the order of its lines is the guarantee.
+/// A turn of the loop is ``takeTurn()``, and the order of its lines is the guarantee.
 package final class Server {
     let keyspace: LocalKeyspace
-    /// Exchanged by ``take(_:)`` only.
-    var options: ServerOptions
-    let registry: Registry
-    let flushes = FlushList()
+    let services: Services
     let dispatcher: Dispatcher
     var poller = Poller()
 
@@ -20,12 +17,6 @@ package final class Server {
     let core: KeyspaceCore
     /// Woken by the commit thread when there is something to settle; the keyspace holds it until it is closed.
     package let wakeup = Wakeup()
-    /// Reads the history; begun when it is first asked for.
-    var history: HistoryThread?
-    /// Jobs that are done and wait until there is room for what they write.
-    var waitingForRoom: [any HistoryJob] = []
-    /// Reads the configuration again; nil where there is none.
-    var reloader: Reloader?
     /// SIGHUP has come.
     private var isAskedToReload = false
     var listeners: [Int32] = []
@@ -47,8 +38,6 @@ package final class Server {
     var needsSettling = false
     /// Events that wait to be handled.
     var ready: [Poller.Event] = []
-    /// What connections have left over at the end of their slices.
-    var unfinished: [Unfinished] = []
     /// When it was last gone on with, on the monotonic clock in nanoseconds.
     var wentOnAt: Int64 = 0
     /// When the slice of the connection that is served ends, on the monotonic clock in nanoseconds.
@@ -80,29 +69,28 @@ package final class Server {
         storageReport: @escaping () -> [(String, String)] = { [] }
     ) {
         self.keyspace = keyspace
-        let options = options.fitted
-        self.options = options
         core = keyspace.withCore { $0 }
-        registry = Registry(
+        let settings = Settings(options.fitted)
+        let registry = Registry(
             startedAt: SystemClock.wallMilliseconds(),
             isPersistent: keyspace.isPersistent,
             hasHistory: keyspace.history != nil,
             subjects: Subjects(privileged: options.privilegedUsers),
-            memory: ClientMemory(byteLimit: options.memoryByteCount),
+            memory: ClientMemory(byteLimit: settings.options.memoryByteCount),
             storageReport: storageReport
         )
-        dispatcher = Dispatcher(options: options, registry: registry, flushes: flushes, core: core)
+        services = Services(keyspace, core, settings, registry) { [wakeup] in wakeup.wake() }
+        dispatcher = Dispatcher(services)
         _ = poller.add(wakeup.descriptor, Poller.readableOnce, token: Token.wakeup)
         keyspace.settleElsewhere { [wakeup] in wakeup.wake() }
-        dispatcher.submit = { [unowned self] job in submit(job) }
-        dispatcher.goOnLater = { [unowned self] command in unfinished.append(.listing(command)) }
-        dispatcher.compact = { [unowned self] (wait, core) throws(StateError) in
-            try compact(wait, core)
-        }
-        dispatcher.reload = { [unowned self] connection throws(StateError) in
-            try reload(for: connection)
-        }
     }
+
+    var options: ServerOptions { services.settings.options }
+    var registry: Registry { services.registry }
+    var flushes: FlushList { services.flushes }
+    var turn: Turn { services.turn }
+    var unfinished: UnfinishedWork { services.work }
+    var history: HistoryReader { services.history }
 
     /// Accepts clients from a bound, listening, non-blocking socket; whoever made it closes it.
     package func listen(on descriptor: Int32) {
@@ -127,15 +115,15 @@ package final class Server {
     package func run(signals: Int32, onReady: () -> Void, onStopping: () -> Void) -> Int32 {
         self.signals = signals
         _ = poller.add(signals, Poller.readable, token: Token.signals)
-        dispatcher.now = SystemClock.wallMilliseconds()
-        keyspace.withCore { dispatcher.noteAccess($0) }
+        services.turn.time = SystemClock.wallMilliseconds()
+        keyspace.withCore { _ in services.access.note(at: turn.time) }
         keyspace.publish()
         onReady()
         while stopSignal == 0 {
             if hasMoreToDo {
-                turn(nanoseconds: 0)
+                takeTurn(nanoseconds: 0)
             } else if !expectsSoon || !turnSoon() {
-                turn(nanoseconds: nanosecondsToSleep)
+                takeTurn(nanoseconds: nanosecondsToSleep)
             }
         }
         for listener in listeners { poller.remove(listener) }
@@ -155,9 +143,8 @@ package final class Server {
         }
         func wait(_ milliseconds: Int32) { wait(Int64(milliseconds) * 1_000_000) }
         wait(millisecondsToProgress)
-        wait(dispatcher.waitingForChanges.millisecondsLeft)
+        wait(services.waitingForChanges.millisecondsLeft)
         wait(millisecondsToExpiry)
-        wait(millisecondsToMovingBack)
         wait(millisecondsToBounds)
         wait(millisecondsToCheck)
         wait(nanosecondsToUnfinished)
@@ -183,7 +170,7 @@ package final class Server {
         repeat {
             collectEvents(nanoseconds: 0)
             if needsSettling || !ready.isEmpty || stopSignal != 0 || isAskedToReload {
-                turn()
+                takeTurn()
                 return true
             }
             sched_yield()
@@ -191,15 +178,15 @@ package final class Server {
         return false
     }
 
-    private func turn(nanoseconds: Int64) {
+    private func takeTurn(nanoseconds: Int64) {
         collectEvents(nanoseconds: nanoseconds)
-        turn()
+        takeTurn()
     }
 
-    private func turn() {
+    private func takeTurn() {
         // Order matters: what became durable is told before anything new is read; what was read is handed
         // to the commit thread before anything is sent, so that storage works while replies leave.
-        dispatcher.now = SystemClock.wallMilliseconds()
+        services.turn.time = SystemClock.wallMilliseconds()
         if needsSettling {
             settle()
             finishHistoryJobs()
@@ -209,9 +196,8 @@ package final class Server {
             isAskedToReload = false
             reloadOnSignal()
         }
-        if dispatcher.waitingForChanges.hasReady { answerBlocked() }
+        if services.waitingForChanges.hasReady { answerBlocked() }
         expire()
-        moveBack()
         keepBounds()
         checkStoreIfDue()
         resumePaused()
@@ -234,26 +220,23 @@ package final class Server {
     private func finish() {
         let deadline = SystemClock.monotonicMilliseconds() + 5_000
         for connection in registry.connections { connection.isEnding = true }
-        moveBack()
         keyspace.publish()
         settle()
         while SystemClock.monotonicMilliseconds() < deadline {
-            dispatcher.waitingForChanges.expireAll()
+            services.waitingForChanges.expireAll()
             answerBlocked()
             for connection in Array(registry.connections) { flush(connection) }
             guard registry.count > 0 else { break }
-            collectEvents(nanoseconds: unfinished.isEmpty ? 100_000_000 : 0)
+            collectEvents(nanoseconds: unfinished.items.isEmpty ? 100_000_000 : 0)
             ready.removeAll(keepingCapacity: true)
             settle()
             goOnWithUnfinished()
             finishHistoryJobs()
             finishReload()
-            moveBack()
             keyspace.publish()
         }
         for connection in Array(registry.connections) { end(connection) }
-        history?.stop()
-        history = nil
-        reloader?.stop()
+        history.stop()
+        services.configuration.reloader?.stop()
     }
 }

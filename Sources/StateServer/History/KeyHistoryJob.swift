@@ -9,7 +9,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     let control: JobControl
     private let version: ProtocolVersion
-    private let view: Visibility?
+    private let view: Visibility
     private let byteLimit: Int
     private var limit: Int
     private var next: HistoryPlace?
@@ -30,7 +30,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     ///   - revision: Only changes before this one; nil for all.
     ///   - limit: How many changes at most.
     ///   - connection: Who asks.
-    ///   - view: Which versions may be seen; nil for all.
+    ///   - view: Which versions may be seen.
     ///   - byteLimit: What a reply may be at most.
     init(
         of key: [UInt8],
@@ -38,7 +38,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         before revision: Int64?,
         limit: Int,
         for connection: Connection,
-        seeing view: Visibility?,
+        seeing view: Visibility,
         byteLimit: Int
     ) {
         self.key = key
@@ -115,10 +115,10 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         entries.writeBulk(change.cause)
     }
 
-    func writeReply(_ core: KeyspaceCore, _ receipt: inout Receipt) {
+    func writeReply(_ context: inout CommandContext) {
         var head = ByteBuffer()
         head.writeArray(count)
         entries.replaceFirst(KeyHistoryJob.headByteCount, with: head.bytes)
-        connection.output.append(taking: &entries)
+        context.output.append(taking: &entries)
     }
 }

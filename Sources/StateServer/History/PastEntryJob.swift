@@ -9,7 +9,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     let control: JobControl
     private let revision: Int64
-    private let view: Visibility?
+    private let view: Visibility
     private var next: HistoryPlace?
     /// What it was; nil where it was absent.
     var version: PastVersion?
@@ -18,12 +18,12 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     ///   - place: The newest change of the key; nil where none is known.
     ///   - revision: What it was when is asked for.
     ///   - connection: Who asks.
-    ///   - view: Which versions may be seen; nil for all.
+    ///   - view: Which versions may be seen.
     init(
         from place: HistoryPlace?,
         at revision: Int64,
         for connection: Connection,
-        seeing view: Visibility?
+        seeing view: Visibility
     ) {
         self.connection = connection
         control = JobControl(for: connection)
@@ -56,18 +56,18 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
         }
     }
 
-    func writeReply(_ core: KeyspaceCore, _ receipt: inout Receipt) {
+    func writeReply(_ context: inout CommandContext) {
         guard let version else {
-            connection.output.writeNull(connection.version)
+            context.output.writeNull(context.version)
             return
         }
         version.value.withUnsafeBytes { value in
-            connection.output.writeEntry(
+            context.output.writeEntry(
                 version.fields,
                 value,
                 by: version.cause,
-                core.isPersistent ? "synced" : "memory",
-                connection.version
+                context.core.isPersistent ? "synced" : "memory",
+                context.version
             )
         }
     }

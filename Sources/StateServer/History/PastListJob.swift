@@ -11,19 +11,19 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
     let control: JobControl
     private let past: PastState
     private let form: Command.ListForm
-    private weak var dispatcher: Dispatcher?
+    private let listings: Listings
 
     init(
         _ past: PastState,
         _ form: Command.ListForm,
         for connection: Connection,
-        _ dispatcher: Dispatcher
+        _ listings: Listings
     ) {
         self.connection = connection
         control = JobControl(for: connection)
         self.past = past
         self.form = form
-        self.dispatcher = dispatcher
+        self.listings = listings
     }
 
     var byteCount: Int { past.readByteCount }
@@ -36,17 +36,13 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
 
     func release(_ core: KeyspaceCore) { past.endTracking(in: core) }
 
-    func writeReply(_ core: KeyspaceCore, _ receipt: inout Receipt) throws(StateError) {
-        let connection = connection
-        try dispatcher?.list(PastListing(past, form), for: connection, core, &receipt) {
-            listing,
-            _,
-            _ in
+    func writeReply(_ context: inout CommandContext) throws(StateError) {
+        try listings.list(PastListing(past, form), &context) { listing, context in
             if listing.form == .count {
-                connection.output.writeInteger(Int64(listing.count))
+                context.output.writeInteger(Int64(listing.count))
             } else {
-                connection.output.writeArray(listing.count)
-                connection.output.append(listing.rows.bytes)
+                context.output.writeArray(listing.count)
+                context.output.append(listing.rows.bytes)
             }
         }
     }

@@ -28,16 +28,17 @@ final class RevertJob: HistoryJob, @unchecked Sendable {
             // Who has left is not told of anything: nothing has happened.
             guard !connection.isClosed else { return past.endTracking(in: core) }
             // As any write it waits until there is room, and meanwhile notes what changes.
-            let isFull = core.pending.byteCount >= server.options.limits.queueByteCount
+            let isFull =
+                core.pending.byteCount >= server.services.settings.options.limits.queueByteCount
             guard failure != nil || control.isCancelled || !isFull else {
-                return server.finishLater(self)
+                return server.history.finishLater(self)
             }
             past.endTracking(in: core)
             connection.awaitsLateReply = false
-            server.dispatcher.answer(connection, core) { (receipt) throws(StateError) in
+            server.services.gate.answer(connection, core) { (context) throws(StateError) in
                 try server.requireMemory(control)
                 if let failure { throw failure }
-                try server.dispatcher.revert(past, connection, core, &receipt)
+                try server.dispatcher.history.revert(past, &context)
             }
         }
     }

@@ -2,12 +2,9 @@ package import StateEngine
 
 /// Where a configuration comes from, for a server that knows nothing of files.
 package struct ConfigurationSource: Sendable {
-    /// What takes a configuration over that was read: called on the loop thread, under the keyspace's lock, with the options that
-    /// are in force.
-    ///
-    /// What it throws refuses the whole; keyspace and options are as they were, then.
-    package typealias Change =
-        @Sendable (KeyspaceCore, inout ServerOptions) throws(StateError) -> ReloadReport
+    /// Takes over a configuration that was read: called on the loop thread, under the keyspace's lock, with the options that are in
+    /// force.
+    package typealias Change = @Sendable (KeyspaceCore, inout ServerOptions) -> ReloadReport
 
     /// Reads the configuration and changes nothing.
     ///
@@ -15,23 +12,14 @@ package struct ConfigurationSource: Sendable {
     ///
     /// - Throws: why it cannot be used: the file, the place in it, what was read and what may stand there.
     package var read: @Sendable () throws(StateError) -> Change
-    /// Puts back what was in force before the last change, for storage refused what that moved; it moves no key, so that it cannot fail.
-    ///
-    /// Called as the change is; the keys are where they were, but for those that were written meanwhile, which the server moves.
-    package var undo: @Sendable (KeyspaceCore, inout ServerOptions) -> Void
-    /// Told on the loop thread how many keys live elsewhere now: on stable storage, or no longer there.
-    package var onMoved: @Sendable (Int) -> Void
-    /// Told on the loop thread what became of a reload, before whoever asked for it.
+    /// Called on the loop thread with what became of a reload, before whoever asked for it is answered.
     package var onEnd: @Sendable (Result<ReloadReport, StateError>) -> Void
 
     package init(
         read: @escaping @Sendable () throws(StateError) -> Change,
-        undo: @escaping @Sendable (KeyspaceCore, inout ServerOptions) -> Void,
-        onMoved: @escaping @Sendable (Int) -> Void = { _ in },
         onEnd: @escaping @Sendable (Result<ReloadReport, StateError>) -> Void
     ) {
-        (self.read, self.undo) = (read, undo)
-        (self.onMoved, self.onEnd) = (onMoved, onEnd)
+        (self.read, self.onEnd) = (read, onEnd)
     }
 }
 
@@ -66,8 +54,6 @@ package struct ReloadReport: Hashable, Sendable {
     package var changed: [Change]
     /// What is said otherwise now, and holds from the next start.
     package var needsRestart: [Change]
-    /// How many keys live elsewhere by it, once that is durable.
-    package var movedKeyCount = 0
     /// The first revision that a commit under the new configuration may have; set by the server.
     package var revision: Int64 = 0
 

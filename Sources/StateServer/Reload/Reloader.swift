@@ -9,36 +9,6 @@ final class Reloader {
     /// Who waits, the first of them for what is being read; nil for a signal, of whose outcome only the log tells.
     private var waiting: [Connection?] = []
     private var thread: WorkerThread?
-    /// What was taken over, while what it has moved is on its way to storage.
-    var unsettled: Unsettled?
-    /// The first revision under what was taken over last.
-    var revision: Int64 = 0
-    /// Where keys may live elsewhere than the rules say, for storage has refused a commit that stood on others.
-    var movingBack: MovingBack?
-
-    struct Unsettled {
-        var report: ReloadReport
-        /// Why nobody knows whether storage has it, until the store is open again.
-        var doubt: StateError?
-    }
-
-    struct MovingBack {
-        /// The commit that is on its way to storage, and how many keys it moves; 0 where none is.
-        var revision: Int64 = 0
-        var count = 0
-        /// When it is to be tried, on the monotonic clock.
-        var due: Int64
-        /// How long the next try waits where that fails, in milliseconds.
-        var pause: Int64 = 1_000
-        /// Whether the log says that it could not be done yet.
-        var isSaid = false
-    }
-
-    /// Whether the next reading waits: it is compared with what is in force, and what moves by it with where keys are.
-    private var isSettling: Bool { unsettled != nil || movingBack.map { $0.revision > 0 } ?? false }
-
-    /// Whether something is being read, which moves all that there is to move.
-    var isReading: Bool { thread != nil }
 
     /// - Parameters:
     ///   - source: Where it comes from.
@@ -53,7 +23,7 @@ final class Reloader {
         // One that has not begun answers for any number of signals.
         if connection == nil, waiting.dropFirst().contains(where: { $0 == nil }) { return }
         waiting.append(connection)
-        if waiting.count == 1, !isSettling { start() }
+        if waiting.count == 1 { start() }
     }
 
     private func start() {
@@ -76,7 +46,6 @@ final class Reloader {
 
     /// Begins the next reading, once what was read before is taken over, which the next one is compared with.
     func startNext() {
-        guard !isSettling, thread == nil else { return }
         waiting.removeAll { $0?.isClosed ?? false }
         if !waiting.isEmpty { start() }
     }

@@ -5,52 +5,38 @@ import StateWire
 extension Server {
     /// Says where the configuration comes from; before ``run(signals:onReady:onStopping:)``.
     package func reloads(from source: ConfigurationSource) {
-        reloader = Reloader(source, wakeup: wakeup)
+        services.configuration.reloader = Reloader(source, wakeup: wakeup)
     }
+
+    var reloader: Reloader? { services.configuration.reloader }
 
     /// Says what STATE.CHECK tells of files that are refused; it is asked on the loop thread.
     package func refusesFiles(_ list: @escaping () -> [RefusedFile]) {
-        dispatcher.refusedFiles = list
-    }
-
-    /// Has the configuration read again for a connection, which waits for what comes of it.
-    func reload(for connection: Connection) throws(StateError) {
-        guard let reloader else { throw Server.noConfiguration }
-        reloader.add(connection)
-        connection.awaitsLateReply = true
+        services.configuration.refusedFiles = list
     }
 
     func reloadOnSignal() {
         guard let reloader else {
             return options.log(
                 .warning,
-                "SIGHUP changes nothing: \(Server.noConfiguration.message)"
+                "SIGHUP changes nothing: \(Configuration.missing.message)"
             )
         }
         reloader.add(nil)
     }
 
-    private static let noConfiguration = StateError(
-        .err,
-        "there is no configuration to read again; see --config in stated --help"
-    )
-
     /// Takes over what was read.
     func finishReload() {
         guard let reloader, let (connection, outcome) = reloader.takeRead() else { return }
         keyspace.withCore { core in
-            let result = Result { () throws(StateError) in try apply(outcome, core) }
-            if case .success(let report) = result, core.revisions.newest >= report.revision {
-                reloader.unsettled = Reloader.Unsettled(report: report)
-            } else {
-                reloader.source.onEnd(result)
-            }
+            let result = outcome.map { apply($0, core) }
+            reloader.source.onEnd(result)
             guard let connection, !connection.isClosed else { return }
             connection.awaitsLateReply = false
-            dispatcher.answer(connection, core) { (receipt) throws(StateError) in
+            services.gate.answer(connection, core) { (context) throws(StateError) in
                 let report = try result.get()
-                // Keys may have moved to another backing.
-                core.observeAll(&receipt)
+                // The revision counts all commits.
+                core.observeAll(&context.receipt)
                 connection.output.write(report, connection.version)
             }
         }
@@ -58,27 +44,21 @@ extension Server {
     }
 
     private func apply(
-        _ outcome: Result<ConfigurationSource.Change, StateError>,
+        _ change: ConfigurationSource.Change,
         _ core: KeyspaceCore
-    ) throws(StateError) -> ReloadReport {
-        let change = try outcome.get()
-        let revision = core.revisions.newest + 1
+    ) -> ReloadReport {
         var changed = options
-        var report = try change(core, &changed)
+        var report = change(core, &changed)
         take(changed)
-        dispatcher.accessChanged(core)
-        report.revision = revision
-        reloader?.revision = revision
-        // It has moved all that there was to move.
-        reloader?.movingBack = nil
+        accessChanged()
+        report.revision = core.revisions.newest + 1
         return report
     }
 
     /// Exchanges the options, for clients that are there too.
-    func take(_ changed: ServerOptions) {
+    private func take(_ changed: ServerOptions) {
         let changed = changed.fitted
-        options = changed
-        dispatcher.options = changed
+        services.settings.options = changed
         registry.memory.byteLimit = changed.memoryByteCount
         let limits = changed.frameLimits
         for connection in registry.connections {

@@ -10,7 +10,7 @@ struct ChangesRequest: Sendable {
     /// Who asks, for what is done under the lock.
     let subject: Subject
     /// What may be seen, for the history thread; nil for everything.
-    let view: Visibility?
+    let view: Visibility
     /// How often the rules of access had changed when it was asked.
     let accessCount: Int
     /// Whether the caller tells which store it knows, and so is told which one this is.

@@ -15,7 +15,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     private let missed: MissedCommits
     private let format: WatchFormat
     private let patterns: PatternSet
-    private let view: Visibility?
+    private let view: Visibility
 
     // What came of it.
     /// The pushes of the commits up to `reached`.
@@ -68,8 +68,8 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
 
     /// - Parameters:
     ///   - missed: What is wanted.
-    ///   - view: What of it may be seen; nil for everything.
-    init(_ missed: MissedCommits, _ view: Visibility?) {
+    ///   - view: What of it may be seen.
+    init(_ missed: MissedCommits, _ view: Visibility) {
         self.missed = missed
         control = JobControl(for: missed.connection)
         self.view = view

@@ -146,21 +146,21 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
     func finish(_ failure: StateError?, in server: Server) {
         server.keyspace.withCore { core in
             guard !connection.isClosed else { return }
-            let dispatcher = server.dispatcher
+            let changes = server.dispatcher.changes
             // What is to be told is told at once; if there is nothing, what came meanwhile, or what will come.
-            let isStale = dispatcher.isStale(request.accessCount, connection)
+            let isStale = server.services.access.isStale(request.accessCount, connection)
             if failure == nil, !isCompacted, !isStale, reply.isEmpty,
                 let blocked = connection.blocked
             {
-                return dispatcher.beginWaiting(blocked)
+                return changes.beginWaiting(blocked)
             }
-            dispatcher.unblock(connection, core)
+            changes.unblock(connection, core)
             connection.awaitsLateReply = false
-            dispatcher.answer(connection, core) { (receipt) throws(StateError) in
+            server.services.gate.answer(connection, core) { (context) throws(StateError) in
                 try server.requireMemory(control)
                 if let failure { throw failure }
                 if isCompacted && reply.isEmpty || isStale {
-                    try dispatcher.writeGap(request, connection, core, &receipt)
+                    try changes.writeGap(request, &context)
                 } else {
                     reply.write(
                         to: &connection.output,

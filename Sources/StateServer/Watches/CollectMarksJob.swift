@@ -11,7 +11,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     /// What is wanted; watcher and connection are the loop thread's.
     private let missed: MissedCommits
     private let patterns: PatternSet
-    private let view: Visibility?
+    private let view: Visibility
     private let tellsCause: Bool
     private let byteLimit: Int
 
@@ -23,8 +23,8 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
 
     /// - Parameters:
     ///   - missed: What is wanted.
-    ///   - view: What of it may be seen; nil for everything.
-    init(_ missed: MissedCommits, _ view: Visibility?) {
+    ///   - view: What of it may be seen.
+    init(_ missed: MissedCommits, _ view: Visibility) {
         self.missed = missed
         control = JobControl(for: missed.connection)
         self.view = view

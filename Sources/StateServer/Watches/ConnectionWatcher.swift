@@ -6,7 +6,7 @@ final class ConnectionWatcher: WatchReceiver {
     let format: WatchFormat
     let watcher: Watcher
     private unowned let connection: Connection
-    private unowned let dispatcher: Dispatcher
+    private unowned let services: Services
     /// Commits that came while the ones before them are read, as they will be sent.
     private var kept = ByteBuffer()
     /// The limits of rules that it counts for.
@@ -23,16 +23,16 @@ final class ConnectionWatcher: WatchReceiver {
         _ format: WatchFormat,
         _ start: Watcher.Start,
         connection: Connection,
-        dispatcher: Dispatcher,
+        services: Services,
         in core: KeyspaceCore
     ) {
         self.format = format
         self.connection = connection
-        self.dispatcher = dispatcher
+        self.services = services
         watcher = Watcher(
             patterns,
             start,
-            ConnectionWatcher.manner(format, connection, dispatcher),
+            ConnectionWatcher.manner(format, connection, services),
             for: connection.subject,
             in: core
         )
@@ -42,13 +42,13 @@ final class ConnectionWatcher: WatchReceiver {
     private static func manner(
         _ format: WatchFormat,
         _ connection: Connection,
-        _ dispatcher: Dispatcher
+        _ services: Services
     ) -> Watcher.Manner {
         guard format.options.contains(.latest) else { return .everyCommit }
-        let limit = dispatcher.options.outputByteCount
+        let limit = services.settings.options.outputByteCount
         let owed =
             connection.owed
-            ?? OwedBytes(limit: limit) { [unowned connection, flushes = dispatcher.flushes] in
+            ?? OwedBytes(limit: limit) { [unowned connection, flushes = services.flushes] in
                 flushes.add(connection)
             }
         connection.owed = owed
@@ -58,16 +58,16 @@ final class ConnectionWatcher: WatchReceiver {
     var number: Int { format.number }
 
     /// How much may be owed of latest values, to all watches of the client together.
-    var latestByteLimit: Int { dispatcher.options.outputByteCount }
+    var latestByteLimit: Int { services.settings.options.outputByteCount }
 
     var hasRoom: Bool {
-        if connection.output.count < dispatcher.options.outputByteCount,
-            dispatcher.registry.memory.hasRoom(of: connection)
+        if connection.output.count < services.settings.options.outputByteCount,
+            services.registry.memory.hasRoom(of: connection)
         {
             return true
         }
         // It is blocked by that, and waits for room.
-        dispatcher.registry.addAdvancing(connection)
+        services.registry.addAdvancing(connection)
         return false
     }
 
@@ -85,9 +85,9 @@ final class ConnectionWatcher: WatchReceiver {
         case .latest(let values):
             format.writeLatest(values, to: &connection.output)
         }
-        dispatcher.flushes.add(connection)
+        services.flushes.add(connection)
         // A commit goes to as many as watch.
-        dispatcher.registry.memory.count(connection)
+        services.registry.memory.count(connection)
     }
 
     /// Writes a commit, which is formatted once for all who are told the same of it.
@@ -98,22 +98,24 @@ final class ConnectionWatcher: WatchReceiver {
         to output: inout ByteBuffer
     ) {
         format.beginCommit(to: &output)
-        let commits = dispatcher.flushes.encodedCommit
+        let commits = services.flushes.encodedCommit
         commits.append(revision, changes, format.form, in: core, to: &output)
     }
 
     // MARK: The history
 
     func read(after position: Int64, through revision: Int64) {
-        dispatcher.submit(CatchUpJob(beginReading(after: position, through: revision), view))
+        let missed = beginReading(after: position, through: revision)
+        services.history.submit(CatchUpJob(missed, view))
     }
 
     func readMarks(after position: Int64, through revision: Int64) {
-        dispatcher.submit(CollectMarksJob(beginReading(after: position, through: revision), view))
+        let missed = beginReading(after: position, through: revision)
+        services.history.submit(CollectMarksJob(missed, view))
     }
 
     /// What its client may see, for the history thread.
-    private var view: Visibility? { dispatcher.historyRules.visibility(of: connection) }
+    private var view: Visibility { services.access.visibility(of: connection) }
 
     private func beginReading(after position: Int64, through revision: Int64) -> MissedCommits {
         connection.reader = self
@@ -126,13 +128,13 @@ final class ConnectionWatcher: WatchReceiver {
         )
     }
 
-    func noteWork() { dispatcher.registry.addAdvancing(connection) }
+    func noteWork() { services.registry.addAdvancing(connection) }
 
     func hasWritten(_ record: Record) -> Bool { connection.cause?.number == record.cause }
 
     func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool {
         tell(revision, changes, core, to: &kept)
-        dispatcher.flushes.add(connection)
+        services.flushes.add(connection)
         if kept.count <= ConnectionWatcher.keptByteCount { return true }
         forgetKept()
         return false
@@ -158,7 +160,7 @@ final class ConnectionWatcher: WatchReceiver {
             in: core
         )
         if tellsKept { connection.output.append(kept.bytes) }
-        dispatcher.flushes.add(connection)
+        services.flushes.add(connection)
         return nil
     }
 
@@ -216,7 +218,7 @@ final class ConnectionWatcher: WatchReceiver {
             to: &connection.output
         )
         watcher.noteProgress(revision)
-        dispatcher.flushes.add(connection)
+        services.flushes.add(connection)
         return isOnTheWay
     }
 }

@@ -1,5 +1,6 @@
 import StateClient
 import StateContainers
+import StateJSON
 import StateModel
 
 extension Statectl {

@@ -1,5 +1,6 @@
 import Glibc
 import StateEngine
+import StateJSON
 import StateRules
 
 /// A configuration in JSON5.
@@ -15,9 +16,9 @@ enum ConfigurationFile {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw StateError(.err, "\(path) is not UTF-8")
         }
-        let document: OptionDocument
+        let document: JSON5Document
         do {
-            document = try OptionDocument(text)
+            document = try JSON5Document(text)
         } catch {
             throw StateError(.err, "\(path):\(error)")
         }
@@ -56,7 +57,7 @@ enum ConfigurationFile {
 
     private static func error(
         _ path: String,
-        _ document: OptionDocument,
+        _ document: JSON5Document,
         _ fault: OptionFault
     ) -> StateError {
         let place = document.place(of: fault.path).map { ":\($0)" } ?? ""

@@ -34,16 +34,15 @@ extension Options {
         ]
     }
 
-    /// What is another in `next`, and whether it can hold while clients are served.
-    func changes(to next: Options) -> ReloadReport {
+    /// What is another in `next`, and whether it can hold while clients are served; keys live where `locations` of the start say.
+    func changes(to next: Options, _ locations: [RuleDescription]) -> ReloadReport {
         var report = ReloadReport(changed: [], needsRestart: [])
         for (old, new) in zip(written, next.written) where old.value != new.value {
             let change = ReloadReport.Change(option: old.name, old: old.value, new: new.value)
             old.isLive ? report.changed.append(change) : report.needsRestart.append(change)
         }
-        for change in RuleChanges(rules.byKey.descriptions, next.rules.byKey.descriptions).changes {
-            report.changed.append(change)
-        }
+        report.changed += RuleChanges(rules.policies, next.rules.policies).changes
+        report.needsRestart += RuleChanges(locations, next.rules.locations).changes
         return report
     }
 
@@ -71,6 +70,24 @@ extension Options {
         server.restMilliseconds = Int64(restMilliseconds)
         server.checkMilliseconds = Int64(checkMilliseconds)
         server.clientCount = DescriptorLimit.raise(forClients: clientCount, log: log)
+    }
+}
+
+extension RuleTable {
+    /// What the rules say of where keys live.
+    var locations: [RuleDescription] { descriptions { KeyBacking.options.contains($0) } }
+
+    /// What they say beside it.
+    fileprivate var policies: [RuleDescription] {
+        descriptions { !KeyBacking.options.contains($0) }
+    }
+
+    private func descriptions(where isMeant: (String) -> Bool) -> [RuleDescription] {
+        byKey.descriptions.map { rule in
+            var rule = rule
+            rule.options.removeAll { !isMeant($0.name) }
+            return rule
+        }
     }
 }
 

@@ -11,13 +11,16 @@ struct RuleInstallation {
 
     /// Has the rules hold before anybody is served, and moves what lives elsewhere by them.
     ///
-    /// - Throws: as ``prepare(_:)``; ``StateError/Code/err``, where more would move than a transaction may hold; or what the store
-    ///   answered, with the keys where they were.
+    /// - Throws: ``StateError``, if the reserved revisions cannot be read or raised, or what is in memory not noted;
+    ///   ``StateError/Code/err``, if more would move than a transaction may hold; or what the store answered.
     func install(_ rules: RuleTable) throws(StateError) {
         try recall()
-        try prepare(rules)
+        if keyspace.isPersistent {
+            try bound(rules)
+            try memoryKeys.add(rules.byKey.memoryPatterns)
+        }
         do throws(StateError) {
-            noteMoved(try keyspace.exchange(rules: rules.byKey))
+            noteMoved(try keyspace.install(rules: rules.byKey))
         } catch {
             // It is the configuration that has to be changed then.
             throw error.code == .tooBig ? StateError(.err, error.message) : error
@@ -25,7 +28,7 @@ struct RuleInstallation {
     }
 
     /// Logs that keys have moved.
-    func noteMoved(_ count: Int) {
+    private func noteMoved(_ count: Int) {
         guard count > 0 else { return }
         let keys = count == 1 ? "1 key" : "\(count) keys"
         log.write(.notice, "\(keys) moved to the backing of their rule")
@@ -45,17 +48,7 @@ struct RuleInstallation {
         keyspace.forget(forgotten)
     }
 
-    /// Makes ready what the rules need; waits for the disk, and changes nothing that holds.
-    ///
-    /// - Throws: ``StateError``, where the ceiling of revisions cannot be read or raised, or what is in memory not noted.
-    func prepare(_ rules: RuleTable) throws(StateError) {
-        guard keyspace.isPersistent else { return }
-        try bound(rules)
-        try memoryKeys.add(rules.byKey.memoryPatterns)
-    }
-
     private func bound(_ rules: RuleTable) throws(StateError) {
-        guard !keyspace.isBound else { return }
         let ceiling = try RevisionCeiling(path: dataDirectory + "/memory.revisions") {
             [log] failure in
             if let failure {

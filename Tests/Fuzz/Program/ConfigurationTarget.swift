@@ -36,7 +36,7 @@ enum ConfigurationTarget {
         for value in values {
             var value = value
             _ = value.withUTF8 {
-                rule.settings.schema?.value.issues(of: Bytes($0), depthLimit: rule.depth)
+                rule.settings.schema?.value.issues(of: Bytes($0), depthLimit: rule.values.depth)
             }
         }
     }

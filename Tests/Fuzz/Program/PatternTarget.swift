@@ -1,6 +1,7 @@
 import StateClient
 import StateContainers
 import StateEngine
+import StateJSON
 import StateRules
 
 /// Patterns and schemas, and what they are matched with; the parts of the input stand between zero bytes.
@@ -24,14 +25,14 @@ enum PatternTarget {
         case UInt8(ascii: "g"): glob(first, second)
         case UInt8(ascii: "q"): quantity(String(decoding: first, as: UTF8.self))
         case UInt8(ascii: "j"): json(first)
-        case UInt8(ascii: "o"): first.withUnsafeBytes { _ = try? JSONObject($0) }
+        case UInt8(ascii: "o"): first.withUnsafeBytes { _ = try? ImportLine($0) }
         default: return
         }
     }
 
     private static func schema(_ text: [UInt8], _ value: [UInt8]) {
         guard let json = try? JSONValue(parsing: text),
-            let schema = try? Schema(json, at: OptionPath())
+            let schema = try? Schema(json, at: JSONPath())
         else { return }
         let issues = value.withUnsafeBytes { schema.issues(of: $0, depthLimit: 64) }
         require(issues.count <= 16, "\(issues.count) issues")

@@ -2,6 +2,7 @@ import CFuzzer
 import Glibc
 import StateContainers
 import StateEngine
+import StateJSON
 import StateRules
 import StateSQLite
 import StateServer
@@ -125,7 +126,7 @@ private final class FuzzedServer {
         options.scanCount = 4
         if rules != nil { options.privilegedUsers = [] }
         keyspace = try LocalKeyspace(backing: backing, limits: options.limits)
-        if let rules { try keyspace.exchange(rules: rules) }
+        if let rules { try keyspace.install(rules: rules) }
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, type, 0, &signals) == 0 else {
             throw SystemFailure(call: "socketpair", errno)

@@ -1,0 +1,144 @@
+import CLinux
+import StateSystem
+
+extension FileContainer {
+    /// Whether the directory is still the one at its place, and whether it, or another if that is meant, has come to stand there.
+    func checkPlace(acceptsAnother: Bool = false, _ wake: @escaping @Sendable () -> Void) {
+        if files != nil, isInPlace { return }
+        release()
+        do {
+            // Another counts as at a start: it may be empty because nothing is mounted there.
+            try open(expectsFiles: true, acceptsAnother: acceptsAnother, wake)
+            lose("the directory \(location) has come back, and is being read")
+            // Whoever puts the directory there may be writing into it.
+            rescanDeadline = clinux_monotonic_nanoseconds() + 2_000_000_000
+            files?.watcher.note(FileWatcher.Place(path: .root, isTree: true, isWritten: true))
+        } catch {
+            lose((error as? StateError)?.message ?? "\(error)")
+        }
+    }
+
+    /// Goes on with other limits: what was too large or too much is looked at again.
+    func take(_ limits: Limits) {
+        let isSame =
+            limits.fileCount == self.limits.fileCount
+            && limits.valueByteCount == self.limits.valueByteCount
+        self.limits = limits
+        guard !isSame, let files else { return }
+        files.limits = limits
+        compareAll(files)
+    }
+
+    /// Has the next look compare all of the directory.
+    private func compareAll(_ files: FileDirectory) {
+        guard rescanDeadline == nil else { return }
+        lastKnown = files.known
+        rescanDeadline = clinux_monotonic_nanoseconds()
+    }
+
+    /// What others have changed, as far as it has come to rest.
+    func takeFound() -> [FoundFile] {
+        guard let files else { return [] }
+        let due = files.takeDue()
+        if files.takeWholeAgain() {
+            // What was removed while not all of it was looked at, is found by comparing all.
+            compareAll(files)
+            files.watcher.note(due.map { FileWatcher.Place($0) })
+            files.watcher.note(FileWatcher.Place(path: .root, isTree: true, isWritten: true))
+            return []
+        }
+        let places = due.filter { isNamed($0.key) }
+        guard !places.isEmpty else { return [] }
+        let isMany = places.count > 8
+        let removed = Set(places.keys.filter { files.known[$0] != nil && files.isAbsent($0) })
+        let pause = pauseOfRemovals(removed.count, files)
+        var found: [FoundFile] = []
+        var byteCount = 0
+        for (path, isWritten) in places {
+            // As much as a transaction may hold, then what others commit, then the rest.
+            guard byteCount <= limits.transactionByteCount else {
+                let place = FileWatcher.Place(path: path, isTree: false, isWritten: isWritten)
+                files.watcher.note([place], after: 0)
+                continue
+            }
+            // What stands there is compared with the row when that is tried again.
+            if unpublished[path] != nil {
+                retry.hasten()
+                continue
+            }
+            if pause > 0, removed.contains(path) {
+                let place = FileWatcher.Place(path: path, isTree: false, isWritten: false)
+                files.watcher.note([place], after: pause)
+                continue
+            }
+            guard let file = files.look(at: path, isWritten: isWritten, syncs: !isMany) else {
+                if files.known[path] == nil { accept(path) }
+                continue
+            }
+            // Touched, or written as it was.
+            if let value = file.value, let before = file.before, !before.isDoubtful,
+                before.mark == ValueMark(value)
+            {
+                continue
+            }
+            byteCount += file.value?.count ?? 0
+            found.append(file)
+        }
+        guard !found.isEmpty else { return [] }
+        // Order matters: what was read is durable before it is told.
+        if isMany { files.tree.syncAll() } else { files.syncParents(of: found.map(\.path)) }
+        return found
+    }
+
+    /// How long removed files wait, in nanoseconds, because others are being removed: a directory that is removed as a whole, file by
+    /// file, removes no key.
+    private func pauseOfRemovals(_ count: Int, _ files: FileDirectory) -> Int64 {
+        guard count > 0 else { return 0 }
+        let now = clinux_monotonic_nanoseconds()
+        let rest: Int64 = count > 16 ? 500_000_000 : 100_000_000
+        let pause = max(files.watcher.removedAt, now - rest) + rest - now
+        let since = removalsHeldSince ?? now
+        removalsHeldSince = pause > 0 ? since : nil
+        return now - since < 5_000_000_000 ? pause : 0
+    }
+
+    /// Whether a file has the name of a key that lives here; it is refused, once, where it has not.
+    func isNamed(_ path: FilePath) -> Bool {
+        guard only == nil else { return key(of: path) != nil }
+        if path.isRoot || key(of: path) != nil { return !path.isRoot }
+        guard let status = try? files?.tree.status(path), !status.isDirectory else {
+            accept(path)
+            return false
+        }
+        refuse(path, StateError(.rejected, "its name is not that of a key that lives here"))
+        return false
+    }
+
+    func note(_ adoption: FileAdoption, of file: FoundFile) {
+        switch adoption {
+        case .adopted(let revision):
+            adopting[file.path] = Adopted(revision: revision, value: file.value)
+            accept(file.path)
+        case .same: accept(file.path)
+        case .refused(let error): refuse(file.path, error)
+        }
+    }
+
+    /// Edits that could not be adopted now are looked at again.
+    func lookAgain(_ found: some Sequence<FoundFile>, after nanoseconds: Int64) {
+        var places: [FileWatcher.Place] = []
+        for file in found {
+            files?.known[file.path] = file.before ?? KnownFile(stamp: .none)
+            files?.known[file.path]?.isDoubtful = true
+            places.append(FileWatcher.Place(path: file.path, isTree: false, isWritten: true))
+        }
+        files?.watcher.note(places, after: nanoseconds)
+    }
+}
+
+extension FileWatcher.Place {
+    /// A place and whether bytes were written there.
+    init(_ place: (key: FilePath, value: Bool)) {
+        self.init(path: place.key, isTree: false, isWritten: place.value)
+    }
+}

@@ -1,0 +1,151 @@
+/// What a rule says of values, however they come.
+package struct ValueRule: ~Copyable, Sendable {
+    /// The rule that lets nothing be changed.
+    private let readOnlyRule: Int?
+    private let writeOnceRule: Int?
+    private let schema: KeyRule.Setting<any ValueSchema>?
+    /// What `schema` need not be asked about.
+    private let plainIntegers: ClosedRange<Int64>?
+    /// The largest value in bytes.
+    package let byteCount: Int
+    private let byteCountRule: Int?
+    /// As deep may arrays and objects of values under a schema be nested.
+    package let depth: Int
+    private let depthRule: Int?
+
+    /// Values under a schema have at most so many bytes, unless a rule says otherwise.
+    package static let schemaByteCount = 256 << 10
+    /// The same for how deep their arrays and objects are nested.
+    package static let schemaDepth = 64
+
+    init(_ settings: KeyRule.Settings) {
+        readOnlyRule = settings.isReadOnly.flatMap { $0.value ? $0.rule : nil }
+        writeOnceRule = settings.isWriteOnce.flatMap { $0.value ? $0.rule : nil }
+        schema = settings.schema
+        plainIntegers = settings.schema?.value.plainIntegers
+        byteCount =
+            settings.limits[.valueBytes].map { Int(clamping: $0.value) }
+            ?? (settings.schema == nil ? Int.max : ValueRule.schemaByteCount)
+        byteCountRule = settings.limits[.valueBytes]?.rule
+        depth = settings.limits[.depth].map { Int(clamping: $0.value) } ?? ValueRule.schemaDepth
+        depthRule = settings.limits[.depth]?.rule
+    }
+
+    /// Whether `key` may be set to `value`, followed by `suffix` where there is one.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - value: The bytes.
+    ///   - suffix: More of them.
+    ///   - isPresent: Whether the key has a value.
+    /// - Throws: ``StateError/Code/rejected`` or ``StateError/Code/tooBig``, naming the key, the rule and the value.
+    func checkSet(
+        _ key: Bytes,
+        to value: Bytes,
+        appending suffix: Bytes?,
+        isPresent: Bool
+    ) throws(StateError) {
+        if let readOnlyRule {
+            throw refused(key, readOnlyRule, "readonly", "it may not be changed")
+        }
+        if isPresent { try checkOverwriting(key) }
+        try checkValue(key, value, appending: suffix)
+    }
+
+    /// Whether `key`, which has a value, may have another.
+    ///
+    /// - Throws: ``StateError/Code/rejected``, naming the key and the rule.
+    func checkOverwriting(_ key: Bytes) throws(StateError) {
+        guard let writeOnceRule else { return }
+        throw refused(key, writeOnceRule, "writeOnce", "it is set already")
+    }
+
+    /// Whether `value`, followed by `suffix` where there is one, is what `key` may be, whoever may change that.
+    ///
+    /// - Throws: ``StateError/Code/rejected`` or ``StateError/Code/tooBig``, naming the key, the rule and the value.
+    package func checkValue(
+        _ key: Bytes,
+        _ value: Bytes,
+        appending suffix: Bytes? = nil
+    ) throws(StateError) {
+        let count = value.count + (suffix?.count ?? 0)
+        if count > byteCount { throw tooBig(count, key) }
+        if let plainIntegers, suffix == nil, let number = plainInteger(value),
+            plainIntegers.contains(number)
+        {
+            return
+        }
+        guard let schema else { return }
+        var issues: [ValidationIssue]
+        if let suffix {
+            issues = (Array(value) + Array(suffix)).withUnsafeBytes {
+                schema.value.issues(of: $0, depthLimit: depth)
+            }
+        } else {
+            issues = schema.value.issues(of: value, depthLimit: depth)
+        }
+        guard issues.isEmpty else { throw rejected(key, issues, schema.rule) }
+    }
+
+    /// Whether `key`, which has a value, may be deleted.
+    ///
+    /// - Throws: ``StateError/Code/rejected``, naming the key and the rule.
+    func checkDelete(_ key: Bytes) throws(StateError) {
+        if let readOnlyRule {
+            throw refused(key, readOnlyRule, "readonly", "it may not be changed")
+        }
+        if let writeOnceRule { throw refused(key, writeOnceRule, "writeOnce", "it stays") }
+    }
+
+    private func rejected(_ key: Bytes, _ issues: [ValidationIssue], _ rule: Int) -> StateError {
+        let wrong = issues.prefix(5).map(\.description).joined(separator: "; ")
+        var source = "rule \(rule + 1), schema"
+        if let depthRule,
+            issues.contains(where: { $0.rule == "depth \(depth)" })
+        {
+            source = "rule \(depthRule + 1), limits.depth"
+        }
+        return StateError(
+            .rejected,
+            "key \(StateError.quoted(key)): \(wrong) (\(source))",
+            issues: issues
+        )
+    }
+
+    private func tooBig(_ count: Int, _ key: Bytes) -> StateError {
+        let rule = byteCountRule ?? schema?.rule ?? 0
+        return StateError(
+            .tooBig,
+            "the value of key \(StateError.quoted(key)) has \(count) bytes; the limit is "
+                + "\(byteCount) (rule \(rule + 1), limits.valueBytes)"
+        )
+    }
+
+    private func refused(
+        _ key: Bytes,
+        _ rule: Int,
+        _ option: String,
+        _ sentence: String
+    ) -> StateError {
+        StateError(
+            .rejected,
+            "key \(StateError.quoted(key)): \(sentence) (rule \(rule + 1), \(option))"
+        )
+    }
+}
+
+/// The whole number that bytes are as JSON writes it, in 15 digits at most, which every reader takes exactly; nil for all else.
+@inline(__always)
+private func plainInteger(_ bytes: Bytes) -> Int64? {
+    let isNegative = bytes.first == UInt8(ascii: "-")
+    let start = isNegative ? 1 : 0
+    let count = bytes.count - start
+    guard 1...15 ~= count, count == 1 || bytes[start] != UInt8(ascii: "0") else { return nil }
+    var number: Int64 = 0
+    for byte in bytes[start...] {
+        let digit = byte &- UInt8(ascii: "0")
+        guard digit < 10 else { return nil }
+        number = number &* 10 &+ Int64(digit)
+    }
+    return isNegative ? -number : number
+}

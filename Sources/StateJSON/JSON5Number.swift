@@ -1,0 +1,49 @@
+/// Numbers of JSON5, as JSON writes them.
+enum JSON5Number {
+    /// Infinity and NaN: no option takes them, and no JSON text has them.
+    private static let infinite = "a number that is not finite"
+
+    /// The digits of a number; nil for what is not a number of JSON5.
+    ///
+    /// - Returns: A whole number of up to 19 digits is written out: `1e3` and `0x3E8` are `1000`.
+    static func digits(of word: String) -> String? {
+        var number = word[...]
+        let isNegative = number.first == "-"
+        if isNegative || number.first == "+" { number.removeFirst() }
+        if number == "Infinity" || number == "NaN" { return infinite }
+        let sign = isNegative ? "-" : ""
+        if number.hasPrefix("0x") || number.hasPrefix("0X") {
+            let digits = number.dropFirst(2)
+            // Int's own reader would take a sign.
+            guard digits.allSatisfy(\.isHexDigit), let value = UInt64(digits, radix: 16) else {
+                return nil
+            }
+            return sign + String(value)
+        }
+        // One sign is enough.
+        guard let first = number.first, first != "-", let padded = padded(number),
+            let exact = ExactNumber(sign + padded)
+        else { return nil }
+        return exact.shortInteger ?? sign + padded
+    }
+
+    /// With a digit on both sides of its point; nil for a point alone.
+    private static func padded(_ number: Substring) -> String? {
+        let parts = number.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return String(number) }
+        let isBare = parts[1].isEmpty || parts[1].first == "e" || parts[1].first == "E"
+        if parts[0].isEmpty, isBare { return nil }
+        return (parts[0].isEmpty ? "0" : parts[0]) + "." + (isBare ? "0" : "") + parts[1]
+    }
+}
+
+extension ExactNumber {
+    /// All places of a number without a fraction that has 19 at most; nil for any other.
+    fileprivate var shortInteger: String? {
+        guard isInteger, (0...19).contains(magnitude) else { return nil }
+        if magnitude == 0 { return "0" }
+        let digits = allDigits.map { String($0) }.joined()
+        let zeros = String(repeating: "0", count: magnitude - digits.count)
+        return (isNegative ? "-" : "") + digits + zeros
+    }
+}

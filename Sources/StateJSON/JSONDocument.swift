@@ -1,0 +1,144 @@
+package import StateModel
+
+/// Why a text is no JSON (RFC 8259).
+package struct JSONFault: Error {
+    package let message: String
+    /// Where reading stopped, in bytes from the beginning.
+    package let offset: Int
+    /// Whether it may be JSON, nested deeper than what reads it goes.
+    package var isTooDeep = false
+
+    package var description: String { "\(message) at byte \(offset)" }
+}
+
+/// One element of a JSON text, in the order of the text; the names of an object's members are strings
+/// that stand before their values.
+package struct JSONToken {
+    package enum Kind: UInt8 {
+        case null
+        case `false`
+        case `true`
+        case number
+        /// A string without escapes.
+        case string
+        case escapedString
+        case array
+        case object
+    }
+
+    package var kind: Kind
+    /// The first byte; of a string the one after its quote.
+    package var start: UInt32
+    /// The byte after the last; of an array or object the number of its elements or members.
+    package var end: UInt32
+    /// The place of the token that follows, with all that is in this one passed over.
+    package var next: UInt32
+}
+
+/// A JSON text that was read once: its bytes, and a flat list of what is where.
+///
+/// A tree of values was rejected: a decoder asks for few of them, each once, and a list is one allocation.
+package final class JSONDocument {
+    package let bytes: [UInt8]
+    package private(set) var tokens: [JSONToken] = []
+
+    /// As deep may arrays and objects be nested; Foundation has the same bound.
+    package static let depthLimit = 512
+
+    /// Reads a text that is one value and nothing else.
+    ///
+    /// - Complexity: O(*n*), and at most 8 times as much memory.
+    package init(
+        _ bytes: [UInt8],
+        depthLimit: Int = JSONDocument.depthLimit
+    ) throws(JSONFault) {
+        self.bytes = bytes
+        guard bytes.count < Int(UInt32.max) else {
+            throw JSONFault(message: "the text is too long", offset: 0)
+        }
+        tokens = try bytes.withUnsafeBytes { (text) -> Result<[JSONToken], JSONFault> in
+            Result { () throws(JSONFault) in
+                var scanner = JSONScanner(text: text, depthLimit: depthLimit)
+                try scanner.scanDocument()
+                return scanner.tokens
+            }
+        }.get()
+    }
+
+    /// The text of a string.
+    package func text(of token: JSONToken) -> String {
+        let range = Int(token.start)..<Int(token.end)
+        guard token.kind == .escapedString else {
+            return String(decoding: bytes[range], as: UTF8.self)
+        }
+        var text = ""
+        bytes.withUnsafeBytes { text = JSONScanner.unescaped($0, in: range) }
+        return text
+    }
+
+    /// Whether a string is `name`; bytes are compared, not characters.
+    package func isString(_ token: JSONToken, _ name: String) -> Bool {
+        guard token.kind == .string else { return text(of: token) == name }
+        var name = name
+        return name.withUTF8 { name in
+            bytes.withUnsafeBytes {
+                $0.slice(Int(token.start), Int(token.end)).isEqual(to: Bytes(name))
+            }
+        }
+    }
+
+    /// The digits of a number as they stand.
+    package func digits(of token: JSONToken) -> ArraySlice<UInt8> {
+        bytes[Int(token.start)..<Int(token.end)]
+    }
+
+    /// Calls `body` with the places of the name and the value of each member, until it returns false.
+    package func forEachMember(of place: Int, _ body: (_ name: Int, _ value: Int) -> Bool) {
+        var name = place + 1
+        for _ in 0..<tokens[place].end {
+            guard body(name, name + 1) else { return }
+            name = Int(tokens[name + 1].next)
+        }
+    }
+
+    /// The place of the value of the first member named `name`.
+    package func member(_ name: String, of place: Int) -> Int? {
+        var found: Int?
+        forEachMember(of: place) {
+            if isString(tokens[$0], name) { found = $1 }
+            return found == nil
+        }
+        return found
+    }
+
+    /// The place of the value of the last member named `name`.
+    package func lastMember(_ name: String, of place: Int) -> Int? {
+        var found: Int?
+        forEachMember(of: place) {
+            if isString(tokens[$0], name) { found = $1 }
+            return true
+        }
+        return found
+    }
+
+    /// What stands at `place`, for the message of an error.
+    package func description(of place: Int) -> String {
+        let token = tokens[place]
+        return switch token.kind {
+        case .null: "null"
+        case .false: "false"
+        case .true: "true"
+        case .number: "the number \(StateError.quoted(digits(of: token)))"
+        case .string, .escapedString: "the string \(StateError.quoted(text(of: token).utf8))"
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+}
+
+extension StateError {
+    /// Bytes as they may stand in a message.
+    package static func quoted(_ bytes: some Sequence<UInt8>) -> String {
+        Array(bytes).withUnsafeBytes { quoted($0) }
+    }
+}

@@ -1,0 +1,51 @@
+/// Where in a JSON text a value stands: `rules[2].schema.minimum`.
+package struct JSONPath: Hashable, Sendable, CustomStringConvertible {
+    /// A step to a member or to an element, counted from 0.
+    package enum Step: Hashable, Sendable {
+        case member(String)
+        case element(Int)
+    }
+
+    package private(set) var steps: [Step] = []
+
+    package init() {}
+
+    package func member(_ name: String) -> JSONPath { appending(.member(name)) }
+
+    package func element(_ index: Int) -> JSONPath { appending(.element(index)) }
+
+    /// What it stands in; nil for the whole.
+    package var parent: JSONPath? {
+        guard !steps.isEmpty else { return nil }
+        var path = self
+        path.steps.removeLast()
+        return path
+    }
+
+    func appending(_ step: Step) -> JSONPath {
+        var path = self
+        path.steps.append(step)
+        return path
+    }
+
+    /// As JavaScript would reach it.
+    package var description: String {
+        steps.reduce(into: "") { text, step in
+            switch step {
+            case .element(let index): text += "[\(index)]"
+            case .member(let name) where JSONPath.isWord(name):
+                text += text.isEmpty ? name : ".\(name)"
+            case .member(let name): text += "[\"\(name)\"]"
+            }
+        }
+    }
+
+    private static func isWord(_ name: String) -> Bool {
+        !name.isEmpty
+            && name.utf8.allSatisfy {
+                $0 | 0x20 >= UInt8(ascii: "a") && $0 | 0x20 <= UInt8(ascii: "z")
+                    || $0 == UInt8(ascii: "_")
+                    || $0 &- 0x30 < 10
+            }
+    }
+}

@@ -1,0 +1,96 @@
+import CSQLite
+import StateEngine
+
+/// Writes rows of `meta`, in the transaction that is open.
+final class MetadataWriter {
+    private let upsert: SQLiteStatement
+    private let remove: SQLiteStatement
+
+    init(_ connection: SQLiteConnection) throws(SQLiteFailure) {
+        upsert = try connection.prepare("INSERT OR REPLACE INTO meta VALUES(?, ?, ?)")
+        remove = try connection.prepare("DELETE FROM meta WHERE name=?")
+    }
+
+    /// Writes a row, or removes it if `text` is nil.
+    ///
+    /// - Throws: What SQLite answered; the transaction is to be rolled back.
+    func write(_ name: String, _ text: String?) throws(SQLiteFailure) {
+        guard let text else {
+            remove.bind(1, text: name)
+            return try remove.run()
+        }
+        upsert.bind(1, text: name)
+        upsert.bind(2, text: text)
+        upsert.bind(3, Int64(StoreMetadata.checksum(name, text)))
+        try upsert.run()
+    }
+
+    func write(_ name: StoreMetadata.Name, _ text: String?) throws(SQLiteFailure) {
+        try write(name.rawValue, text)
+    }
+
+    /// Writes the last note of each name, and the revision that no row of the history has; they are in order of revision.
+    func write(_ notes: [Note]) throws(SQLiteFailure) {
+        guard let revision = notes.last?.revision else { return }
+        var last: [String: Note] = [:]
+        for note in notes { last[note.name] = note }
+        for note in last.values { try write(note.name, note.text) }
+        try write(.leastRevision, "\(revision)")
+    }
+
+    /// Writes which files the commit may not reach.
+    func write(_ files: FileMarkChange) throws(SQLiteFailure) {
+        switch files {
+        case .keep: break
+        case .set(let text): try write(.pendingFiles, text)
+        case .remove: try write(.pendingFiles, nil)
+        }
+    }
+}
+
+extension StoreMetadata {
+    /// How the name of a note begins; none of the store's own does.
+    package static let notePrefix = "handler:"
+
+    /// The notes, by name.
+    ///
+    /// - Throws: ``StateError/Code/corrupt``, naming the row; or what SQLite answered.
+    func notes() throws -> [String: String] {
+        let select = try connection.prepare(
+            "SELECT name, value, checksum FROM meta WHERE name GLOB '\(StoreMetadata.notePrefix)*'"
+        )
+        var notes: [String: String] = [:]
+        while try select.step() {
+            let (name, text) = (select.text(at: 0), select.text(at: 1))
+            guard select.number(at: 2) == Int64(StoreMetadata.checksum(name, text)) else {
+                var shown = name
+                let quoted = shown.withUTF8 { StateError.quoted(Bytes($0)) }
+                throw StateError.damaged(
+                    connection.path,
+                    "\(quoted) in meta does not match its checksum"
+                )
+            }
+            notes[name] = text
+        }
+        return notes
+    }
+
+    /// Writes notes as they were, in the transaction that is open.
+    package func set(notes: [String: String]) throws(SQLiteFailure) {
+        let writer = try MetadataWriter(connection)
+        for (name, text) in notes { try writer.write(name, text) }
+    }
+}
+
+extension SQLiteStatement {
+    /// Binds a parameter, numbered from 1, to a copy of a text.
+    fileprivate func bind(_ number: Int32, text: String) {
+        var text = text
+        text.withUTF8 { bytes in
+            // SQLITE_TRANSIENT, a macro that Swift does not see: SQLite copies the bytes.
+            let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+            let start = UnsafeRawPointer(bytes.baseAddress)?.assumingMemoryBound(to: CChar.self)
+            sqlite3_bind_text(handle, number, start, Int32(bytes.count), copies)
+        }
+    }
+}

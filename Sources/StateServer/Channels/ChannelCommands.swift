@@ -1,0 +1,250 @@
+import StateEngine
+import StateWire
+
+/// Channels, as Redis has them: SUBSCRIBE and its relatives, PUBLISH, PUBSUB, and CONFIG SET of the keyspace notifications.
+struct ChannelCommands {
+    let settings: Settings
+    let channels: Channels
+
+    func subscribe(
+        _ names: Arguments,
+        _ kind: Channel.Kind,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        try checkConfirmations(names)
+        if kind == .name { try context.requireHearing(names) }
+        try checkRoom(for: names, kind, context)
+        if kind == .pattern { try settings.options.checkGlobs(globCount(names), context) }
+        context.rememberSubscriptions()
+        for index in 0..<names.count {
+            channels.subscribe(context.connection, to: names[index], kind, context.core)
+            confirm(kind == .name ? "subscribe" : "psubscribe", names[index], context)
+        }
+    }
+
+    func unsubscribe(
+        _ names: Arguments,
+        _ kind: Channel.Kind,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        try checkConfirmations(names)
+        context.rememberSubscriptions()
+        let verb: StaticString = kind == .name ? "unsubscribe" : "punsubscribe"
+        if names.count > 0 {
+            for index in 0..<names.count {
+                channels.unsubscribe(
+                    context.connection,
+                    from: Array(names[index]),
+                    kind,
+                    context.core
+                )
+                confirm(verb, names[index], context)
+            }
+            return
+        }
+        let all = context.connection.subscriptions[kind].keys.sorted {
+            $0.lexicographicallyPrecedes($1)
+        }
+        for name in all {
+            channels.unsubscribe(context.connection, from: name, kind, context.core)
+            name.withUnsafeBytes { confirm(verb, $0, context) }
+        }
+        if all.isEmpty { confirm(verb, nil, context) }
+    }
+
+    /// One reply for each name, with the number of subscriptions that the connection has then.
+    private func confirm(_ verb: StaticString, _ name: Bytes?, _ context: borrowing CommandContext)
+    {
+        if context.version == .resp3 {
+            context.output.writePush(3)
+        } else {
+            context.output.writeArray(3)
+        }
+        context.output.writeBulk(verb)
+        if let name {
+            context.output.writeBulk(name)
+        } else {
+            context.output.writeNull(context.version)
+        }
+        context.output.writeInteger(Int64(context.connection.subscriptions.count))
+    }
+
+    // MARK: Bounds
+
+    private func checkName(_ name: Bytes) throws(StateError) {
+        guard name.count > settings.options.channelNameByteCount else { return }
+        throw StateError(
+            .tooBig,
+            "channel \(StateError.quoted(name)) has \(name.count) bytes; the limit is "
+                + "\(settings.options.channelNameByteCount)"
+        )
+    }
+
+    /// Nothing changes where the confirmations of all names would be too much, or a name is.
+    private func checkConfirmations(_ names: Arguments) throws(StateError) {
+        for index in 0..<names.count { try checkName(names[index]) }
+        let byteCount = names.byteCount + 64 * names.count
+        guard byteCount > settings.options.replyByteCount else { return }
+        throw StateError(
+            .tooBig,
+            "a reply of more than \(settings.options.replyByteCount) bytes; name fewer channels at once"
+        )
+    }
+
+    /// Nothing changes where not all of the subscriptions are allowed.
+    private func checkRoom(
+        for names: Arguments,
+        _ kind: Channel.Kind,
+        _ context: borrowing CommandContext
+    )
+        throws(StateError)
+    {
+        let room = settings.options.subscriptionCount - context.connection.subscriptions.count
+        guard names.count > room else { return }
+        var new: Set<[UInt8]> = []
+        for index in 0..<names.count {
+            let name = Array(names[index])
+            if context.connection.subscriptions[kind][name] == nil { new.insert(name) }
+            guard new.count <= room else {
+                throw StateError(
+                    .limit,
+                    "more than \(settings.options.subscriptionCount) channels and patterns of one client; "
+                        + "unsubscribe from some, or use another connection"
+                )
+            }
+        }
+    }
+
+    private func globCount(_ names: Arguments) -> Int {
+        (0..<names.count).count { Pattern(redisGlob: names[$0]).kind == .glob }
+    }
+
+    // MARK: Messages
+
+    /// Answers with the number of times that the message was handed out.
+    ///
+    /// It goes at once, whether or not the reply waits. To the connection that sends it, it goes behind the reply, and those of a
+    /// transaction go when all of its commands were carried out: as Redis does since 7.2.
+    func publish(
+        _ message: Bytes,
+        to channel: Bytes,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        try checkName(channel)
+        try context.requirePublish(message, to: channel)
+        let audience = context.core.audience(ofChannel: channel)
+        let count =
+            context.isExecuting || context.connection.isSubscribed
+            ? channels.postpone(message, to: channel, heardBy: audience)
+            : channels.publish(message, to: channel, heardBy: audience)
+        context.output.writeInteger(Int64(count))
+    }
+
+    func tell(
+        _ command: Command.ChannelsCommand,
+        _ context: borrowing CommandContext
+    )
+        throws(StateError)
+    {
+        switch command {
+        case .patternCount: context.output.writeInteger(Int64(channels.patternCount))
+        case .subscriberCounts(let names):
+            try checkConfirmations(names)
+            try context.requireHearing(names)
+            context.output.writeArray(2 * names.count)
+            for index in 0..<names.count {
+                context.output.writeBulk(names[index])
+                context.output.writeInteger(
+                    Int64(channels.subscriberCount(of: names[index]))
+                )
+            }
+        case .names(let glob):
+            let pattern = glob.map { Pattern(redisGlob: $0) }
+            let found = channels.subscribedNames.filter { channel in
+                channel.bytes.withUnsafeBytes { pattern?.matches($0) ?? true }
+                    && context.mayHear(channel.bytes)
+            }
+            let byteCount = found.reduce(0) { $0 + $1.bytes.count + 16 }
+            guard byteCount <= settings.options.replyByteCount else {
+                throw StateError(
+                    .tooBig,
+                    "a reply of more than \(settings.options.replyByteCount) bytes; ask with a narrower glob"
+                )
+            }
+            context.output.writeArray(found.count)
+            for channel in found { context.output.writeBulk(channel.bytes) }
+        }
+    }
+
+    // MARK: Configuration
+
+    /// Accepts what switches keyspace notifications on or off elsewhere: here they are always on.
+    func configure(_ pairs: Arguments, _ context: borrowing CommandContext) throws(StateError) {
+        for index in stride(from: 0, to: pairs.count, by: 2) {
+            guard pairs[index].isWord("NOTIFY-KEYSPACE-EVENTS") else {
+                throw StateError(
+                    .err,
+                    "CONFIG SET \(StateError.quoted(pairs[index])): the configuration is not changed this "
+                        + "way; start the daemon with other options"
+                )
+            }
+            let flags = "Ag$lshzxeKEtmdn"
+            guard pairs[index + 1].allSatisfy(flags.utf8.contains) else {
+                throw StateError(
+                    .err,
+                    "CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - "
+                        + "Invalid event class character. Use '\(flags)'."
+                )
+            }
+        }
+        context.output.writeOK()
+    }
+}
+
+extension CommandContext {
+    /// In RESP2 nothing tells a message from a reply, so a connection that subscribes has few other commands.
+    var isRestricted: Bool { connection.isSubscribed && version == .resp2 }
+
+    /// Refuses what a connection that subscribes may not run, in Redis's words.
+    func checkMayRun(_ verb: Verb, _ arguments: Arguments) throws(StateError) {
+        guard isRestricted else { return }
+        var name = verb.name.rawValue
+        switch verb.name {
+        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .ping, .quit, .reset: return
+        case .client, .config, .command, .pubsub:
+            if arguments.count > 1 { name += "|" + arguments[1].prefix(128).shown.lowercased() }
+        default: break
+        }
+        throw StateError(
+            .err,
+            "Can't execute '\(name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+                + "allowed in this context"
+        )
+    }
+
+    /// Notes what a transaction that is undone gives back.
+    fileprivate mutating func rememberSubscriptions() {
+        if let execution, execution.subscriptionsBefore == nil {
+            self.execution?.subscriptionsBefore = connection.subscriptions
+        }
+    }
+}
+
+extension Channels {
+    /// The commands of EXEC were undone: their messages are not sent, and the subscriptions are as before.
+    func undo(_ context: inout CommandContext) {
+        dropPostponed()
+        guard let before = context.execution?.subscriptionsBefore else { return }
+        context.execution?.subscriptionsBefore = nil
+        let connection = context.connection
+        for kind in [Channel.Kind.name, .pattern] {
+            let now = connection.subscriptions[kind]
+            for name in now.keys where before[kind][name] == nil {
+                unsubscribe(connection, from: name, kind, context.core)
+            }
+            for name in before[kind].keys where now[name] == nil {
+                name.withUnsafeBytes { subscribe(connection, to: $0, kind, context.core) }
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// Redis's commands of keys.
+struct KeyspaceCommands {
+    let settings: Settings
+    let listings: Listings
+    let cursors: ScanCursors
+
+    func exists(_ keys: Arguments, _ context: inout CommandContext) throws(StateError) {
+        var count: Int64 = 0
+        for index in 0..<keys.count where try context.look(at: keys[index]) != nil { count += 1 }
+        context.output.writeInteger(count)
+    }
+
+    func type(_ key: Bytes, _ context: inout CommandContext) throws(StateError) {
+        let record = try context.look(at: key)
+        context.output.writeSimple(record == nil ? "none" : "string")
+    }
+
+    /// DBSIZE.
+    ///
+    /// - Throws: ``StateError/Code/noPermission``, if keys may be hidden from the connection: their number is, too.
+    func databaseSize(_ context: borrowing CommandContext) throws(StateError) {
+        guard context.showsEverything else {
+            throw StateError(
+                .noPermission,
+                "DBSIZE counts keys that uid \(context.connection.peer.uid) may not read; STATE.LIST / COUNT "
+                    + "counts the others"
+            )
+        }
+        context.output.writeInteger(Int64(context.core.entries.durableCount))
+    }
+
+    func keys(_ glob: Bytes, _ context: inout CommandContext) throws(StateError) {
+        try checkGlob(glob)
+        let request = Listing.Request(
+            patterns: PatternSet([Pattern(redisGlob: glob)]),
+            byteLimit: settings.options.replyByteCount,
+            subject: context.restriction,
+            form: .key
+        )
+        try listings.list(request, &context) { listing, context in
+            context.output.writeArray(listing.listedCount)
+            listing.writeRows(to: &context.output)
+        }
+    }
+
+    /// Counts `count` keys below the glob's literal part, in key order, and lists those of them that match.
+    ///
+    /// Keys that the client may not read do not count, so that no cursor says that they are there.
+    func scan(
+        _ cursor: UInt64,
+        _ match: Bytes?,
+        _ count: Int,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let uid = context.connection.peer.uid
+        var bound: [UInt8]?
+        if cursor != 0 {
+            guard let key = cursors.key(of: cursor, uid) else {
+                throw StateError(.err, "cursor \(cursor) is no longer known; begin again with 0")
+            }
+            bound = key
+        }
+        if let match { try checkGlob(match) }
+        let pattern = match.map { Pattern(redisGlob: $0) }
+        let area = pattern.map { Pattern(literalPartOf: $0) } ?? .everything
+        let request = Listing.Request(
+            patterns: PatternSet([area]),
+            after: bound,
+            // One more tells whether there are more.
+            limit: min(count, .max - 1) + 1,
+            // COUNT is a hint: a page ends where a reply may not be longer.
+            byteLimit: settings.options.replyByteCount,
+            endsAtByteLimit: true,
+            subject: context.restriction,
+            form: .key,
+            rowsOf: pattern,
+            isOneMoment: false
+        )
+        try listings.list(request, &context) { [cursors] listing, context in
+            if listing.count > count { listing.removeLast() }
+            let last = listing.isWhole ? nil : listing.lastKey
+            let next = last.map { cursors.make(after: $0, uid) } ?? 0
+            context.output.writeArray(2)
+            context.output.writeBulk(String(next))
+            context.output.writeArray(listing.rowCount)
+            listing.writeRows(to: &context.output)
+        }
+    }
+
+    /// Refuses a glob that is longer than a key can be: what it costs grows with it.
+    private func checkGlob(_ glob: Bytes) throws(StateError) {
+        guard glob.count > Key.maximumByteCount else { return }
+        throw StateError(
+            .tooBig,
+            "a glob of \(glob.count) bytes; the limit is that of keys, \(Key.maximumByteCount)"
+        )
+    }
+}

@@ -1,0 +1,194 @@
+import CLinux
+import Glibc
+import StateEngine
+import StateWire
+
+/// A file that a container of files does not take, and why.
+package struct RefusedFile: Sendable {
+    package var path: String
+    package var issue: String
+
+    package init(path: String, issue: String) { (self.path, self.issue) = (path, issue) }
+}
+
+/// Where the configuration comes from, and what of it cannot be applied; the program says both before it serves.
+///
+/// Everything belongs to the loop thread.
+final class Configuration {
+    /// Reads the configuration again; nil if there is none.
+    var reloader: Reloader?
+    /// Files that are refused.
+    var refusedFiles: () -> [RefusedFile] = { [] }
+
+    /// Has the configuration read again for a connection, which waits for what comes of it.
+    func reload(for connection: Connection) throws(StateError) {
+        guard let reloader else { throw Configuration.missing }
+        reloader.add(connection)
+        connection.awaitsLateReply = true
+    }
+
+    static let missing = StateError(
+        .err,
+        "there is no configuration to read again; see --config in stated --help"
+    )
+}
+
+/// What the rules say, and what they refuse.
+struct RuleCommands {
+    let configuration: Configuration
+
+    func reload(_ context: borrowing CommandContext) throws(StateError) {
+        try context.requireAdmin("reload")
+        try configuration.reload(for: context.connection)
+    }
+
+    func list(_ context: borrowing CommandContext) {
+        let visibility = context.core.visibility(of: context.connection.subject)
+        let rules = (context.core.rules?.descriptions ?? []).compactMap { visibility.shown($0) }
+        context.output.writeArray(rules.count)
+        for rule in rules {
+            context.output.writeArray(3)
+            context.output.writeInteger(Int64(rule.number))
+            context.output.writeBulk(rule.keys)
+            let members = rule.options.map { "\"\($0.name)\":\($0.value)" }
+            context.output.writeBulk("{\(members.joined(separator: ","))}")
+        }
+    }
+
+    func explain(_ key: Bytes, _ context: borrowing CommandContext) throws(StateError) {
+        if let subject = context.restriction {
+            try context.core.require(.read, ofSeen: key, for: subject)
+        }
+        var options = context.core.explanation(of: key)
+        for (name, value) in defaults(besides: options, context)
+        where !options.contains(where: { $0.name == name }) {
+            options.append(RuleOption(name: name, value: value, rule: 0, keys: []))
+        }
+        context.output.writeArray(options.count)
+        for option in options {
+            context.output.writeArray(4)
+            context.output.writeBulk(option.name)
+            context.output.writeBulk(option.value)
+            context.output.writeInteger(Int64(option.rule))
+            context.output.writeBulk(option.keys)
+        }
+    }
+
+    /// What holds where no rule says otherwise.
+    private func defaults(
+        besides options: [RuleOption],
+        _ context: borrowing CommandContext
+    ) -> [(name: String, value: String)] {
+        let hasSchema = options.contains { $0.name == "schema" }
+        let limit = context.core.admission.limits.valueByteCount
+        let byteCount = hasSchema ? min(ValueRule.schemaByteCount, limit) : limit
+        var defaults = [
+            ("backing", context.core.isPersistent ? "\"sqlite\"" : "\"memory\""),
+            ("durability", context.core.isPersistent ? "\"synced\"" : "\"memory\""),
+            ("readonly", "false"), ("writeOnce", "false"),
+            ("limits.valueBytes", String(byteCount)),
+        ]
+        if hasSchema { defaults.append(("limits.depth", String(ValueRule.schemaDepth))) }
+        for action in KeyAction.allCases {
+            let everybody = action == .admin ? RuleCommands.administrators : "[\"*\"]"
+            defaults.append((action.rawValue, everybody))
+        }
+        return defaults
+    }
+
+    /// Root, and the daemon's user.
+    private static var administrators: String {
+        geteuid() == 0 ? "[\"root\"]" : "[\"root\",\"\(geteuid())\"]"
+    }
+
+    // MARK: STATE.CHECK
+
+    func check(
+        _ pattern: Bytes?,
+        _ after: Bytes?,
+        _ limit: Int,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        // It says where it has come to, which may be a key that somebody may not know of.
+        if context.restriction != nil { try context.requireAdmin("STATE.CHECK") }
+        let core = context.core
+        let patterns = PatternSet([
+            try pattern.map { bytes throws(StateError) in try Pattern(bytes) } ?? .everything
+        ])
+        var page = CheckPage(limit: limit, subject: context.restriction)
+        let bound = core.forEachDurable(
+            patterns,
+            after: after,
+            comparing: CheckPage.comparedByteCount
+        ) { page.take($0, core) }
+        let next = page.end ?? bound
+        context.output.writeMap(4, context.version)
+        context.output.writeField("checked", Int64(page.checkedCount))
+        context.output.writeBulk("next")
+        if let next {
+            context.output.writeBulk(next)
+        } else {
+            context.output.writeNull(context.version)
+        }
+        context.output.writeBulk("refused")
+        context.output.writeArray(page.refusedCount)
+        context.output.append(page.rows.bytes)
+        context.output.writeBulk("files")
+        let tellsFiles = next == nil && context.connection.subject.isPrivileged
+        let files = tellsFiles ? configuration.refusedFiles() : []
+        context.output.writeArray(files.count)
+        for file in files {
+            context.output.writeArray(2)
+            context.output.writeBulk(file.path)
+            context.output.writeBulk(file.issue)
+        }
+    }
+}
+
+/// As much of the values as is checked without keeping other clients waiting.
+private struct CheckPage: ~Copyable {
+    /// A page takes so long, but for the value at its end.
+    private static let nanoseconds: Int64 = 2_000_000
+    /// Rows of a page, in bytes.
+    private static let rowByteCount = 1 << 20
+    /// Bytes of keys that are compared with the pattern: a few milliseconds where nothing matches.
+    static let comparedByteCount = 128 << 10
+
+    private(set) var rows = ByteBuffer()
+    private(set) var refusedCount = 0
+    private(set) var checkedCount = 0
+    /// The key behind which the next page begins; nil where this one came to its end.
+    private(set) var end: [UInt8]?
+    private let limit: Int
+    /// Who asks, where there is something that he may not read.
+    private let subject: Subject?
+    private let deadline = clinux_monotonic_nanoseconds() + CheckPage.nanoseconds
+
+    init(limit: Int, subject: Subject?) { (self.limit, self.subject) = (limit, subject) }
+
+    /// Looks at an entry; false where the page is full.
+    mutating func take(_ record: Record, _ core: KeyspaceCore) -> Bool {
+        checkedCount += 1
+        if core.visibility(of: subject).mayTell(.read, about: record), let value = record.value,
+            let fault = CheckPage.fault(record.key, value, core)
+        {
+            refusedCount += 1
+            rows.writeArray(3)
+            rows.writeBulk(record.key)
+            rows.writeInteger(record.revision)
+            rows.writeBulk(fault.message)
+        }
+        guard
+            refusedCount >= limit || rows.count >= CheckPage.rowByteCount
+                || clinux_monotonic_nanoseconds() >= deadline
+        else { return true }
+        end = Array(record.key)
+        return false
+    }
+
+    private static func fault(_ key: Bytes, _ value: Bytes, _ core: KeyspaceCore) -> StateError? {
+        guard let rule = core.rules?.rule(for: key) else { return nil }
+        do throws(StateError) { try rule.values.checkValue(key, value) } catch { return error }
+        return nil
+    }
+}

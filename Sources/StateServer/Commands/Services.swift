@@ -1,0 +1,41 @@
+import StateEngine
+
+/// What handlers of commands have in common; each takes what it needs.
+///
+/// Everything belongs to the loop thread.
+final class Services {
+    let keyspace: LocalKeyspace
+    let settings: Settings
+    let turn = Turn()
+    let registry: Registry
+    let flushes = FlushList()
+    let gate: ReplyGate
+    let channels: Channels
+    let access: AccessChanges
+    let quotas: ClientQuotas
+    let work = UnfinishedWork()
+    let listings: Listings
+    let history: HistoryReader
+    /// The STATE.CHANGES that wait.
+    let waitingForChanges = BlockedList()
+    let configuration = Configuration()
+
+    /// `wake` has the loop take a turn; it is called on any thread.
+    init(
+        _ keyspace: LocalKeyspace,
+        _ core: KeyspaceCore,
+        _ settings: Settings,
+        _ registry: Registry,
+        wake: @escaping @Sendable () -> Void
+    ) {
+        self.keyspace = keyspace
+        self.settings = settings
+        self.registry = registry
+        access = AccessChanges(core)
+        gate = ReplyGate(settings, turn, registry, flushes)
+        channels = Channels(settings, flushes, registry.memory)
+        quotas = ClientQuotas(registry, gate)
+        listings = Listings(access, work, gate)
+        history = HistoryReader(keyspace.history, registry, access, wake: wake)
+    }
+}

@@ -1,0 +1,226 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// Commands about the connection and the server.
+struct SessionCommands {
+    private let settings: Settings
+    private let registry: Registry
+    private let channels: Channels
+    private let watches: WatchCommands
+    private let handlers: HandlerCommands
+
+    init(_ services: Services, _ watches: WatchCommands, _ handlers: HandlerCommands) {
+        settings = services.settings
+        registry = services.registry
+        channels = services.channels
+        (self.watches, self.handlers) = (watches, handlers)
+    }
+
+    func run(_ command: Command, _ context: borrowing CommandContext) throws(StateError) {
+        switch command {
+        case .hello(let version, let client, let user):
+            if let user { try authenticate(user) }
+            hello(version, client, context)
+        case .authenticate(let user):
+            guard let user else { throw SessionCommands.noPassword }
+            try authenticate(user)
+            context.output.writeOK()
+        case .ping(let message):
+            if context.isRestricted {
+                context.output.writeArray(2)
+                context.output.writeBulk("pong")
+                context.output.writeBulk(message ?? Bytes(start: nil, count: 0))
+            } else if let message {
+                context.output.writeBulk(message)
+            } else {
+                context.output.writeSimple("PONG")
+            }
+        case .echo(let message): context.output.writeBulk(message)
+        case .quit:
+            context.connection.isEnding = true
+            context.output.writeOK()
+        case .reset:
+            reset(context)
+            context.output.writeSimple("RESET")
+        case .select: context.output.writeOK()
+        case .client(let command): client(command, context)
+        case .describe(let command): describe(command, context)
+        case .configuration(let names): configuration(names, context)
+        case .time:
+            context.output.writeArray(2)
+            context.output.writeBulk(String(context.time / 1_000))
+            context.output.writeBulk(String(context.time % 1_000 * 1_000))
+        default: preconditionFailure("no command of the session")
+        }
+    }
+
+    /// As Redis answers where none is set.
+    private static let noPassword = StateError(
+        .err,
+        "AUTH <password> called without any password configured for the default user. Are you sure "
+            + "your configuration is correct?"
+    )
+
+    /// As Redis does: its one user has no password, so that any will do.
+    private func authenticate(_ user: Bytes) throws(StateError) {
+        guard user.text == "default" else {
+            throw StateError(
+                StateError.Code("WRONGPASS"),
+                "invalid username-password pair or user is disabled."
+            )
+        }
+    }
+
+    private func hello(_ version: Int64?, _ client: Bytes?, _ context: borrowing CommandContext) {
+        if let version, let chosen = ProtocolVersion(rawValue: Int(version)) {
+            // Pushes are for RESP3 alone.
+            if chosen == .resp2 { watches.end(context.connection, context.core) }
+            context.connection.version = chosen
+        }
+        if let client { context.rename(Array(client)) }
+        context.output.writeMap(7, context.version)
+        // The names are what clients look for: bulk strings, and a Redis version for the dialect.
+        context.output.writeField("server", "redis")
+        context.output.writeField("version", SessionCommands.redisVersion)
+        context.output.writeField("proto", Int64(context.version.rawValue))
+        context.output.writeField("id", Int64(context.connection.number))
+        context.output.writeField("mode", "standalone")
+        context.output.writeField("role", "master")
+        context.output.writeBulk("modules")
+        context.output.writeArray(0)
+    }
+
+    /// The version whose behaviour the common commands follow.
+    static let redisVersion = "7.0.15"
+
+    private func reset(_ context: borrowing CommandContext) {
+        watches.end(context.connection, context.core)
+        channels.unsubscribeAll(context.connection, context.core)
+        handlers.end(context.connection)
+        context.connection.transaction = nil
+        context.connection.watchedKeys = []
+        context.connection.version = .resp2
+        context.rename([])
+    }
+
+    // MARK: CLIENT
+
+    private func client(_ command: Command.ClientCommand, _ context: borrowing CommandContext) {
+        switch command {
+        case .setName(let name):
+            context.rename(Array(name))
+            context.output.writeOK()
+        case .getName:
+            if context.connection.name.isEmpty {
+                context.output.writeNull(context.version)
+            } else {
+                context.output.writeBulk(context.connection.name)
+            }
+        case .setInformation: context.output.writeOK()
+        case .identify: context.output.writeInteger(Int64(context.connection.number))
+        case .information: context.output.writeBulk(line(context.connection, context))
+        case .list:
+            let lines = registry.connections.filter { context.maySee($0) }
+                .sorted { $0.number < $1.number }.map { line($0, context) }
+            context.output.writeBulk(lines.joined())
+        }
+    }
+
+    private func line(_ connection: Connection, _ context: borrowing CommandContext) -> String {
+        "id=\(connection.number) fd=\(connection.descriptor)"
+            + " name=\(String(decoding: connection.name, as: UTF8.self))"
+            + " age=\((context.time - connection.connectedAt) / 1_000) db=0"
+            + " sub=\(connection.subscriptions[.name].count)"
+            + " psub=\(connection.subscriptions[.pattern].count)"
+            + " multi=\(connection.transaction?.count ?? -1)"
+            + " watch=\(connection.watchedKeys.count) watches=\(connection.watchers.count)"
+            + " qbuf=\(connection.input.count) omem=\(connection.waitingByteCount)"
+            + " tot-cmds=\(connection.commandCount) resp=\(connection.version.rawValue)"
+            + " uid=\(connection.peer.uid) pid=\(connection.peer.pid)\n"
+    }
+
+    // MARK: COMMAND and CONFIG
+
+    private func describe(_ command: Command.DescribeCommand, _ context: borrowing CommandContext) {
+        switch command {
+        case .count: context.output.writeInteger(Int64(Verb.all.count))
+        case .list:
+            context.output.writeArray(Verb.all.count)
+            for verb in Verb.all { context.output.writeBulk(verb.name.rawValue) }
+        case .all:
+            context.output.writeArray(Verb.all.count)
+            for verb in Verb.all { describe(verb, context) }
+        case .information(let names):
+            guard names.count > 0 else { return describe(.all, context) }
+            context.output.writeArray(names.count)
+            for index in 0..<names.count {
+                if let verb = Verb.named(names[index]) {
+                    describe(verb, context)
+                } else {
+                    context.output.writeNullArray(context.version)
+                }
+            }
+        case .documentation(let names):
+            let verbs =
+                names.count == 0
+                ? Verb.all : (0..<names.count).compactMap { Verb.named(names[$0]) }
+            context.output.writeMap(verbs.count, context.version)
+            for verb in verbs { document(verb, context) }
+        }
+    }
+
+    private func describe(_ verb: Verb, _ context: borrowing CommandContext) {
+        context.output.writeArray(10)
+        context.output.writeBulk(verb.name.rawValue)
+        context.output.writeInteger(Int64(verb.arity))
+        context.output.writeArray(1)
+        context.output.writeSimple(
+            verb.isWrite ? "write" : verb.isAboutChannels ? "pubsub" : "readonly"
+        )
+        context.output.writeInteger(Int64(verb.keys.first))
+        context.output.writeInteger(Int64(verb.keys.last))
+        context.output.writeInteger(Int64(verb.keys.step))
+        // ACL categories, tips, key specifications, subcommands.
+        for _ in 0..<4 { context.output.writeArray(0) }
+    }
+
+    private func document(_ verb: Verb, _ context: borrowing CommandContext) {
+        context.output.writeBulk(verb.name.rawValue)
+        context.output.writeMap(2, context.version)
+        context.output.writeField("summary", "\(verb.summary)")
+        context.output.writeField(
+            "group",
+            verb.name.rawValue.hasPrefix("state.") ? "state" : "generic"
+        )
+    }
+
+    /// The values that clients ask for, in Redis's names.
+    private func configuration(_ names: Arguments, _ context: borrowing CommandContext) {
+        let known: [(String, String)] = [
+            ("appendfsync", "always"), ("appendonly", registry.isPersistent ? "yes" : "no"),
+            ("databases", "1"), ("maxclients", String(settings.options.clientCount)),
+            ("notify-keyspace-events", "AKE"), ("save", ""),
+            ("proto-max-bulk-len", String(settings.options.limits.valueByteCount)),
+        ]
+        let patterns = (0..<names.count).map { Pattern(redisGlob: names[$0]) }
+        let found = known.filter { name, _ in
+            var name = name
+            return name.withUTF8 { bytes in patterns.contains { $0.matches(Bytes(bytes)) } }
+        }
+        context.output.writeMap(found.count, context.version)
+        for (name, value) in found {
+            context.output.writeBulk(name)
+            context.output.writeBulk(value)
+        }
+    }
+}
+
+extension CommandContext {
+    /// A new name is a new cause for the commits that follow.
+    fileprivate func rename(_ name: [UInt8]) {
+        connection.name = name
+        if let cause = connection.cause { core.release(cause) }
+        connection.cause = nil
+    }
+}

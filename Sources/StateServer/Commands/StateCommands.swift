@@ -1,0 +1,191 @@
+import StateEngine
+import StateWire
+
+/// Our own verbs about entries.
+struct StateCommands {
+    let settings: Settings
+    let listings: Listings
+
+    func get(_ key: Bytes, _ context: inout CommandContext) throws(StateError) {
+        let seen = try context.look(at: key)
+        guard let record = seen, let value = record.value else {
+            return writeDefault(of: key, context)
+        }
+        let isStored = context.core.isPersistent && !record.isVolatile
+        context.output.writeEntry(
+            EntryFields(record),
+            value,
+            by: context.core.causeBytes(of: record),
+            (isStored ? Durability.synced : .memory).description,
+            context.version
+        )
+    }
+
+    /// What a rule says that a key is which nobody has set, marked as that.
+    private func writeDefault(of key: Bytes, _ context: borrowing CommandContext) {
+        guard let standard = context.core.rules?.rule(for: key)?.settings.standard else {
+            context.output.writeNull(context.version)
+            return
+        }
+        standard.value.withUnsafeBytes { value in
+            context.output.writeDefault(value, context.version)
+        }
+    }
+
+    func set(
+        _ key: Bytes,
+        _ value: Bytes,
+        _ conditions: Command.Conditions,
+        _ durability: Durability?,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let core = context.core
+        let rule = core.rules?.rule(for: key)
+        let isInMemory = !core.isPersistent || core.isInMemory(key, rule)
+        let named = [conditions.presence, conditions.revision, conditions.value].compactMap { $0 }
+        // A transaction is one commit, whose reply waits for storage.
+        let wanted = durability ?? rule?.durability ?? .synced
+        let isEarly = wanted == .memory && !isInMemory && !context.isExecuting
+        let cause = context.cause
+        let revision = try context.write(waitingFor: isEarly ? .nothing : .storage) {
+            (transaction) throws(StateError) -> Int64 in
+            for condition in named { try transaction.check(condition, of: key) }
+            // What the connection has itself written needs no waiting for.
+            if isEarly, transaction.receipt.revision > 0, core.newestCause(of: key) == cause.cause {
+                transaction.receipt.waiveReads()
+            }
+            try transaction.set(key, to: value, isConditional: !named.isEmpty)
+            return transaction.revision
+        }
+        context.output.writeMap(2, context.version)
+        context.output.writeField("revision", revision)
+        let reached = isEarly || isInMemory ? Durability.memory : .synced
+        context.output.writeField("durability", reached.description)
+    }
+
+    func apply(
+        _ steps: [Command.ApplyStep],
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let (count, revision) = try context.write(waitingFor: .storage) {
+            (transaction) throws(StateError) -> (Int, Int64) in
+            var count = 0
+            for step in steps where try apply(step, &transaction) { count += 1 }
+            return (count, transaction.reachedRevision)
+        }
+        context.writeCount(count, revision)
+    }
+
+    private func apply(
+        _ step: Command.ApplyStep,
+        _ transaction: inout Transaction
+    ) throws(StateError) -> Bool {
+        switch step {
+        case .set(let key, let value, let revision):
+            if let revision { try transaction.check(.revision(revision), of: key) }
+            try transaction.set(key, to: value, isConditional: revision != nil)
+            return true
+        case .delete(let key, let revision):
+            if let revision { try transaction.check(.revision(revision), of: key) }
+            return try transaction.delete(key)
+        case .check(let key, let revision):
+            try transaction.check(.revision(revision), of: key)
+            return false
+        }
+    }
+
+    func delete(
+        _ patterns: Arguments,
+        isDryRun: Bool,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let set = try settings.options.patternSet(patterns)
+        var request = Listing.Request(
+            patterns: set,
+            byteLimit: .max,
+            subject: context.restriction,
+            form: .nothing
+        )
+        if isDryRun {
+            try listings.list(request, &context) { listing, context in
+                let revisions = (context.core.revisions.provisional, context.core.revisions.durable)
+                context.writeCount(listing.listedCount, max(revisions.0, revisions.1))
+            }
+            return
+        }
+        if set.patterns.contains(where: \.meansEverything) {
+            try context.requireAdmin("STATE.DELETE of everything")
+        }
+        let stepCount = settings.options.stepLimit(context)
+        request.limit = stepCount + 1
+        try listings.list(request, &context) { (listing, context) throws(StateError) in
+            guard listing.count <= stepCount else { throw settings.options.tooManySteps(stepCount) }
+            let (count, revision) = try context.write {
+                (transaction) throws(StateError) -> (Int, Int64) in
+                (try delete(listing, set, &transaction), transaction.reachedRevision)
+            }
+            context.writeCount(count, revision)
+        }
+    }
+
+    /// Deletes what a listing has found, and the keys that are named.
+    ///
+    /// Entries that may not be read are as if they were not there: only who names a key is refused because of it.
+    private func delete(
+        _ listing: Listing,
+        _ set: PatternSet,
+        _ transaction: inout Transaction
+    ) throws(StateError) -> Int {
+        var count = 0
+        var failure: StateError?
+        func delete(_ key: Bytes) {
+            guard failure == nil else { return }
+            do throws(StateError) {
+                if try transaction.delete(key) { count += 1 }
+            } catch {
+                failure = error
+            }
+        }
+        listing.withRows { key, _ in delete(key) }
+        for pattern in set.patterns where pattern.kind == .key {
+            pattern.literal.withUnsafeBytes { delete($0) }
+        }
+        if let failure { throw failure }
+        return count
+    }
+
+    func list(
+        _ pattern: Bytes,
+        _ after: Bytes?,
+        _ limit: Int,
+        _ form: Command.ListForm,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let patterns = PatternSet([try Pattern(pattern)])
+        try context.requireSight(.read, of: patterns.patterns)
+        let request = Listing.Request(
+            patterns: patterns,
+            after: after.map { Array($0) },
+            limit: limit,
+            byteLimit: settings.options.replyByteCount,
+            subject: context.restriction,
+            form: form == .count ? .nothing : .row(form)
+        )
+        try listings.list(request, &context) { listing, context in
+            guard form != .count else {
+                context.output.writeInteger(Int64(listing.listedCount))
+                return
+            }
+            context.output.writeArray(listing.listedCount)
+            listing.writeRows(to: &context.output)
+        }
+    }
+}
+
+extension CommandContext {
+    func writeCount(_ count: Int, _ revision: Int64) {
+        output.writeMap(2, version)
+        output.writeField("revision", revision)
+        output.writeField("count", Int64(count))
+    }
+}

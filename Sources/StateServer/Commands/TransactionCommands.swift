@@ -1,0 +1,146 @@
+import StateEngine
+import StateWire
+
+/// MULTI, EXEC, DISCARD and WATCH: one commit, all or nothing.
+struct TransactionCommands {
+    let settings: Settings
+    let channels: Channels
+
+    /// Commands that are carried out between MULTI and EXEC, not queued.
+    static func runsInside(_ verb: Verb) -> Bool {
+        switch verb.name {
+        case .multi, .exec, .discard, .watch, .quit, .reset: true
+        default: false
+        }
+    }
+
+    func begin(_ context: borrowing CommandContext) throws(StateError) {
+        guard context.connection.transaction == nil else {
+            throw StateError(.err, "MULTI calls can not be nested")
+        }
+        context.connection.transaction = QueuedTransaction()
+        context.output.writeOK()
+    }
+
+    func discard(_ context: borrowing CommandContext) throws(StateError) {
+        guard context.connection.transaction != nil else {
+            throw StateError(.err, "DISCARD without MULTI")
+        }
+        context.connection.transaction = nil
+        context.connection.watchedKeys = []
+        context.output.writeOK()
+    }
+
+    func watchKeys(_ keys: Arguments, _ context: inout CommandContext) throws(StateError) {
+        let connection = context.connection
+        guard connection.transaction == nil else {
+            throw StateError(.err, "WATCH inside MULTI is not allowed")
+        }
+        guard connection.watchedKeys.count + keys.count <= settings.options.watchCount else {
+            throw StateError(.limit, "WATCH of more than \(settings.options.watchCount) keys")
+        }
+        var watched: [Connection.WatchedKey] = []
+        for index in 0..<keys.count {
+            let revision = try context.look(at: keys[index])?.revision ?? 0
+            watched.append(Connection.WatchedKey(key: Array(keys[index]), revision: revision))
+        }
+        connection.watchedKeys += watched
+        connection.watchedKeyByteCount += watched.reduce(0) { $0 + $1.key.count + 64 }
+        // The reply reports nothing of what was seen.
+        context.receipt.waiveReads()
+        context.output.writeOK()
+    }
+
+    func unwatchKeys(_ context: borrowing CommandContext) {
+        context.connection.watchedKeys = []
+        context.output.writeOK()
+    }
+
+    /// Adds a command of `byteCount` bytes to the transaction, or refuses it and with it the transaction.
+    func queue(
+        _ verb: Verb,
+        _ arguments: Arguments,
+        byteCount: Int,
+        in transaction: QueuedTransaction,
+        _ files: FileContainers?
+    ) throws(StateError) {
+        do throws(StateError) {
+            switch verb.name {
+            case .hello, .auth, .client, .stateWatch, .stateUnwatch, .stateHandler, .stateHandlers:
+                throw StateError(.err, "'\(verb.name.rawValue)' is not allowed in a transaction")
+            default: break
+            }
+            let limit = settings.options.limits.transactionByteCount
+            guard transaction.byteCount + byteCount <= limit else {
+                throw StateError(.tooBig, "a transaction of more than \(limit) bytes")
+            }
+            try transaction.append(verb, arguments, byteCount: byteCount)
+        } catch {
+            transaction.refuse()
+            throw error
+        }
+        if let files, verb.isWrite, !transaction.isRefused {
+            transaction.files.add(verb, arguments, in: files)
+        }
+    }
+
+    /// EXEC: carries the queued commands out by `run`.
+    func execute(
+        _ context: inout CommandContext,
+        _ run: (Command, inout CommandContext) throws(StateError) -> Void
+    ) throws(StateError) {
+        let connection = context.connection
+        guard let transaction = connection.transaction else {
+            throw StateError(.err, "EXEC without MULTI")
+        }
+        let watched = connection.watchedKeys
+        connection.transaction = nil
+        connection.watchedKeys = []
+        guard !transaction.isRefused else {
+            throw StateError(
+                .executionAborted,
+                "Transaction discarded because of previous errors."
+            )
+        }
+        for watch in watched {
+            // One that the connection may not read any more counts as absent, whatever becomes of it.
+            let revision = watch.key.withUnsafeBytes { context.read($0)?.revision ?? 0 }
+            guard revision == watch.revision else {
+                context.output.writeNullArray(context.version)
+                return
+            }
+        }
+        let stepLimit = settings.options.stepLimit(context)
+        guard transaction.steps <= stepLimit else {
+            throw settings.options.tooManySteps(stepLimit)
+        }
+        do throws(StateError) {
+            try context.execute(visitCount: stepLimit) { (context) throws(StateError) in
+                try runQueued(transaction, &context, run)
+            }
+        } catch {
+            channels.undo(&context)
+            throw error
+        }
+    }
+
+    private func runQueued(
+        _ transaction: QueuedTransaction,
+        _ context: inout CommandContext,
+        _ run: (Command, inout CommandContext) throws(StateError) -> Void
+    ) throws(StateError) {
+        let start = context.output.count
+        context.output.writeArray(transaction.count)
+        for (index, queued) in transaction.commands.enumerated() {
+            do throws(StateError) {
+                try run(queued.command, &context)
+                try settings.options.checkReply(context.output.count - start)
+            } catch {
+                throw StateError(
+                    .executionAborted,
+                    "Transaction undone: command \(index + 1), '\(queued.name.rawValue)': \(error)"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// Named handlers: how far each has come is noted in the store, so that it goes on there after a restart of either side.
+///
+/// A name is of one uid, and one connection at a time has it.
+struct HandlerCommands {
+    let settings: Settings
+    let registry: Registry
+
+    func handler(
+        _ name: Bytes,
+        _ step: Command.HandlerStep,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let note = HandlerNote.name(name, of: context.connection.peer.uid)
+        switch step {
+        case .attach(let start, let isReset, let patterns):
+            try attach(note, start, isReset: isReset, patterns, &context)
+        case .done(let revision): try advance(note, to: revision, &context)
+        case .forget: try forget(note, &context)
+        }
+    }
+
+    /// Ends what the connection has of handlers; they stay where they are.
+    func end(_ connection: Connection) {
+        for note in connection.handlers where registry.handlers[note] === connection {
+            registry.handlers[note] = nil
+        }
+        connection.handlers = []
+    }
+
+    private func attach(
+        _ note: String,
+        _ start: Command.HandlerStart,
+        isReset: Bool,
+        _ arguments: Arguments,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        try requireFree(note, for: context.connection)
+        let patterns = try handlerPatterns(arguments)
+        for text in patterns {
+            try context.requireSight(.watch, of: [try Pattern(text)])
+        }
+        let known = isReset ? nil : try handler(note, &context)
+        if let known, known.patterns != patterns {
+            let shown = known.patterns.map { "'\($0)'" }.joined(separator: " ")
+            throw StateError(
+                .conflict,
+                "\(HandlerNote.shown(note)) is for \(shown); RESET (statectl: --reset) begins it anew with "
+                    + "other patterns"
+            )
+        }
+        let begun = known == nil
+        let handler: HandlerNote
+        if let known {
+            handler = known
+        } else {
+            handler = HandlerNote(
+                position: try position(start, context),
+                epoch: context.core.epoch,
+                time: 0,
+                patterns: patterns
+            )
+            try requireRoom(note, context.connection.peer.uid, &context)
+            try keep(note, handler.text, &context)
+        }
+        if registry.handlers[note] !== context.connection {
+            registry.handlers[note] = context.connection
+            context.connection.handlers.append(note)
+        }
+        context.output.writeMap(5, context.version)
+        context.output.writeBulk("position")
+        context.writeNumber(handler.position)
+        context.output.writeField("epoch", handler.epoch.description)
+        context.output.writeField("new", begun ? 1 : 0)
+        context.output.writeField("revision", context.core.revisions.durable)
+        context.output.writeField("current_epoch", context.core.epoch.description)
+    }
+
+    private func advance(
+        _ note: String,
+        to revision: Int64,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let shown = HandlerNote.shown(note)
+        guard registry.handlers[note] === context.connection else {
+            throw StateError(
+                .conflict,
+                "\(shown) is not attached to this connection; STATE.HANDLER ATTACH it first"
+            )
+        }
+        guard var handler = try handler(note, &context) else {
+            throw StateError(.err, "\(shown) is not there; STATE.HANDLER ATTACH it anew")
+        }
+        guard revision <= context.core.revisions.durable else {
+            throw aboveCurrent(revision, context)
+        }
+        if handler.epoch == context.core.epoch, let position = handler.position {
+            guard revision >= position else {
+                throw StateError(
+                    .conflict,
+                    "\(shown) is at revision \(position) and does not go back to \(revision)"
+                )
+            }
+            if revision == position {
+                context.output.writeOK()
+                return
+            }
+        }
+        handler.position = revision
+        handler.epoch = context.core.epoch
+        handler.time = context.time
+        try keep(note, handler.text, &context)
+        context.output.writeOK()
+    }
+
+    private func forget(_ note: String, _ context: inout CommandContext) throws(StateError) {
+        if let holder = registry.handlers[note], !holder.isEnding, !holder.isClosed {
+            throw StateError(
+                .conflict,
+                "\(HandlerNote.shown(note)) is attached to process \(holder.peer.pid); end that first"
+            )
+        }
+        guard context.core.note(note, &context.receipt) != nil else {
+            // A write that takes it away may be under way.
+            context.core.observeAll(&context.receipt)
+            context.output.writeInteger(0)
+            return
+        }
+        try keep(note, nil, &context)
+        context.output.writeInteger(1)
+    }
+
+    func list(_ context: inout CommandContext) throws(StateError) {
+        var found: [(uid: Int64, name: Substring, note: String, text: String)] = []
+        var byteCount = 0
+        let isAdmin = context.isAdmin
+        let own = Int64(context.connection.peer.uid)
+        context.core.forEachNote(&context.receipt) { note, text in
+            guard let (uid, name) = HandlerNote.parts(of: note),
+                isAdmin || uid == own
+            else { return }
+            found.append((uid, name, note, text))
+            byteCount += note.utf8.count + text.utf8.count + 160
+        }
+        try settings.options.checkReply(byteCount)
+        found.sort { ($0.uid, $0.name) < ($1.uid, $1.name) }
+        context.output.writeArray(found.count)
+        for (uid, name, note, text) in found {
+            let handler = try HandlerNote(text, of: note)
+            let holder = registry.handlers[note].flatMap { $0.isClosed ? nil : $0 }
+            context.output.writeMap(8, context.version)
+            context.output.writeField("name", String(name))
+            context.output.writeField("uid", uid)
+            context.output.writeBulk("patterns")
+            context.output.writeArray(handler.patterns.count)
+            for pattern in handler.patterns { context.output.writeBulk(pattern) }
+            context.output.writeBulk("position")
+            context.writeNumber(handler.position)
+            context.output.writeField("epoch", handler.epoch.description)
+            context.output.writeBulk("lag")
+            context.writeNumber(lag(of: handler, context))
+            context.output.writeBulk("pid")
+            context.writeNumber(holder.map { Int64($0.peer.pid) })
+            context.output.writeBulk("time")
+            context.writeNumber(handler.time > 0 ? handler.time : nil)
+        }
+    }
+
+    /// How many revisions it is behind the last change of all; nil where that cannot be said.
+    ///
+    /// Not behind the last revision: each DONE takes one.
+    private func lag(of handler: HandlerNote, _ context: borrowing CommandContext) -> Int64? {
+        guard handler.epoch == context.core.epoch, let position = handler.position else {
+            return nil
+        }
+        return max(0, context.core.revisions.lastChange - position)
+    }
+
+    // MARK: What they have in common
+
+    private func requireFree(_ note: String, for connection: Connection) throws(StateError) {
+        // One that has left may still wait for its last reply.
+        guard let holder = registry.handlers[note], holder !== connection, !holder.isEnding,
+            !holder.isClosed, !holder.hasHungUp
+        else { return }
+        throw StateError(
+            .conflict,
+            "\(HandlerNote.shown(note)) is attached to process \(holder.peer.pid)"
+        )
+    }
+
+    private func handler(
+        _ note: String,
+        _ context: inout CommandContext
+    ) throws(StateError) -> HandlerNote? {
+        guard let text = context.core.note(note, &context.receipt) else { return nil }
+        return try HandlerNote(text, of: note)
+    }
+
+    private func handlerPatterns(_ arguments: Arguments) throws(StateError) -> [String] {
+        let limit = settings.options.handlerPatternByteCount
+        var byteCount = 0
+        var patterns: Set<String> = []
+        for index in 0..<arguments.count {
+            let pattern = try Pattern(arguments[index])
+            byteCount += pattern.bytes.count
+            guard byteCount <= limit else {
+                throw StateError(.limit, "the patterns of a handler have more than \(limit) bytes")
+            }
+            patterns.insert(pattern.description)
+        }
+        return patterns.sorted()
+    }
+
+    private func position(
+        _ start: Command.HandlerStart,
+        _ context: borrowing CommandContext
+    ) throws(StateError) -> Int64? {
+        switch start {
+        case .snapshot: return nil
+        case .now: return context.core.revisions.durable
+        case .revision(let revision):
+            guard revision <= context.core.revisions.durable else {
+                throw aboveCurrent(revision, context)
+            }
+            return revision
+        }
+    }
+
+    private func aboveCurrent(_ revision: Int64, _ context: borrowing CommandContext) -> StateError
+    {
+        StateError(
+            .err,
+            "revision \(revision) is above the current one, \(context.core.revisions.durable)"
+        )
+    }
+
+    private func requireRoom(
+        _ note: String,
+        _ uid: UInt32,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        guard context.core.note(note, &context.receipt) == nil else { return }
+        let prefix = HandlerNote.prefix(of: uid)
+        var count = 0
+        context.core.forEachNote(&context.receipt) { name, _ in
+            if name.hasPrefix(prefix) { count += 1 }
+        }
+        guard count < settings.options.handlerCount else {
+            throw StateError(
+                .limit,
+                "uid \(uid) has \(count) handlers, the limit; forget one that nobody needs (STATE.HANDLERS)"
+            )
+        }
+    }
+
+    private func keep(
+        _ note: String,
+        _ text: String?,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        try context.write { (transaction) throws(StateError) in
+            try transaction.setNote(note, to: text)
+        }
+    }
+}
+
+extension CommandContext {
+    fileprivate func writeNumber(_ number: Int64?) {
+        if let number { output.writeInteger(number) } else { output.writeNull(version) }
+    }
+}
+
+extension HandlerNote {
+    /// The handler of a note as a message names it.
+    static func shown(_ note: String) -> String {
+        var name = String(parts(of: note)?.name ?? Substring(note))
+        return "handler \(name.withUTF8 { StateError.quoted(Bytes($0), upTo: 128) })"
+    }
+}

@@ -1,0 +1,242 @@
+import StateEngine
+import StateWire
+
+/// Verbs that look back, and the one that goes back.
+struct HistoryCommands {
+    private let services: Services
+    private let settings: Settings
+    private let listings: Listings
+
+    init(_ services: Services) {
+        self.services = services
+        (settings, listings) = (services.settings, services.listings)
+    }
+
+    func history(
+        _ key: Bytes,
+        _ limit: Int,
+        before revision: Int64?,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        try context.requireSight(.read, of: [Pattern(Key(verified: key))])
+        guard services.registry.hasHistory else { throw HistoryCommands.noHistory }
+        services.history.read(
+            KeyHistoryJob(
+                of: Array(key),
+                from: context.core.durablePlace(of: key),
+                before: revision,
+                limit: limit,
+                for: context.connection,
+                seeing: services.access.visibility(of: context.connection),
+                byteLimit: settings.options.replyByteCount
+            )
+        )
+    }
+
+    func get(_ key: Bytes, at revision: Int64, _ context: inout CommandContext) throws(StateError) {
+        try context.requireSight(.read, of: [Pattern(Key(verified: key))])
+        let job = PastEntryJob(
+            from: context.core.durablePlace(of: key),
+            at: revision,
+            for: context.connection,
+            seeing: services.access.visibility(of: context.connection)
+        )
+        if try isPresent(revision, context) {
+            let visibility = context.core.visibility(of: context.connection.subject)
+            job.version = context.core.readDurable(key).flatMap { record in
+                visibility.mayTell(.read, about: record)
+                    ? PastVersion(record, in: context.core) : nil
+            }
+            job.writeReply(&context)
+        } else {
+            services.history.read(job)
+        }
+    }
+
+    func list(
+        _ pattern: Bytes,
+        _ after: Bytes?,
+        _ limit: Int,
+        _ form: Command.ListForm,
+        at revision: Int64,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        var request = try pastState(pattern, revision, "ask for parts with LIMIT and AFTER")
+        request.after = after.map { Array($0) }
+        request.limit = limit
+        request.needsValues = form == .entries || form == .long
+        try context.requireSight(.read, of: request.patterns.patterns)
+        request.subject = context.restriction
+        request.view = services.access.visibility(of: context.connection)
+        let isPresent = try isPresent(revision, context)
+        let past = PastState(request, in: context.core)
+        let job = PastListJob(past, form, for: context.connection, listings)
+        if isPresent { try job.writeReply(&context) } else { services.history.read(job) }
+    }
+
+    func revert(
+        _ pattern: Bytes,
+        to revision: Int64,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let request = try pastState(pattern, revision, "revert it pattern by pattern")
+        try context.requireRevert(request.patterns)
+        let isPresent = try isPresent(revision, context)
+        let past = PastState(request, in: context.core)
+        if isPresent {
+            try revert(past, &context)
+        } else {
+            services.history.read(
+                RevertJob(past, for: context.connection),
+                for: context.connection
+            )
+        }
+    }
+
+    /// Sets and deletes, in one commit, the keys whose newest value is another than what it was.
+    ///
+    /// - Throws: ``StateError/Code/tooBig``, if it is more than a transaction may be; nothing has changed.
+    func revert(_ past: PastState, _ context: inout CommandContext) throws(StateError) {
+        let entries = try past.allThatMayDiffer(in: context.core)
+        let reverting = Reverting(context)
+        let (count, revision) = try context.write {
+            (transaction) throws(StateError) -> (Int, Int64) in
+            var count = 0
+            for entry in entries where try reverting.bring(entry, &transaction) { count += 1 }
+            return (count, transaction.reachedRevision)
+        }
+        // That there is nothing to change is told of the newest, too.
+        if count == 0 { context.core.observeAll(&context.receipt) }
+        context.writeCount(count, revision)
+    }
+
+    /// Asks for the keys of a pattern as they were; `advice` is what to do where that is more than a reply may be.
+    private func pastState(
+        _ pattern: Bytes,
+        _ revision: Int64,
+        _ advice: StaticString
+    ) throws(StateError) -> PastState.Request {
+        PastState.Request(
+            PatternSet([try Pattern(pattern)]),
+            at: revision,
+            byteLimit: settings.options.replyByteCount,
+            advice: advice
+        )
+    }
+
+    /// Whether a revision is the current one, of which memory knows everything; if not, the history knows of it.
+    private func isPresent(
+        _ revision: Int64,
+        _ context: borrowing CommandContext
+    ) throws(StateError) -> Bool {
+        guard revision <= context.core.revisions.durable else {
+            throw .notYet(revision, current: context.core.revisions.durable)
+        }
+        guard services.registry.hasHistory || revision == context.core.revisions.durable else {
+            throw HistoryCommands.noHistory
+        }
+        return revision == context.core.revisions.durable
+    }
+
+    private static let noHistory = StateError(.compacted, "values in memory have no history")
+
+    // MARK: STATE.COMPACT
+
+    /// Has the commit thread compact; the connection waits.
+    func compact(
+        to revision: Int64?,
+        shrinks: Bool,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        guard !context.isExecuting else {
+            throw StateError(.err, "the history cannot be compacted inside of MULTI")
+        }
+        try context.requireAdmin("STATE.COMPACT")
+        let wait = CompactionWait(context.connection, services)
+        try services.keyspace.compact(to: revision, shrinks: shrinks, in: context.core) {
+            wait.finish($0)
+        }
+        context.connection.awaitsLateReply = true
+    }
+}
+
+/// A STATE.COMPACT whose connection waits for the commit thread.
+///
+/// It belongs to the loop thread, on which the answer is handed out: the proof of `@unchecked Sendable`.
+private final class CompactionWait: @unchecked Sendable {
+    private let connection: Connection
+    private weak var services: Services?
+
+    init(_ connection: Connection, _ services: Services) {
+        (self.connection, self.services) = (connection, services)
+    }
+
+    func finish(_ result: Result<CompactionReply, StateError>) {
+        guard let services, !connection.isClosed else { return }
+        connection.awaitsLateReply = false
+        services.keyspace.withCore { core in
+            services.gate.answer(connection, core) { (context) throws(StateError) in
+                let reply = try result.get()
+                context.output.writeMap(reply.freedByteCount == nil ? 1 : 2, context.version)
+                context.output.writeField("compacted", reply.compacted)
+                if let count = reply.freedByteCount { context.output.writeField("freed", count) }
+            }
+        }
+    }
+}
+
+/// Brings keys to what they were.
+///
+/// An administrator of a key need not be allowed to write it. One that he may not read stays as it is, and what he may not read
+/// is not brought back.
+private struct Reverting {
+    private let core: KeyspaceCore
+    private let subject: Subject?
+    private let visibility: Visibility
+    private let time: Int64
+
+    init(_ context: borrowing CommandContext) {
+        core = context.core
+        subject = context.restriction
+        visibility = context.core.visibility(of: context.connection.subject)
+        time = context.time
+    }
+
+    /// - Returns: Whether the key was anything else before.
+    func bring(
+        _ entry: PastState.Changed,
+        _ transaction: inout Transaction
+    ) throws(StateError) -> Bool {
+        try entry.key.withBorrowed { (key) throws(StateError) in
+            // What is in memory has no past to go back to.
+            if core.isInMemory(key, core.rules?.rule(for: key)) { return false }
+            let value = value(of: entry, key)
+            let newest = transaction.read(key, for: subject)
+            if newest == nil, subject != nil, transaction.read(key) != nil { return false }
+            let isSame =
+                value.map { value in
+                    value.withUnsafeBytes { newest?.value?.isEqual(to: $0) ?? false }
+                } ?? (newest == nil)
+            guard !isSame else { return false }
+            if let subject { try core.require(.admin, ofSeen: key, for: subject) }
+            guard let value else {
+                try transaction.restore(key, to: nil)
+                return true
+            }
+            try value.withBorrowed { (value) throws(StateError) in
+                try transaction.restore(key, to: value)
+            }
+            return true
+        }
+    }
+
+    /// What the key is brought to; nil if it is to be absent.
+    private func value(of entry: PastState.Changed, _ key: Bytes) -> [UInt8]? {
+        entry.version.flatMap { version in
+            // What has expired since stays away.
+            guard version.fields.expires.map({ $0 > time }) ?? true else { return nil }
+            let isSeen = visibility.mayTell(.read, about: key, owner: version.fields.owner)
+            return isSeen ? version.value : nil
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import StateEngine
+import StateWire
+
+/// STATE.CHANGES: the commits since a revision, for clients that ask.
+struct ChangesCommands {
+    private let services: Services
+    private let settings: Settings
+    private let listings: Listings
+
+    init(_ services: Services) {
+        self.services = services
+        (settings, listings) = (services.settings, services.listings)
+    }
+
+    func changes(
+        _ patterns: Arguments,
+        _ options: Command.ChangesOptions,
+        _ context: inout CommandContext
+    ) throws(StateError) {
+        let request = ChangesRequest(
+            patterns: try settings.options.patternSet(patterns),
+            options: ChangesRequest.Options(options),
+            version: context.version,
+            byteLimit: settings.options.replyByteCount,
+            subject: context.connection.subject,
+            view: services.access.visibility(of: context.connection),
+            accessCount: services.access.count,
+            tellsEpoch: options.epoch != nil
+        )
+        try context.requireSight(.watch, of: request.patterns.patterns)
+        let since = options.since
+        let current = context.core.revisions.durable
+        guard try isOfThisStore(options.epoch, context),
+            since <= max(current, context.core.revisions.provisional),
+            since >= current || services.registry.hasHistory,
+            !services.access.isBefore(since, context.connection),
+            // The history has nothing of keys in memory.
+            since >= current || !context.core.hasForgotten(request.patterns, after: since)
+        else {
+            return try writeGap(request, &context)
+        }
+        guard since <= current else {
+            // A commit that its writer was told of early: nothing is after it once it is durable.
+            context.receipt.noteRead(since)
+            return writeNothing(request, context)
+        }
+        if let block = options.block { self.block(request, milliseconds: block, context) }
+        if since < current {
+            let job = ChangesJob(request, through: current, for: context.connection)
+            services.history.read(job, for: context.connection)
+        } else if let blocked = context.connection.blocked {
+            context.connection.awaitsLateReply = true
+            beginWaiting(blocked)
+        } else {
+            writeNothing(request, context)
+        }
+    }
+
+    /// Whether the store that the caller knows is this one; 0 is none.
+    private func isOfThisStore(
+        _ text: Bytes?,
+        _ context: borrowing CommandContext
+    ) throws(StateError) -> Bool {
+        guard let text else { return true }
+        guard !(text.count == 1 && text[0] == UInt8(ascii: "0")) else { return false }
+        guard text.count <= 16, let epoch = Epoch(text.text) else {
+            throw StateError(
+                .err,
+                "EPOCH \(StateError.quoted(text)) is no epoch: 16 hexadecimal digits as STATE.STATUS "
+                    + "tells them, or 0 for none"
+            )
+        }
+        return epoch == context.core.epoch
+    }
+
+    /// Nothing has changed since.
+    private func writeNothing(
+        _ request: ChangesRequest,
+        _ context: borrowing CommandContext
+    ) {
+        let reply = request.makeReply()
+        reply.write(to: &context.output, epoch: request.tellsEpoch ? context.core.epoch : nil)
+    }
+
+    /// The state itself, for whom the changes since then are not to be had: all that is durable.
+    func writeGap(_ request: ChangesRequest, _ context: inout CommandContext) throws(StateError) {
+        let listed = Listing.Request(
+            patterns: request.patterns,
+            byteLimit: request.byteLimit,
+            subject: request.subject,
+            isOfWatch: true,
+            form: .row(.entries),
+            advice:
+                "the changes since revision \(request.options.since) are no longer kept, and this is the "
+                + "whole state; ask for fewer keys at once"
+        )
+        try listings.list(listed, &context) { listing, context in
+            context.output.writeArray(request.tellsEpoch ? 4 : 3)
+            context.output.writeBulk("gap")
+            context.output.writeInteger(context.core.revisions.durable)
+            context.output.writeArray(listing.listedCount)
+            listing.writeRows(to: &context.output)
+            if request.tellsEpoch { context.output.writeBulk(context.core.epoch.description) }
+        }
+    }
+
+    // MARK: Waiting
+
+    private func block(
+        _ request: ChangesRequest,
+        milliseconds: Int64,
+        _ context: borrowing CommandContext
+    ) {
+        let deadline = milliseconds == 0 ? .max : SystemClock.monotonicMilliseconds() + milliseconds
+        let list = services.waitingForChanges
+        context.connection.blocked = BlockedChanges(
+            request,
+            until: deadline,
+            for: context.connection,
+            in: context.core
+        ) { list.wake($0) }
+    }
+
+    /// Nothing is read for it any more: it is answered with what came meanwhile, or waits.
+    func beginWaiting(_ blocked: BlockedChanges) {
+        blocked.isWaiting = true
+        services.waitingForChanges.add(blocked)
+        if blocked.hasSomething { services.waitingForChanges.wake(blocked) }
+    }
+
+    /// Answers those for whom something has come, or whose time is over.
+    func answerBlocked(_ core: KeyspaceCore) {
+        for blocked in services.waitingForChanges.takeReady() {
+            let connection = blocked.connection
+            unblock(connection, core)
+            connection.awaitsLateReply = false
+            services.gate.answer(connection, core) { (context) throws(StateError) in
+                guard services.access.isStale(blocked.request.accessCount, connection) else {
+                    return try blocked.writeReply(core)
+                }
+                try writeGap(blocked.request, &context)
+            }
+        }
+    }
+
+    /// Ends the waiting of a connection, without an answer.
+    func unblock(_ connection: Connection, _ core: KeyspaceCore) {
+        guard let blocked = connection.blocked else { return }
+        connection.blocked = nil
+        blocked.end(in: core)
+        services.waitingForChanges.remove(blocked)
+    }
+}

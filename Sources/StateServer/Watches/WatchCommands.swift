@@ -1,0 +1,181 @@
+import CLinux
+import StateEngine
+import StateWire
+
+/// STATE.WATCH, STATE.UNWATCH and STATE.WATCHES.
+struct WatchCommands {
+    private let services: Services
+    private let settings: Settings
+    private let registry: Registry
+
+    init(_ services: Services) {
+        self.services = services
+        (settings, registry) = (services.settings, services.registry)
+    }
+
+    func watch(
+        _ patterns: Arguments,
+        _ wanted: Command.WatchOptions,
+        _ resume: Command.Resume?,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        guard context.version == .resp3 else {
+            throw StateError(.err, "STATE.WATCH needs HELLO 3; use STATE.CHANGES")
+        }
+        guard context.connection.watchers.count < settings.options.watchCount else {
+            throw StateError(
+                .limit,
+                "more than \(settings.options.watchCount) watches of one client"
+            )
+        }
+        let set = try settings.options.patternSet(patterns)
+        try context.requireSight(.watch, of: set.patterns)
+        let limit = settings.options.watchPatternCount
+        guard context.connection.watchPatternCount + patterns.count <= limit else {
+            throw StateError(.limit, "more than \(limit) patterns of all watches of one client")
+        }
+        let limits = try services.quotas.checkWatches(
+            set,
+            of: context.connection.peer.uid,
+            context.core
+        )
+        try settings.options.checkGlobs(set.globCount, context)
+        context.connection.account?.globCount += set.globCount
+        context.connection.watchPatternCount += patterns.count
+        context.connection.watchByteCount += set.byteCount
+        context.connection.lastWatch += 1
+        let watcher = ConnectionWatcher(
+            set,
+            WatchFormat(number: context.connection.lastWatch, options: wanted),
+            start(wanted, resume, context),
+            connection: context.connection,
+            services: services,
+            in: context.core
+        )
+        watcher.limits = limits
+        services.quotas.tally.add(limits, of: context.connection.peer.uid)
+        context.connection.watchers[watcher.number] = watcher
+        registry.watchCount += 1
+        context.core.hub.add(watcher.watcher)
+        if watcher.watcher.canAdvance { registry.addAdvancing(context.connection) }
+        context.output.writeMap(3, .resp3)
+        context.output.writeField("watch", Int64(watcher.number))
+        context.output.writeField("revision", context.core.revisions.durable)
+        context.output.writeBulk("epoch")
+        context.output.writeBulk(context.core.epoch.description)
+    }
+
+    private func start(
+        _ wanted: Command.WatchOptions,
+        _ resume: Command.Resume?,
+        _ context: borrowing CommandContext
+    ) -> Watcher.Start {
+        guard let resume else { return wanted.contains(.snapshot) ? .snapshot : .now }
+        guard !services.access.isBefore(resume.revision, context.connection) else { return .gap }
+        guard let text = resume.epoch else { return .after(resume.revision, nil) }
+        // What is no epoch at all is none of this store either.
+        return Epoch(text.text).map { .after(resume.revision, $0) } ?? .gap
+    }
+
+    func unwatch(_ number: Int64, _ context: borrowing CommandContext) throws(StateError) {
+        guard let watcher = context.connection.watchers.removeValue(forKey: Int(number)) else {
+            throw StateError(.err, "no watch \(number) on this connection")
+        }
+        registry.watchCount -= 1
+        services.quotas.tally.remove(watcher.limits, of: context.connection.peer.uid)
+        context.connection.watchPatternCount -= watcher.watcher.patterns.patterns.count
+        context.connection.account?.globCount -= watcher.watcher.patterns.globCount
+        context.connection.watchByteCount -= watcher.watcher.patterns.byteCount
+        context.core.hub.remove(watcher.watcher)
+        // What it missed it would have been told of later, and no gap is silent.
+        switch watcher.watcher.phase {
+        case .synced, .catchingUp, .blocked:
+            if watcher.watcher.isBehind {
+                watcher.receive(.gap(context.core.revisions.durable), in: context.core)
+            }
+        // That the state is not whole its `synced` would have said.
+        case .snapshot: break
+        }
+        watcher.watcher.forget()
+        context.output.writeOK()
+    }
+
+    func end(_ connection: Connection, _ core: KeyspaceCore) {
+        for watcher in connection.watchers.values {
+            core.hub.remove(watcher.watcher)
+            watcher.watcher.forget()
+            services.quotas.tally.remove(watcher.limits, of: connection.peer.uid)
+            connection.account?.globCount -= watcher.watcher.patterns.globCount
+        }
+        connection.watchPatternCount = 0
+        connection.watchByteCount = 0
+        registry.watchCount -= connection.watchers.count
+        connection.watchers = [:]
+    }
+
+    // MARK: STATE.WATCHES
+
+    func list(_ context: borrowing CommandContext) throws(StateError) {
+        let start = context.output.count
+        let clients = registry.connections.filter { context.maySee($0) }
+        context.output.writeArray(clients.reduce(0) { $0 + $1.watchers.count })
+        for client in clients.sorted(by: { $0.number < $1.number }) {
+            for watcher in client.watchers.values.sorted(by: { $0.number < $1.number }) {
+                write(watcher, of: client, context)
+                try settings.options.checkReply(context.output.count - start)
+            }
+        }
+    }
+
+    private func write(
+        _ watcher: ConnectionWatcher,
+        of client: Connection,
+        _ context: borrowing CommandContext
+    ) {
+        let position = watcher.watcher.toldThrough(in: context.core) ?? 0
+        let waiting = watcher.watcher.waiting
+        context.output.writeMap(13, context.version)
+        context.output.writeField("client", Int64(client.number))
+        context.output.writeField("watch", Int64(watcher.number))
+        context.output.writeField("pid", Int64(client.peer.pid))
+        context.output.writeField("uid", Int64(client.peer.uid))
+        context.output.writeBulk("name")
+        context.output.writeBulk(client.name)
+        context.output.writeBulk("patterns")
+        let patterns = watcher.watcher.patterns.patterns
+        context.output.writeArray(patterns.count)
+        for pattern in patterns { context.output.writeBulk(pattern.bytes) }
+        context.output.writeBulk("options")
+        let words = watcher.format.options.words
+        context.output.writeArray(words.count)
+        for word in words { context.output.writeBulk(word) }
+        context.output.writeField("state", watcher.group.rawValue)
+        context.output.writeField("revision", position)
+        context.output.writeField("lag", context.core.revisions.durable - position)
+        context.output.writeField("waiting", Int64(watcher.waitingByteCount))
+        context.output.writeField("marks", Int64(waiting?.markCount ?? 0))
+        context.output.writeField("values", Int64(waiting?.valueCount ?? 0))
+    }
+}
+
+extension Registry {
+    /// How many watches are in each group, by the name of STATE.STATUS.
+    var watchCounts: [(StaticString, Int64)] {
+        var counts: [ConnectionWatcher.Group: Int64] = [:]
+        for connection in connections {
+            for watcher in connection.watchers.values { counts[watcher.group, default: 0] += 1 }
+        }
+        return [
+            ("watches_synced", counts[.synced] ?? 0),
+            ("watches_catching_up", counts[.catchingUp] ?? 0),
+            ("watches_blocked", counts[.blocked] ?? 0),
+        ]
+    }
+}
+
+extension PatternSet {
+    /// About how much memory a watch of them takes: each is kept as it came, and taken apart.
+    fileprivate var byteCount: Int {
+        patterns.reduce(1_024) { $0 + 3 * $1.bytes.count + 200 }
+    }
+}
