@@ -113,7 +113,13 @@ struct FoundHistory {
         while next < page.pointerCount(before: end) {
             defer { next += 1 }
             let place = page.pointer(next)
-            guard room.isNew(place) else { continue }
+            guard room.isNew(place) else {
+                // One of the two pointers is damaged, and the row that it led to has no other.
+                if isPart, next < count, damagedRoom.holds(0) {
+                    damagedRows.append(DamagedRow(page: number))
+                }
+                continue
+            }
             if let row = wholeRow(page, number, next) {
                 guard room.holds(row.localByteCount) else { break }
                 end = min(end, place)

@@ -51,6 +51,37 @@ struct FlipTests {
         }
     }
 
+    /// The row that such a pointer led to has no other.
+    @Test func `the same of bits that make a pointer on a leaf equal to another`() throws {
+        try store.fillWithHistory(commitCount: 600, seed: Seed.base)
+        // Where compaction was, the numbers of rows have gaps that are no losses.
+        let keyspace = try LocalKeyspace(backing: store.backing())
+        try keyspace.compact(to: keyspace.revision * 9 / 10)
+        keyspace.close()
+        let bytes = try readFile(store.database)
+        try flip(rowCount: 300, name: "a pointer") { pages, _ in
+            let places = pages.leaves.flatMap { FlipTests.repeatablePointers(bytes, page: $0) }
+            try #require(!places.isEmpty)
+            return Array(places.prefix(40))
+        }
+    }
+
+    /// The bits of a leaf that make one of its pointers equal to another.
+    private static func repeatablePointers(
+        _ bytes: [UInt8],
+        page: Int
+    ) -> [(place: Int, bit: UInt8)] {
+        func number(_ place: Int) -> Int { Int(bytes[place]) << 8 | Int(bytes[place + 1]) }
+        let start = (page - 1) * 8_192
+        let places = (0..<number(start + 3)).map { start + 8 + 2 * $0 }
+        let pointers = Set(places.map(number))
+        return places.flatMap { place in
+            (0..<16).filter { pointers.contains(number(place) ^ 1 << $0) }.map {
+                (place + ($0 < 8 ? 1 : 0), UInt8(1) << ($0 % 8))
+            }
+        }
+    }
+
     private func flip(_ seed: UInt64, rowCount: Int) throws {
         try flip(rowCount: rowCount, name: "seed \(seed)") { pages, byteCount in
             var numbers = SplitMix(seed: seed)

@@ -107,9 +107,9 @@ package final class ServedKeyspace {
         }
     }
 
-    /// Asks again and again, for 20 seconds at most; each time the loop has had a turn.
+    /// Asks again and again, for 120 seconds at most; each time the loop has had a turn.
     package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + .seconds(120)
         repeat {
             try catchUp()
             if try condition() { return }
