@@ -109,10 +109,10 @@ struct FairnessTests {
     @Test func `what a client sent before it left is carried out though its slice was over`() throws
     {
         let peer = try server.connect()
-        let keys = (0..<100).map { "m/\($0)" }.joined(separator: " ")
-        // Less than what is read at once, and many slices long.
+        let keys = Array(repeating: "m", count: 100).joined(separator: " ")
+        // Less than the 64 KiB that are read at once, and many slices long.
         try peer.send(
-            Array(repeating: Peer.words("EXISTS \(keys)"), count: 60) + [Peer.words("SET last 1")]
+            Array(repeating: Peer.words("EXISTS \(keys)"), count: 88) + [Peer.words("SET last 1")]
         )
         peer.socket.end()
         try server.waitUntil("the last command") { server.durable()["last"] == "1" }

@@ -83,8 +83,6 @@ final class ClientMemory {
     var refusedCount = 0
     /// Somebody waits for memory.
     var isAwaited = false
-    /// When it is looked for clients that do not read, while others wait for memory; on the monotonic clock, in milliseconds.
-    var stallCheckAt: Int64?
 
     init(byteLimit: Int) { self.byteLimit = byteLimit }
 

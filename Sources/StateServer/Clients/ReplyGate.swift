@@ -12,10 +12,17 @@ final class ReplyGate {
     let repeated = RepeatedLines()
     private let registry: Registry
     private let flushes: FlushList
+    private let timers: TimerQueue
 
-    init(_ settings: Settings, _ turn: Turn, _ registry: Registry, _ flushes: FlushList) {
+    init(
+        _ settings: Settings,
+        _ turn: Turn,
+        _ registry: Registry,
+        _ flushes: FlushList,
+        _ timers: TimerQueue
+    ) {
         (self.settings, self.turn) = (settings, turn)
-        (self.registry, self.flushes) = (registry, flushes)
+        (self.registry, self.flushes, self.timers) = (registry, flushes, timers)
     }
 
     /// Makes and sends an answer that comes later than its command.
@@ -88,6 +95,7 @@ final class ReplyGate {
             to: settings.options.log,
             line
         )
+        timers.set(.repeatedLines, at: repeated.dueAt)
     }
 }
 

@@ -113,6 +113,7 @@ final class Dispatcher {
     }
 
     /// The verb, whose number of arguments fits; an open transaction does not survive one that does not.
+    @inline(__always)
     private func findVerb(
         _ arguments: Arguments,
         _ context: borrowing CommandContext
@@ -137,11 +138,12 @@ final class Dispatcher {
         _ arguments: Arguments,
         _ context: borrowing CommandContext
     ) -> Connection.Pause? {
-        let isRead = !verb.isWrite && verb.name != .exec
+        let isExecution = verb.isExecution
+        let isRead = !verb.isWrite && !isExecution
         if isRead, context.connection.held.isEmpty, !memory.isTight { return nil }
         let queued = context.connection.transaction
         let isWrite =
-            verb.name == .exec ? queued?.hasWrites ?? false : verb.isWrite && queued == nil
+            isExecution ? queued?.hasWrites ?? false : verb.isWrite && queued == nil
         if isWrite, context.core.pending.byteCount >= settings.options.limits.queueByteCount {
             return .queueIsFull
         }

@@ -70,7 +70,7 @@ extension Connection {
     ) -> Bool {
         var keys = FileKeys()
         if let queued = transaction {
-            guard verb.name == .exec, queued.hasWrites else { return false }
+            guard verb.isExecution, queued.hasWrites else { return false }
             keys.add(queued.files)
             for watched in watchedKeys {
                 watched.key.withUnsafeBytes { keys.add($0, in: files) }

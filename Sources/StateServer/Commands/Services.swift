@@ -9,6 +9,7 @@ final class Services {
     let turn = Turn()
     let registry: Registry
     let flushes = FlushList()
+    let timers = TimerQueue()
     let gate: ReplyGate
     let channels: Channels
     let access: AccessChanges
@@ -17,7 +18,7 @@ final class Services {
     let listings: Listings
     let history: HistoryReader
     /// The STATE.CHANGES that wait.
-    let waitingForChanges = BlockedList()
+    let waitingForChanges: BlockedList
     let configuration = Configuration()
 
     /// `wake` has the loop take a turn; it is called on any thread.
@@ -32,7 +33,8 @@ final class Services {
         self.settings = settings
         self.registry = registry
         access = AccessChanges(core)
-        gate = ReplyGate(settings, turn, registry, flushes)
+        gate = ReplyGate(settings, turn, registry, flushes, timers)
+        waitingForChanges = BlockedList(timers)
         channels = Channels(settings, flushes, registry.memory)
         quotas = ClientQuotas(registry, gate)
         listings = Listings(access, work, gate)

@@ -13,6 +13,7 @@ struct StringCommands {
     }
 
     /// What a key holds, or what a rule says that it is while nobody has set it.
+    @inline(__always)
     private func writeValue(
         _ record: Record?,
         of key: Bytes,

@@ -27,13 +27,13 @@ extension Server {
     ///
     /// `accepted` is the last one: the time of the turn is charged to its user.
     func accept(from listener: Int32) {
-        accepted = nil
+        turn.accepted = nil
         guard registry.memory.userCount > 1 else {
-            while acceptNext(from: listener), clinux_monotonic_nanoseconds() < sliceEnd {}
+            while acceptNext(from: listener), clinux_monotonic_nanoseconds() < turn.sliceEnd {}
             return
         }
         let start = clinux_monotonic_nanoseconds()
-        guard acceptNext(from: listener), let account = accepted?.account else { return }
+        guard acceptNext(from: listener), let account = turn.accepted?.account else { return }
         poller.remove(listener)
         let now = clinux_monotonic_nanoseconds()
         let rest = min(Arrivals.longestRest, 3 * (now - start))
@@ -45,8 +45,8 @@ extension Server {
     /// It is watched again first: whatever becomes of the next client, only another rest ends that. Without descriptors all are
     /// watched again once there are some, and none when the daemon stops.
     func goOn(with arrivals: Arrivals) {
-        accepted = nil
-        guard listeners.contains(arrivals.listener), acceptAt == nil else { return }
+        turn.accepted = nil
+        guard listeners.contains(arrivals.listener), !timers.isSet(.acceptance) else { return }
         watchListener(arrivals.listener)
         accept(from: arrivals.listener)
     }
@@ -92,7 +92,7 @@ extension Server {
             return
         }
         registry.add(connection)
-        accepted = connection
+        turn.accepted = connection
     }
 
     /// Refuses a client where there are as many as may be, or as many of its user; root and the daemon's own user have
@@ -159,20 +159,18 @@ extension Server {
         case 0, EINTR, ECONNABORTED: return true
         case EAGAIN: return false
         default:
-            if acceptAt == nil {
+            if !timers.isSet(.acceptance) {
                 for listener in listeners { poller.remove(listener) }
             }
-            acceptAt = SystemClock.monotonicMilliseconds() + Server.retryMilliseconds
+            let now = SystemClock.monotonicMilliseconds()
+            timers.set(.acceptance, at: now + Server.retryMilliseconds)
             return false
         }
     }
 
     /// Looks for clients again: a descriptor is free, or it is time to see whether one is.
-    func acceptAgain(isFree: Bool = false) {
-        guard let due = acceptAt, isFree || SystemClock.monotonicMilliseconds() >= due else {
-            return
-        }
-        acceptAt = nil
+    func acceptAgain() {
+        timers.set(.acceptance, at: nil)
         for listener in listeners { watchListener(listener) }
     }
 }

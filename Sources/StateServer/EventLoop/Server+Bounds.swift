@@ -89,12 +89,11 @@ extension Server {
     /// Somebody waits for memory: whoever holds it and does not read is looked for some time later.
     func expectStalls() {
         registry.memory.isAwaited = true
-        if registry.memory.stallCheckAt == nil { beginStallCheck() }
+        if !timers.isSet(.stalls) { beginStallCheck() }
     }
 
     private func beginStallCheck() {
-        registry.memory.stallCheckAt =
-            SystemClock.monotonicMilliseconds() + Server.stallMilliseconds
+        timers.set(.stalls, at: SystemClock.monotonicMilliseconds() + Server.stallMilliseconds)
         for connection in registry.connections {
             connection.seenSentByteCount = connection.sentByteCount
         }
@@ -103,10 +102,6 @@ extension Server {
     /// Lets the greediest go of those that have read nothing for a while, if somebody waits for memory.
     func endStalls() {
         let memory = registry.memory
-        guard let due = memory.stallCheckAt, SystemClock.monotonicMilliseconds() >= due else {
-            return
-        }
-        memory.stallCheckAt = nil
         // Watches that wait say so again in each turn.
         let isAwaited = memory.isAwaited || registry.hasPaused(where: { $0.pause == .memoryIsFull })
         memory.isAwaited = false
@@ -133,17 +128,23 @@ extension Server {
     func timeFrame(of connection: Connection, isNew: Bool) {
         guard !connection.input.isEmpty, connection.pause == nil, !connection.isEnding,
             options.frameMilliseconds > 0
-        else { return frames.end(connection) }
-        frames.begin(connection, isNew: isNew, at: SystemClock.monotonicMilliseconds())
+        else { return unfinished.frames.end(connection) }
+        unfinished.frames.begin(connection, isNew: isNew, at: SystemClock.monotonicMilliseconds())
+        if !timers.isSet(.frames) { scheduleFrames() }
+    }
+
+    /// Plans when the time of the connection that has waited longest is over; it may have ended its command by then.
+    func scheduleFrames() {
+        let isLimited = options.frameMilliseconds > 0
+        let since = isLimited ? unfinished.frames.earliest?.since : nil
+        timers.set(.frames, at: since.map { $0 + options.frameMilliseconds })
     }
 
     /// Ends the connections whose time is over.
     func endFrames() {
-        guard let earliest = frames.earliest else { return }
         let start = SystemClock.monotonicMilliseconds() - options.frameMilliseconds
-        guard earliest.since <= start, options.frameMilliseconds > 0 else { return }
-        while let place = frames.earliest, place.since <= start {
-            frames.end(place.connection)
+        while let place = unfinished.frames.earliest, place.since <= start {
+            unfinished.frames.end(place.connection)
             letGo(
                 place.connection,
                 .frame,
@@ -155,26 +156,37 @@ extension Server {
 
     // MARK: When something is due
 
-    /// How long nothing of it is due; -1 for ever.
-    var millisecondsToBounds: Int32 {
-        var due = min(registry.memory.stallCheckAt ?? .max, acceptAt ?? .max)
-        due = min(due, services.gate.repeated.dueAt ?? .max)
-        if let frame = frames.earliest, options.frameMilliseconds > 0 {
-            due = min(due, frame.since + options.frameMilliseconds)
-        }
-        guard due < .max else { return -1 }
-        return Int32(clamping: max(0, due - SystemClock.monotonicMilliseconds()))
+    /// Does what is due.
+    func handleTimers() {
+        let now = SystemClock.monotonicMilliseconds()
+        guard now >= timers.next else { return }
+        for timer in timers.takeDue(at: now) { handle(timer, at: now) }
     }
 
-    /// Does what is due.
-    func keepBounds() {
-        endFrames()
-        endStalls()
-        acceptAgain()
-        lookAtMemoryIfDue()
-        if services.gate.repeated.dueAt != nil {
-            services.gate.repeated.endWindows(at: SystemClock.monotonicMilliseconds(), options.log)
+    private func handle(_ timer: TimerQueue.Timer, at now: Int64) {
+        switch timer {
+        case .acceptance: acceptAgain()
+        case .bookmarks: tellProgress()
+        case .changes:
+            services.waitingForChanges.expire(at: now)
+            answerBlocked()
+        case .check: checkStore()
+        // The turn looks who may go on.
+        case .files: scheduleFiles()
+        case .frames:
+            endFrames()
+            scheduleFrames()
+        case .repeatedLines:
+            services.gate.repeated.endWindows(at: now, options.log)
+            timers.set(.repeatedLines, at: services.gate.repeated.dueAt)
+        case .stalls: endStalls()
         }
+    }
+
+    /// Plans a look at files that commands wait for.
+    func scheduleFiles() {
+        guard registry.hasPaused(where: { $0.pause == .filesAreEdited }) else { return }
+        timers.advance(.files, to: SystemClock.monotonicMilliseconds() + 20)
     }
 
     // MARK: Going

@@ -2,26 +2,22 @@ import StateEngine
 
 /// Damage of what is stored, which nobody meets otherwise until the next start: reads are answered from memory.
 extension Server {
-    /// Milliseconds until the next check; -1 if there will be none.
-    var millisecondsToCheck: Int32 {
-        guard options.checkMilliseconds > 0, !isChecking else { return -1 }
-        let due = checkedAt + options.checkMilliseconds
-        return Int32(clamping: max(0, due - SystemClock.monotonicMilliseconds()))
+    /// Plans the next check.
+    func scheduleCheck() {
+        guard options.checkMilliseconds > 0, keyspace.history != nil else {
+            return timers.set(.check, at: nil)
+        }
+        timers.set(.check, at: SystemClock.monotonicMilliseconds() + options.checkMilliseconds)
     }
 
-    /// Has everything that is stored read on the history thread, if it is time to.
-    func checkStoreIfDue() {
-        guard millisecondsToCheck == 0 else { return }
-        checkedAt = SystemClock.monotonicMilliseconds()
-        guard keyspace.history != nil else { return }
-        isChecking = true
+    /// Has everything that is stored read on the history thread.
+    func checkStore() {
         history.submit(CheckJob(through: keyspace.withCore { $0.revisions.durable }))
     }
 
     /// A check has come to its end.
     func noteCheck(_ failure: StateError?) {
-        isChecking = false
-        checkedAt = SystemClock.monotonicMilliseconds()
+        scheduleCheck()
         guard let failure else {
             if registry.damage != nil {
                 options.log(.notice, "what is stored was read again and is not damaged")

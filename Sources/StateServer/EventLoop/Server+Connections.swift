@@ -128,7 +128,7 @@ extension Server {
     }
 
     private var isSliceOver: Bool {
-        clinux_monotonic_nanoseconds() + turn.owedNanoseconds >= sliceEnd
+        clinux_monotonic_nanoseconds() + turn.owedNanoseconds >= turn.sliceEnd
     }
 
     private func answer(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
@@ -185,7 +185,7 @@ extension Server {
         guard !connection.isClosed else { return }
         connection.isClosed = true
         registry.remove(connection)
-        frames.end(connection)
+        unfinished.frames.end(connection)
         history.endJobs(of: connection)
         close(connection.descriptor)
         keyspace.withCore { core in
@@ -197,6 +197,6 @@ extension Server {
             if let cause = connection.cause { core.release(cause) }
         }
         connection.releaseMemory()
-        acceptAgain(isFree: true)
+        if timers.isSet(.acceptance) { acceptAgain() }
     }
 }

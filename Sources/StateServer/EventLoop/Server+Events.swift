@@ -6,28 +6,28 @@ import Synchronization
 extension Server {
     func collectEvents(nanoseconds: Int64) {
         // Those that a turn had no time for wait among the new ones.
-        let leftCount = ready.count
+        let leftCount = unfinished.events.count
         poller.wait(nanoseconds: nanoseconds) { event in
             switch event.token & 3 {
-            case Token.wakeup: needsSettling = true
-            case Token.signals: take(signal: clinux_read_signal(signals))
-            default: ready.append(event)
+            case Token.wakeup: turn.needsSettling = true
+            case Token.signals: take(signal: clinux_read_signal(signals.descriptor))
+            default: unfinished.events.append(event)
             }
         }
-        if leftCount > 0, ready.count > leftCount { mergeEvents(from: leftCount) }
+        if leftCount > 0, unfinished.events.count > leftCount { mergeEvents(from: leftCount) }
     }
 
     /// Makes one event of two of the same descriptor, in the place of the first.
     private func mergeEvents(from start: Int) {
-        let new = ready[start...]
-        ready.removeSubrange(start...)
+        let new = unfinished.events[start...]
+        unfinished.events.removeSubrange(start...)
         var places: [UInt64: Int] = [:]
-        for (index, event) in ready.enumerated() { places[event.token] = index }
+        for (index, event) in unfinished.events.enumerated() { places[event.token] = index }
         for event in new {
             if let place = places[event.token] {
-                ready[place].merge(event)
+                unfinished.events[place].merge(event)
             } else {
-                ready.append(event)
+                unfinished.events.append(event)
             }
         }
     }
@@ -38,7 +38,7 @@ extension Server {
     /// So a burst of long ones does not come before short ones of others. What waited for a turn comes first.
     func orderEvents() {
         var taken: [UInt32: Int64] = [:]
-        let ordered = ready.enumerated().map { index, event in
+        let ordered = unfinished.events.enumerated().map { index, event in
             // Clients that come are last.
             var due = Server.eventNanoseconds
             var used: Int64 = 0
@@ -51,7 +51,8 @@ extension Server {
             due -= event.turnsWaited * Server.eventNanoseconds
             return (event, due: due, used: used, index)
         }
-        ready = ordered.sorted { ($0.due, $0.used, $0.3) < ($1.due, $1.used, $1.3) }.map(\.0)
+        unfinished.events = ordered.sorted { ($0.due, $0.used, $0.3) < ($1.due, $1.used, $1.3) }
+            .map(\.0)
     }
 
     func connection(of event: Poller.Event) -> Connection? {

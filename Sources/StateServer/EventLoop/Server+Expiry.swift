@@ -13,8 +13,8 @@ extension Server {
         }
     }
 
-    /// How long nothing expires; negative: for ever.
-    var millisecondsToExpiry: Int32 {
+    /// How long nothing expires; negative: forever.
+    var nanosecondsToExpiry: Int64 {
         let (left, isFull) = keyspace.withCore { core in
             (
                 core.entries.deadlines.millisecondsLeft(at: Deadlines.now()),
@@ -22,7 +22,7 @@ extension Server {
             )
         }
         guard let left else { return -1 }
-        return Int32(clamping: isFull ? max(left, 10) : left)
+        return min(isFull ? max(left, 10) : left, Int64(Int32.max)) * 1_000_000
     }
 
     /// Logs what limits that are only said have to say.

@@ -11,6 +11,7 @@ extension Server {
             unfinished.items.append(.input(connection))
         } else {
             registry.addPaused(connection)
+            if reason == .filesAreEdited { scheduleFiles() }
         }
         updateInterest(connection)
     }

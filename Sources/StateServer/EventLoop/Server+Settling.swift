@@ -4,8 +4,8 @@ import StateEngine
 extension Server {
     /// Takes over what storage has answered: events first, then the replies that waited.
     func settle() {
-        needsSettling = false
-        hasAnsweredLoneWriter = registry.hasLoneHolder
+        turn.needsSettling = false
+        turn.hasAnsweredLoneWriter = registry.hasLoneHolder
         keyspace.settle { outcome in
             // Order matters: a connection hears of its change in a round of latest values before its reply, too.
             advanceWatchers(core)

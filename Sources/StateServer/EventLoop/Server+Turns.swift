@@ -22,7 +22,9 @@ extension Server {
 
     /// Whether something can be done without waiting for an event.
     var hasUnfinished: Bool {
-        guard ready.isEmpty, !unfinished.items.isEmpty else { return !ready.isEmpty }
+        guard unfinished.events.isEmpty, !unfinished.items.isEmpty else {
+            return !unfinished.events.isEmpty
+        }
         let now = clinux_monotonic_nanoseconds()
         return unfinished.items.contains { !isResting($0, at: now) && !waitsForMemory($0) }
     }
@@ -77,8 +79,8 @@ extension Server {
 
     /// Handles the events, as many as a turn has time for.
     func handleEvents() {
-        accepted = nil
-        guard !ready.isEmpty else { return }
+        turn.accepted = nil
+        guard !unfinished.events.isEmpty else { return }
         let memory = registry.memory
         let isShared = memory.userCount > 1
         if let history = history.thread {
@@ -86,11 +88,11 @@ extension Server {
             history.loopProcessor.store(clinux_current_processor(), ordering: .relaxed)
         }
         let limit = isShared ? Server.eventNanoseconds : 4_000_000
-        if isShared, ready.count > 1 { orderEvents() }
+        if isShared, unfinished.events.count > 1 { orderEvents() }
         var stopwatch = Stopwatch(countsProcessor: isShared)
         var count = 0
-        while count < ready.count, stopwatch.used < limit {
-            let event = ready[count]
+        while count < unfinished.events.count, stopwatch.used < limit {
+            let event = unfinished.events[count]
             count += 1
             guard isShared else {
                 // One user alone needs no account, and the clock is looked at now and then.
@@ -105,24 +107,24 @@ extension Server {
                 continue
             }
             handle(event, at: stopwatch.now)
-            let served = connection ?? accepted
+            let served = connection ?? turn.accepted
             let before = stopwatch.used
             charge(served, &stopwatch)
             guard let account = served?.account else { continue }
             account.noteEvent(stopwatch.used - before)
             memory.noteServed(account, at: stopwatch.now)
         }
-        if count == ready.count {
-            ready.removeAll(keepingCapacity: true)
+        if count == unfinished.events.count {
+            unfinished.events.removeAll(keepingCapacity: true)
         } else {
-            ready.removeFirst(count)
-            for index in ready.indices { ready[index].turnsWaited += 1 }
+            unfinished.events.removeFirst(count)
+            for index in unfinished.events.indices { unfinished.events[index].turnsWaited += 1 }
         }
         memory.age(at: stopwatch.now)
     }
 
     private func handle(_ event: Poller.Event, at now: Int64) {
-        sliceEnd = now + sliceNanoseconds
+        turn.sliceEnd = now + sliceNanoseconds
         handle(event)
         guard turn.hasCommitted else { return }
         turn.hasCommitted = false
@@ -163,16 +165,16 @@ extension Server {
         guard !unfinished.items.isEmpty else { return }
         let isFirst = registry.memory.userCount <= 1 || flushes.isEmpty
         let now = clinux_monotonic_nanoseconds()
-        guard isFirst || now - wentOnAt > Server.longestDelay else { return }
-        wentOnAt = now
+        guard isFirst || now - unfinished.wentOnAt > Server.longestDelay else { return }
+        unfinished.wentOnAt = now
         if unfinished.items.contains(where: waitsForMemory) { expectStalls() }
         var stopwatch = Stopwatch(countsProcessor: registry.memory.userCount > 1)
         // Clients that came have had most of the slice.
-        sliceEnd = stopwatch.now + sliceNanoseconds / (accepted == nil ? 1 : 4)
+        turn.sliceEnd = stopwatch.now + sliceNanoseconds / (turn.accepted == nil ? 1 : 4)
         repeat {
             guard let work = takeUnfinished(at: stopwatch.now) else { return }
             charge(goOn(with: work), &stopwatch)
-        } while stopwatch.now < sliceEnd
+        } while stopwatch.now < turn.sliceEnd
     }
 
     /// - Returns: Whose work it was.
@@ -180,7 +182,7 @@ extension Server {
         switch work {
         case .arrivals(let arrivals):
             goOn(with: arrivals)
-            return accepted
+            return turn.accepted
         case .events(let account):
             guard let connection = account.takePostponed() else { return nil }
             if account.hasPostponed { unfinished.items.append(work) }
@@ -199,7 +201,9 @@ extension Server {
             if command.listing.byteCount > Server.smallListingByteCount {
                 command.connection.account?.largeListing = command
             }
-            let isDone = keyspace.withCore { services.listings.goOn(command, until: sliceEnd, $0) }
+            let isDone = keyspace.withCore {
+                services.listings.goOn(command, until: turn.sliceEnd, $0)
+            }
             if !isDone { unfinished.items.append(work) }
             count(command.connection)
             return command.connection

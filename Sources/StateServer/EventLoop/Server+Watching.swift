@@ -97,20 +97,13 @@ extension Server {
 
     /// Something was told or became durable: a bookmark is due some time later, if none is already.
     func scheduleProgress() {
-        guard progressAt == nil else { return }
-        progressAt = SystemClock.monotonicMilliseconds() + options.progressMilliseconds
+        guard !timers.isSet(.bookmarks) else { return }
+        let now = SystemClock.monotonicMilliseconds()
+        timers.set(.bookmarks, at: now + options.progressMilliseconds)
     }
 
-    /// How long the loop may sleep; -1 for ever.
-    var millisecondsToProgress: Int32 {
-        guard let progressAt else { return -1 }
-        return Int32(clamping: max(0, progressAt - SystemClock.monotonicMilliseconds()))
-    }
-
-    /// Tells the watches that nothing was told of how far they are, once it is due.
+    /// Tells the watches that nothing was told of how far they are.
     func tellProgress() {
-        guard let due = progressAt, SystemClock.monotonicMilliseconds() >= due else { return }
-        progressAt = nil
         keyspace.withCore { core in
             for connection in registry.connections {
                 for watcher in connection.watchers.values where watcher.tellProgress(core) {

@@ -10,6 +10,11 @@ import Synchronization
 package final class Server {
     let keyspace: LocalKeyspace
     let services: Services
+    // On the way of every turn: read through `services`, each of them cost a retain and a release.
+    let turn: Turn
+    let flushes: FlushList
+    let unfinished: UnfinishedWork
+    let timers: TimerQueue
     let dispatcher: Dispatcher
     var poller = Poller()
 
@@ -17,35 +22,22 @@ package final class Server {
     let core: KeyspaceCore
     /// Woken by the commit thread when there is something to settle; the keyspace holds it until it is closed.
     package let wakeup = Wakeup()
-    /// SIGHUP has come.
-    private var isAskedToReload = false
+    var signals = Signals()
     var listeners: [Int32] = []
-    /// Descriptors have run out: when it is looked again whether there are any, on the monotonic clock, in milliseconds.
-    var acceptAt: Int64?
-    /// Whether everything that is stored is being read, and when that was last begun or ended.
-    var isChecking = false
-    var checkedAt = SystemClock.monotonicMilliseconds()
-    var memorySchedule = MemorySchedule()
-    /// The client that came last in this turn.
-    var accepted: Connection?
     var reserve = DescriptorReserve()
+    var memorySchedule = MemorySchedule()
     /// Where bytes of connections without an unfinished command are read to.
     var scratch = ByteBuffer()
-    /// Who has begun a command and not ended it.
-    let frames = FrameTimer()
-    /// When the next bookmarks are due, in monotonic milliseconds; nil where nothing has moved since the last.
-    var progressAt: Int64?
-    var needsSettling = false
-    /// Events that wait to be handled.
-    var ready: [Poller.Event] = []
-    /// When it was last gone on with, on the monotonic clock in nanoseconds.
-    var wentOnAt: Int64 = 0
-    /// When the slice of the connection that is served ends, on the monotonic clock in nanoseconds.
-    var sliceEnd: Int64 = 0
-    /// The last replies that were released were those of one client.
-    var hasAnsweredLoneWriter = false
-    private var stopSignal: Int32 = 0
-    private(set) var signals: Int32 = -1
+
+    /// What signals ask for.
+    struct Signals {
+        /// A signalfd.
+        var descriptor: Int32 = -1
+        /// The signal that ends the daemon; 0 if none has come.
+        var stop: Int32 = 0
+        /// SIGHUP has come.
+        var asksToReload = false
+    }
 
     /// Reserved tokens; connections have their numbers, from 1 on, shifted.
     enum Token {
@@ -80,6 +72,8 @@ package final class Server {
             storageReport: storageReport
         )
         services = Services(keyspace, core, settings, registry) { [wakeup] in wakeup.wake() }
+        (turn, flushes, unfinished) = (services.turn, services.flushes, services.work)
+        timers = services.timers
         dispatcher = Dispatcher(services)
         _ = poller.add(wakeup.descriptor, Poller.readableOnce, token: Token.wakeup)
         keyspace.settleElsewhere { [wakeup] in wakeup.wake() }
@@ -87,9 +81,6 @@ package final class Server {
 
     var options: ServerOptions { services.settings.options }
     var registry: Registry { services.registry }
-    var flushes: FlushList { services.flushes }
-    var turn: Turn { services.turn }
-    var unfinished: UnfinishedWork { services.work }
     var history: HistoryReader { services.history }
 
     /// Accepts clients from a bound, listening, non-blocking socket; whoever made it closes it.
@@ -113,13 +104,14 @@ package final class Server {
     ///   - onStopping: Called when the signal has come; listening sockets may be closed then.
     /// - Returns: The signal.
     package func run(signals: Int32, onReady: () -> Void, onStopping: () -> Void) -> Int32 {
-        self.signals = signals
+        self.signals.descriptor = signals
         _ = poller.add(signals, Poller.readable, token: Token.signals)
-        services.turn.time = SystemClock.wallMilliseconds()
+        turn.time = SystemClock.wallMilliseconds()
         keyspace.withCore { _ in services.access.note(at: turn.time) }
         keyspace.publish()
+        scheduleCheck()
         onReady()
-        while stopSignal == 0 {
+        while self.signals.stop == 0 {
             if hasMoreToDo {
                 takeTurn(nanoseconds: 0)
             } else if !expectsSoon || !turnSoon() {
@@ -130,25 +122,21 @@ package final class Server {
         listeners = []
         onStopping()
         finish()
-        return stopSignal
+        return self.signals.stop
     }
 
     /// How long nothing is due; negative: for ever.
     private var nanosecondsToSleep: Int64 {
-        // Nobody tells when a file is at rest and was as before, nor when a command has waited long enough for it.
-        let isEdited = registry.hasPaused(where: { $0.pause == .filesAreEdited })
         var shortest: Int64 = -1
         func wait(_ nanoseconds: Int64) {
             if nanoseconds >= 0, shortest < 0 || nanoseconds < shortest { shortest = nanoseconds }
         }
-        func wait(_ milliseconds: Int32) { wait(Int64(milliseconds) * 1_000_000) }
-        wait(millisecondsToProgress)
-        wait(services.waitingForChanges.millisecondsLeft)
-        wait(millisecondsToExpiry)
-        wait(millisecondsToBounds)
-        wait(millisecondsToCheck)
+        if timers.next < .max {
+            let milliseconds = max(0, timers.next - SystemClock.monotonicMilliseconds())
+            wait(min(milliseconds, Int64(Int32.max)) * 1_000_000)
+        }
+        wait(nanosecondsToExpiry)
         wait(nanosecondsToUnfinished)
-        if isEdited { wait(20_000_000 as Int64) }
         return shortest
     }
 
@@ -158,18 +146,20 @@ package final class Server {
     private var hasMoreToDo: Bool { hasUnfinished || canAdvance || canResume }
 
     /// Whether a lone writer's commit is under way, or its reply has just gone: the next event is near.
-    private var expectsSoon: Bool { registry.hasLoneHolder || hasAnsweredLoneWriter }
+    private var expectsSoon: Bool { registry.hasLoneHolder || turn.hasAnsweredLoneWriter }
 
     /// Looks for that event without sleeping: for at most 200 µs for a commit, 50 µs for the next command.
     ///
     /// - Returns: Whether something came.
     private func turnSoon() -> Bool {
         let start = clinux_monotonic_nanoseconds()
-        let deadline = start + (hasAnsweredLoneWriter ? 50_000 : 200_000)
-        hasAnsweredLoneWriter = false
+        let deadline = start + (turn.hasAnsweredLoneWriter ? 50_000 : 200_000)
+        turn.hasAnsweredLoneWriter = false
         repeat {
             collectEvents(nanoseconds: 0)
-            if needsSettling || !ready.isEmpty || stopSignal != 0 || isAskedToReload {
+            if turn.needsSettling || !unfinished.events.isEmpty || signals.stop != 0
+                || signals.asksToReload
+            {
                 takeTurn()
                 return true
             }
@@ -186,32 +176,30 @@ package final class Server {
     private func takeTurn() {
         // Order matters: what became durable is told before anything new is read; what was read is handed
         // to the commit thread before anything is sent, so that storage works while replies leave.
-        services.turn.time = SystemClock.wallMilliseconds()
-        if needsSettling {
+        turn.time = SystemClock.wallMilliseconds()
+        if turn.needsSettling {
             settle()
             finishHistoryJobs()
             finishReload()
         }
-        if isAskedToReload {
-            isAskedToReload = false
+        if signals.asksToReload {
+            signals.asksToReload = false
             reloadOnSignal()
         }
-        if services.waitingForChanges.hasReady { answerBlocked() }
+        handleTimers()
         expire()
-        keepBounds()
-        checkStoreIfDue()
+        lookAtMemoryIfDue()
         resumePaused()
         handleEvents()
         goOnWithUnfinished()
         if keyspace.publish() { settle() }
         logNotices()
         advanceWatchers()
-        tellProgress()
         flushes.drain(flush)
     }
 
     func take(signal: Int32) {
-        if signal == SIGHUP { isAskedToReload = true } else { stopSignal = max(0, signal) }
+        if signal == SIGHUP { signals.asksToReload = true } else { signals.stop = max(0, signal) }
     }
 
     // MARK: Stopping
@@ -223,12 +211,12 @@ package final class Server {
         keyspace.publish()
         settle()
         while SystemClock.monotonicMilliseconds() < deadline {
-            services.waitingForChanges.expireAll()
+            services.waitingForChanges.expire(at: .max)
             answerBlocked()
             for connection in Array(registry.connections) { flush(connection) }
             guard registry.count > 0 else { break }
             collectEvents(nanoseconds: unfinished.items.isEmpty ? 100_000_000 : 0)
-            ready.removeAll(keepingCapacity: true)
+            unfinished.events.removeAll(keepingCapacity: true)
             settle()
             goOnWithUnfinished()
             finishHistoryJobs()

@@ -19,6 +19,14 @@ final class Turn {
     var owedNanoseconds: Int64 = 0
     /// Whether something was committed since this was last looked at.
     var hasCommitted = false
+    /// When the slice of the connection that is served ends, on the monotonic clock in nanoseconds.
+    var sliceEnd: Int64 = 0
+    /// The client that came last in this turn.
+    var accepted: Connection?
+    /// Whether storage has answered something that is not settled yet.
+    var needsSettling = false
+    /// The last replies that were released were those of one client.
+    var hasAnsweredLoneWriter = false
 
     /// Takes over what was done with `context`.
     func note(_ context: inout CommandContext) {

@@ -3,6 +3,12 @@
 /// Everything belongs to the loop thread.
 final class UnfinishedWork {
     var items: [Unfinished] = []
+    /// Who has begun a command and not ended it.
+    let frames = FrameTimer()
+    /// Events that wait to be handled.
+    var events: [Poller.Event] = []
+    /// When it was last gone on with, on the monotonic clock in nanoseconds.
+    var wentOnAt: Int64 = 0
 }
 
 /// What a connection has left over at the end of its slice, or what a user has to wait with.

@@ -60,6 +60,8 @@ extension Server {
         let changed = changed.fitted
         services.settings.options = changed
         registry.memory.byteLimit = changed.memoryByteCount
+        scheduleCheck()
+        scheduleFrames()
         let limits = changed.frameLimits
         for connection in registry.connections {
             connection.parser.limits = limits

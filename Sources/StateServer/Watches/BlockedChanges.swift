@@ -112,49 +112,39 @@ final class BlockedChanges {
 final class BlockedList {
     private var waiting: [Int: BlockedChanges] = [:]
     private var woken: [BlockedChanges] = []
-    /// No deadline is before this one.
-    private var earliest = Int64.max
+    private let timers: TimerQueue
+
+    init(_ timers: TimerQueue) { self.timers = timers }
 
     func add(_ blocked: BlockedChanges) {
         waiting[blocked.connection.number] = blocked
-        earliest = min(earliest, blocked.deadline)
+        timers.advance(.changes, to: blocked.deadline)
     }
 
     func remove(_ blocked: BlockedChanges) { waiting[blocked.connection.number] = nil }
 
-    func wake(_ blocked: BlockedChanges) { woken.append(blocked) }
+    /// Has one answered in the next turn, or earlier.
+    func wake(_ blocked: BlockedChanges) {
+        woken.append(blocked)
+        timers.advance(.changes, to: 0)
+    }
 
     /// Whether one is to be answered.
-    var hasReady: Bool { !woken.isEmpty || hasExpired }
-
-    /// Whether the time of one may be over.
-    private var hasExpired: Bool {
-        earliest != .max && SystemClock.monotonicMilliseconds() >= earliest
-    }
-
-    /// How long nothing happens by itself; -1: for ever.
-    var millisecondsLeft: Int32 {
-        guard earliest != .max else { return -1 }
-        return Int32(clamping: max(0, earliest - SystemClock.monotonicMilliseconds()))
-    }
+    var hasReady: Bool { !woken.isEmpty }
 
     /// Takes out those for whom something has come, and those whose time is over.
-    ///
-    /// - Complexity: O(*n*) in those that wait, where the time of one is over.
     func takeReady() -> [BlockedChanges] {
-        var ready = woken
-        woken = []
-        if hasExpired {
-            let now = SystemClock.monotonicMilliseconds()
-            ready += waiting.values.filter { $0.deadline <= now }
-                .sorted { $0.connection.number < $1.connection.number }
-            earliest = waiting.values.lazy.map(\.deadline).filter { $0 > now }.min() ?? .max
-        }
-        return ready.filter { waiting.removeValue(forKey: $0.connection.number) != nil }
+        defer { woken = [] }
+        return woken.filter { waiting.removeValue(forKey: $0.connection.number) != nil }
     }
 
-    /// The time of all is over.
-    func expireAll() {
-        woken += waiting.values.sorted { $0.connection.number < $1.connection.number }
+    /// Has those answered whose time is over.
+    ///
+    /// - Parameter now: On the monotonic clock, in milliseconds; `max`: the time of all is over.
+    /// - Complexity: O(*n*) in those that wait.
+    func expire(at now: Int64) {
+        woken += waiting.values.filter { $0.deadline <= now }
+            .sorted { $0.connection.number < $1.connection.number }
+        timers.set(.changes, at: waiting.values.lazy.map(\.deadline).filter { $0 > now }.min())
     }
 }

@@ -68,6 +68,9 @@ package struct Verb: Sendable {
         }
     }
 
+    /// Whether it carries a transaction out.
+    package var isExecution: Bool { if case .exec = name { true } else { false } }
+
     package func accepts(argumentCount: Int) -> Bool {
         arity >= 0 ? argumentCount == arity : argumentCount >= -arity
     }
