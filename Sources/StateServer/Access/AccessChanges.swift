@@ -74,7 +74,7 @@ final class AccessChanges {
 
     /// Refuses what was read while the rules of access changed.
     func requireSame(_ connection: Connection) throws(StateError) {
-        guard isStale(connection.accessCount, connection) else { return }
+        guard isStale(connection.session.accessCount, connection) else { return }
         throw StateError(
             .noPermission,
             "the rules of who may read what have changed while this was read; ask again"

@@ -12,10 +12,10 @@ extension Server {
     package func accessChanged() {
         guard services.access.take(at: services.turn.time) else { return }
         for connection in registry.connections where !connection.subject.isPrivileged {
-            for watcher in connection.watchers.values where watcher.watcher.beginAnew() {
+            for watcher in connection.watches.all.values where watcher.watcher.beginAnew() {
                 registry.addAdvancing(connection)
             }
-            if let blocked = connection.blocked, blocked.isWaiting {
+            if let blocked = connection.inbound.blocked, blocked.isWaiting {
                 services.waitingForChanges.wake(blocked)
             }
         }

@@ -42,7 +42,7 @@ struct ChannelCommands {
             }
             return
         }
-        let all = context.connection.subscriptions[kind].keys.sorted {
+        let all = context.connection.session.subscriptions[kind].keys.sorted {
             $0.lexicographicallyPrecedes($1)
         }
         for name in all {
@@ -66,7 +66,7 @@ struct ChannelCommands {
         } else {
             context.output.writeNull(context.version)
         }
-        context.output.writeInteger(Int64(context.connection.subscriptions.count))
+        context.output.writeInteger(Int64(context.connection.session.subscriptions.count))
     }
 
     // MARK: Bounds
@@ -99,12 +99,13 @@ struct ChannelCommands {
     )
         throws(StateError)
     {
-        let room = settings.options.subscriptionCount - context.connection.subscriptions.count
+        let room =
+            settings.options.subscriptionCount - context.connection.session.subscriptions.count
         guard names.count > room else { return }
         var new: Set<[UInt8]> = []
         for index in 0..<names.count {
             let name = Array(names[index])
-            if context.connection.subscriptions[kind][name] == nil { new.insert(name) }
+            if context.connection.session.subscriptions[kind][name] == nil { new.insert(name) }
             guard new.count <= room else {
                 throw StateError(
                     .limit,
@@ -134,7 +135,7 @@ struct ChannelCommands {
         try context.requirePublish(message, to: channel)
         let audience = context.core.audience(ofChannel: channel)
         let count =
-            context.isExecuting || context.connection.isSubscribed
+            context.isExecuting || context.connection.session.isSubscribed
             ? channels.postpone(message, to: channel, heardBy: audience)
             : channels.publish(message, to: channel, heardBy: audience)
         context.output.writeInteger(Int64(count))
@@ -203,7 +204,7 @@ struct ChannelCommands {
 
 extension CommandContext {
     /// In RESP2 nothing tells a message from a reply, so a connection that subscribes has few other commands.
-    var isRestricted: Bool { connection.isSubscribed && version == .resp2 }
+    var isRestricted: Bool { connection.session.isSubscribed && version == .resp2 }
 
     /// Refuses what a connection that subscribes may not run, in Redis's words.
     func checkMayRun(_ verb: Verb, _ arguments: Arguments) throws(StateError) {
@@ -225,7 +226,7 @@ extension CommandContext {
     /// Notes what a transaction that is undone gives back.
     fileprivate mutating func rememberSubscriptions() {
         if let execution, execution.subscriptionsBefore == nil {
-            self.execution?.subscriptionsBefore = connection.subscriptions
+            self.execution?.subscriptionsBefore = connection.session.subscriptions
         }
     }
 }
@@ -238,7 +239,7 @@ extension Channels {
         context.execution?.subscriptionsBefore = nil
         let connection = context.connection
         for kind in [Channel.Kind.name, .pattern] {
-            let now = connection.subscriptions[kind]
+            let now = connection.session.subscriptions[kind]
             for name in now.keys where before[kind][name] == nil {
                 unsubscribe(connection, from: name, kind, context.core)
             }

@@ -58,13 +58,13 @@ final class Channels {
         _ kind: Channel.Kind,
         _ core: KeyspaceCore
     ) {
-        guard connection.subscriptions[kind][Array(bytes)] == nil else { return }
+        guard connection.session.subscriptions[kind][Array(bytes)] == nil else { return }
         let channel = find(kind, bytes) ?? insert(Channel(kind, bytes), core)
         channel.subscribers[connection.number] = connection
-        connection.subscriptions[kind][channel.bytes] = channel
-        if channel.isGlob { connection.account?.globCount += 1 }
-        connection.subscriptions.byteCount += Subscriptions.byteCount(of: channel)
-        connection.isSubscribed = true
+        connection.session.subscriptions[kind][channel.bytes] = channel
+        if channel.isGlob { connection.share.account?.globCount += 1 }
+        connection.session.subscriptions.byteCount += Subscriptions.byteCount(of: channel)
+        connection.session.isSubscribed = true
     }
 
     /// Ends a subscription, where there is one.
@@ -74,20 +74,20 @@ final class Channels {
         _ kind: Channel.Kind,
         _ core: KeyspaceCore
     ) {
-        guard let channel = connection.subscriptions[kind].removeValue(forKey: bytes) else {
+        guard let channel = connection.session.subscriptions[kind].removeValue(forKey: bytes) else {
             return
         }
         channel.subscribers[connection.number] = nil
-        if channel.isGlob { connection.account?.globCount -= 1 }
-        connection.subscriptions.byteCount -= Subscriptions.byteCount(of: channel)
-        connection.isSubscribed = connection.subscriptions.count > 0
+        if channel.isGlob { connection.share.account?.globCount -= 1 }
+        connection.session.subscriptions.byteCount -= Subscriptions.byteCount(of: channel)
+        connection.session.isSubscribed = connection.session.subscriptions.count > 0
         if channel.subscribers.isEmpty { remove(channel, core) }
     }
 
     /// Ends all subscriptions of a connection.
     func unsubscribeAll(_ connection: Connection, _ core: KeyspaceCore) {
         for kind in [Channel.Kind.name, .pattern] {
-            for bytes in Array(connection.subscriptions[kind].keys) {
+            for bytes in Array(connection.session.subscriptions[kind].keys) {
                 unsubscribe(connection, from: bytes, kind, core)
             }
         }
@@ -233,15 +233,16 @@ final class Channels {
             letGo(connection)
             return
         }
-        connection.messageByteCount += message.count
+        connection.outbound.messageByteCount += message.count
         // The versions differ in the first byte alone.
-        message.replaceFirst(with: UInt8(ascii: connection.version == .resp3 ? ">" : "*"))
+        message.replaceFirst(with: UInt8(ascii: connection.session.version == .resp3 ? ">" : "*"))
         // RESP2 tells a message from a reply by its place alone: it stands behind the replies of before.
-        let waitsForReplies = connection.version == .resp2 || connection.isConfirmationHeld
-        if waitsForReplies, !connection.held.isEmpty {
-            connection.held.append(message.bytes, behind: 0, reporting: 0)
+        let waitsForReplies =
+            connection.session.version == .resp2 || connection.outbound.isConfirmationHeld
+        if waitsForReplies, !connection.outbound.held.isEmpty {
+            connection.outbound.held.append(message.bytes, behind: 0, reporting: 0)
         } else {
-            connection.output.append(message.bytes)
+            connection.outbound.bytes.append(message.bytes)
         }
         // A message goes to as many as subscribe.
         memory.count(connection)
@@ -255,8 +256,11 @@ final class Channels {
     /// Its replies do not count: a large one does not cost a reader its subscriptions.
     private func hasRoom(_ connection: Connection) -> Bool {
         for isSecondLook in [false, true] {
-            let waiting = min(connection.messageByteCount, connection.waitingByteCount)
-            connection.messageByteCount = waiting
+            let waiting = min(
+                connection.outbound.messageByteCount,
+                connection.outbound.waitingByteCount
+            )
+            connection.outbound.messageByteCount = waiting
             if waiting < settings.options.outputByteCount { return true }
             guard !isSecondLook, connection.flush() else { return false }
         }
@@ -267,8 +271,8 @@ final class Channels {
     private func letGo(_ connection: Connection) {
         connection.isEnding = true
         connection.isLetGo = true
-        connection.output.removeAll()
-        connection.output.shrink(to: 0)
+        connection.outbound.bytes.removeAll()
+        connection.outbound.bytes.shrink(to: 0)
         memory.count(connection)
         flushes.add(connection)
     }

@@ -93,12 +93,12 @@ final class ClientMemory {
         let account = accounts[uid] ?? Account(uid: uid)
         accounts[uid] = account
         account.connections[connection.number] = connection
-        connection.account = account
+        connection.share.account = account
         count(connection)
     }
 
     func remove(_ connection: Connection) {
-        guard let account = connection.account else { return }
+        guard let account = connection.share.account else { return }
         note(0, input: 0, connection, account)
         // The account stays for a while: who leaves and comes back has used what it has used.
         account.connections[connection.number] = nil
@@ -110,7 +110,7 @@ final class ClientMemory {
 
     /// Takes over what a connection has now.
     func count(_ connection: Connection) {
-        guard let account = connection.account, !connection.isClosed else { return }
+        guard let account = connection.share.account, !connection.isClosed else { return }
         note(
             connection.byteCount,
             input: connection.unfinishedByteCount,
@@ -126,11 +126,11 @@ final class ClientMemory {
         _ account: Account
     ) {
         let (more, moreInput) = (
-            bytes - connection.countedByteCount, input - connection.countedInputByteCount
+            bytes - connection.share.byteCount, input - connection.share.inputByteCount
         )
         guard more != 0 || moreInput != 0 else { return }
-        connection.countedByteCount = bytes
-        connection.countedInputByteCount = input
+        connection.share.byteCount = bytes
+        connection.share.inputByteCount = input
         account.byteCount += more
         account.inputByteCount += moreInput
         byteCount += more
@@ -189,7 +189,7 @@ final class ClientMemory {
     /// Whether there is room for so many bytes more for a connection; up to his share each user has it.
     func hasRoom(for byteCount: Int = 0, of connection: Connection) -> Bool {
         if self.byteCount + byteCount <= tightByteCount { return true }
-        guard let account = connection.account else { return true }
+        guard let account = connection.share.account else { return true }
         return account.byteCount + byteCount <= tightByteCount / max(1, accounts.count)
     }
 
@@ -216,31 +216,31 @@ package enum LetGoReason: Hashable {
 extension Connection {
     /// The memory that it takes, beside a constant.
     var byteCount: Int {
-        let buffers = input.footprint + output.footprint + held.footprint + parser.footprint
-        return buffers + sessionByteCount + (hasWorkUnderWay ? workByteCount : 0)
+        let coming = inbound.bytes.footprint + inbound.parser.footprint
+        let going = outbound.bytes.footprint + outbound.held.footprint
+        return coming + going + sessionByteCount + (hasWorkUnderWay ? workByteCount : 0)
     }
 
     /// Whether there is anything beside buffers and the session: mostly there is not.
     private var hasWorkUnderWay: Bool {
-        transaction != nil || owed != nil || blocked != nil || listing != nil || reader != nil
-            || !jobs.isEmpty
+        session.transaction != nil || watches.owed != nil || inbound.blocked != nil
+            || inbound.listing != nil || watches.reader != nil || !inbound.jobs.isEmpty
     }
 
     @inline(never)
     private var workByteCount: Int {
-        var sum = 0
-        if let transaction { sum += transaction.footprint }
-        if let owed { sum += owed.byteCount }
-        if let blocked { sum += blocked.byteCount }
-        if let listing { sum += listing.listing.byteCount }
-        if let reader { sum += reader.keptByteCount }
-        for job in jobs { sum += job.control.byteCount + job.meanwhileByteCount }
+        var sum = session.transaction?.footprint ?? 0
+        sum += watches.owed?.byteCount ?? 0
+        sum += inbound.blocked?.byteCount ?? 0
+        sum += inbound.listing?.listing.byteCount ?? 0
+        sum += watches.reader?.keptByteCount ?? 0
+        for job in inbound.jobs { sum += job.control.byteCount + job.meanwhileByteCount }
         return sum
     }
 
     /// What watches, subscriptions and WATCH keep.
     private var sessionByteCount: Int {
-        watchByteCount + subscriptions.byteCount + watchedKeyByteCount
+        watches.byteCount + session.subscriptions.byteCount + session.watchedKeyByteCount
     }
 }
 

@@ -56,7 +56,7 @@ final class ClientQuotas {
     private func countWatches(by rules: KeyRules) {
         tally = WatchTally(rules: rules)
         for connection in registry.connections {
-            for watcher in connection.watchers.values {
+            for watcher in connection.watches.all.values {
                 let found = WatchTally.rules(of: watcher.watcher.patterns, in: rules)
                 watcher.limits = Set(found.flatMap(WatchTally.limits))
                 tally.add(watcher.limits, of: connection.peer.uid)

@@ -19,7 +19,7 @@ extension ConnectionJob {
     func finish(_ failure: StateError?, in server: Server) {
         server.keyspace.withCore { core in
             guard !connection.isClosed else { return release(core) }
-            connection.awaitsLateReply = false
+            connection.inbound.awaitsLateReply = false
             server.services.gate.answer(connection, core) { (context) throws(StateError) in
                 do throws(StateError) {
                     try server.requireMemory(control)

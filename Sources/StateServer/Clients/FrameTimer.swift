@@ -23,8 +23,8 @@ final class FrameTimer {
 
     /// Begins to count for a connection; `isNew` is whether what it has now is another command than before.
     func begin(_ connection: Connection, isNew: Bool, at now: @autoclosure () -> Int64) {
-        let place = connection.framePlace ?? Place(connection)
-        connection.framePlace = place
+        let place = connection.places.frame ?? Place(connection)
+        connection.places.frame = place
         if place.isListed {
             guard isNew else { return }
             remove(place)
@@ -38,7 +38,7 @@ final class FrameTimer {
 
     /// The command is whole, or waits for something else than its client.
     func end(_ connection: Connection) {
-        if let place = connection.framePlace, place.isListed { remove(place) }
+        if let place = connection.places.frame, place.isListed { remove(place) }
     }
 
     private func remove(_ place: Place) {

@@ -48,7 +48,7 @@ struct HeldReplies: ~Copyable {
     mutating func release(
         durable revision: Int64,
         into output: inout ByteBuffer,
-        early: inout [Int64]
+        early: inout EarlyReplies
     ) {
         var byteCount = 0
         while first < holds.count, holds[first].revision <= revision {

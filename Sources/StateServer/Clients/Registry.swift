@@ -5,20 +5,11 @@ import StateEngine
 /// Everything belongs to the loop thread.
 final class Registry {
     let startedAt: Int64
-    let isPersistent: Bool
-    /// Whether what was can be read.
-    let hasHistory: Bool
-    /// What the storage says of itself: name and value.
-    let storageReport: () -> [(String, String)]
-    /// What of the store cannot be read, in a sentence.
-    var damage: String?
+    var store: ServedStore
 
     private(set) var all: [Int: Connection] = [:]
     private(set) var acceptedCount = 0
-    /// Commits that are not durable and that their writers were told of, for they had asked for no more.
-    var early: [Int64] = []
-    /// How many such commits failed, and were undone.
-    private(set) var undoneAfterReplyCount = 0
+    var early = EarlyReplies()
     /// Who the clients are.
     var subjects: Subjects
     /// How many clients ended because they did not read their messages.
@@ -35,20 +26,9 @@ final class Registry {
     /// Commands of the connections that are gone.
     private var endedCommandCount = 0
 
-    init(
-        startedAt: Int64,
-        isPersistent: Bool,
-        hasHistory: Bool,
-        subjects: Subjects,
-        memory: ClientMemory,
-        storageReport: @escaping () -> [(String, String)]
-    ) {
-        self.memory = memory
-        self.startedAt = startedAt
-        self.isPersistent = isPersistent
-        self.hasHistory = hasHistory
-        self.subjects = subjects
-        self.storageReport = storageReport
+    init(startedAt: Int64, store: ServedStore, subjects: Subjects, memory: ClientMemory) {
+        (self.startedAt, self.store) = (startedAt, store)
+        (self.subjects, self.memory) = (subjects, memory)
     }
 
     /// Watches of all connections.
@@ -56,7 +36,7 @@ final class Registry {
 
     var connections: some Collection<Connection> { all.values }
     var count: Int { all.count }
-    var commandCount: Int { all.values.reduce(endedCommandCount) { $0 + $1.commandCount } }
+    var commandCount: Int { all.values.reduce(endedCommandCount) { $0 + $1.session.commandCount } }
     var hasPaused: Bool { !paused.isEmpty }
     var hasAdvancing: Bool { !advancing.isEmpty }
     /// Whether exactly one connection holds replies.
@@ -76,26 +56,14 @@ final class Registry {
     func remove(_ connection: Connection) {
         all[connection.number] = nil
         memory.remove(connection)
-        endedCommandCount += connection.commandCount
-    }
-
-    // MARK: Early replies
-
-    func settleEarly(through revision: Int64) { early.removeAll { $0 <= revision } }
-
-    /// Counts the commits from `revision` on, which were undone though their writers had been told of them.
-    func failEarly(from revision: Int64) -> Int {
-        let count = early.count { $0 >= revision }
-        early.removeAll { $0 >= revision }
-        undoneAfterReplyCount += count
-        return count
+        endedCommandCount += connection.session.commandCount
     }
 
     // MARK: Lists
 
     func addHolding(_ connection: Connection) {
-        guard !connection.isListedAsHolding else { return }
-        connection.isListedAsHolding = true
+        guard !connection.places.isHolding else { return }
+        connection.places.isHolding = true
         holding.append(connection)
     }
 
@@ -104,8 +72,8 @@ final class Registry {
         holding.removeAll { connection in
             guard !connection.isClosed else { return true }
             body(connection)
-            connection.isListedAsHolding = !connection.held.isEmpty
-            return connection.held.isEmpty
+            connection.places.isHolding = !connection.outbound.held.isEmpty
+            return connection.outbound.held.isEmpty
         }
     }
 
@@ -130,8 +98,8 @@ final class Registry {
 
     /// Notes that a watcher of the connection is not synced.
     func addAdvancing(_ connection: Connection) {
-        guard !connection.isListedAsAdvancing else { return }
-        connection.isListedAsAdvancing = true
+        guard !connection.places.isAdvancing else { return }
+        connection.places.isAdvancing = true
         advancing.append(connection)
     }
 
@@ -143,8 +111,39 @@ final class Registry {
     /// Keeps the connections of which `body` says that a watcher of theirs is not synced yet.
     func updateAdvancing(_ body: (Connection) -> Bool) {
         advancing.removeAll { connection in
-            connection.isListedAsAdvancing = !connection.isClosed && body(connection)
-            return !connection.isListedAsAdvancing
+            connection.places.isAdvancing = !connection.isClosed && body(connection)
+            return !connection.places.isAdvancing
         }
+    }
+}
+
+/// What is known of the store that is served.
+struct ServedStore {
+    let isPersistent: Bool
+    /// Whether former values can be read.
+    let hasHistory: Bool
+    /// What the storage reports to STATE.STATUS: name and value.
+    let report: () -> [(String, String)]
+    /// What of the store cannot be read, in a sentence.
+    var damage: String?
+}
+
+/// Commits that were answered before they were durable, because their writers asked for no more.
+struct EarlyReplies {
+    /// Of those that are not durable yet.
+    private var revisions: [Int64] = []
+    /// How many such commits failed, and were undone.
+    private(set) var undoneCount = 0
+
+    mutating func append(_ revision: Int64) { revisions.append(revision) }
+
+    mutating func settle(through revision: Int64) { revisions.removeAll { $0 <= revision } }
+
+    /// Counts the commits from `revision` on, which were undone.
+    mutating func fail(from revision: Int64) -> Int {
+        let count = revisions.count { $0 >= revision }
+        revisions.removeAll { $0 >= revision }
+        undoneCount += count
+        return count
     }
 }

@@ -31,7 +31,7 @@ final class ReplyGate {
         _ core: KeyspaceCore,
         _ body: (inout CommandContext) throws(StateError) -> Void
     ) {
-        let start = connection.output.count
+        let start = connection.outbound.bytes.count
         var context = CommandContext(connection, in: core, at: turn.time)
         do throws(StateError) {
             try body(&context)
@@ -53,18 +53,21 @@ final class ReplyGate {
     func send(from start: Int, _ context: borrowing CommandContext) {
         let connection = context.connection
         // The answer comes later: from the history.
-        guard connection.output.count > start else { return }
+        guard connection.outbound.bytes.count > start else { return }
         let isHeld = context.receipt.revision > context.core.revisions.durable
-        if isHeld || !connection.held.isEmpty {
-            if connection.held.isEmpty { connection.isConfirmationHeld = false }
-            let reply = connection.output.bytes.slice(start, connection.output.count)
-            connection.held.append(
+        if isHeld || !connection.outbound.held.isEmpty {
+            if connection.outbound.held.isEmpty { connection.outbound.isConfirmationHeld = false }
+            let reply = connection.outbound.bytes.bytes.slice(
+                start,
+                connection.outbound.bytes.count
+            )
+            connection.outbound.held.append(
                 reply,
                 behind: isHeld ? context.receipt.revision : 0,
                 reporting: context.receipt.reportedRevision,
                 isFinal: context.receipt.isFinal
             )
-            connection.output.truncate(to: start)
+            connection.outbound.bytes.truncate(to: start)
             registry.addHolding(connection)
         } else if context.receipt.reportedRevision > 0 {
             registry.early.append(context.receipt.reportedRevision)

@@ -44,11 +44,11 @@ struct CommandContext: ~Copyable {
 
     /// Where the answer is written to.
     var output: ByteBuffer {
-        @inline(__always) _read { yield connection.output }
-        @inline(__always) nonmutating _modify { yield &connection.output }
+        @inline(__always) _read { yield connection.outbound.bytes }
+        @inline(__always) nonmutating _modify { yield &connection.outbound.bytes }
     }
 
-    var version: ProtocolVersion { connection.version }
+    var version: ProtocolVersion { connection.session.version }
 
     var isExecuting: Bool { execution != nil }
 
@@ -117,24 +117,24 @@ struct CommandContext: ~Copyable {
 
     private mutating func finish(waitingFor wait: Receipt.Wait) {
         // A client's own watches are sent before the answer to what it wrote.
-        let goesAtOnce = connection.watchers.isEmpty && !connection.isSubscribed
+        let goesAtOnce = connection.watches.all.isEmpty && !connection.session.isSubscribed
         core.finish(&transaction.receipt, waitingFor: wait, goesAtOnce: goesAtOnce)
         hasCommitted = true
     }
 
     /// Who the connection's commits are by; found out at its first write.
     var cause: InternedCause {
-        if let cause = connection.cause { return cause }
+        if let cause = connection.session.cause { return cause }
         let cause = core.retainCause(
             Cause(
                 uid: connection.peer.uid,
                 gid: connection.peer.gid,
                 pid: connection.peer.pid,
                 command: connection.peerCommand,
-                client: String(decoding: connection.name, as: UTF8.self)
+                client: String(decoding: connection.session.name, as: UTF8.self)
             )
         )
-        connection.cause = cause
+        connection.session.cause = cause
         return cause
     }
 }

@@ -52,7 +52,7 @@ final class Dispatcher {
     enum Result {
         case done
         /// It was not begun; the connection waits for this first.
-        case wait(Connection.Pause)
+        case wait(Inbound.Pause)
     }
 
     /// Carries a command out and sees to its answer.
@@ -72,15 +72,15 @@ final class Dispatcher {
         lastWeight = 1
         do throws(StateError) {
             let verb = try findVerb(arguments, context)
-            if context.connection.isSubscribed { try context.checkMayRun(verb, arguments) }
+            if context.connection.session.isSubscribed { try context.checkMayRun(verb, arguments) }
             if let reason = whatToWaitFor(verb, arguments, context) { return .wait(reason) }
-            context.connection.commandCount += 1
+            context.connection.session.commandCount += 1
             lastWeight = verb.weight(byteCount: raw.count, hasRules: context.core.rules != nil)
             // Nearly all commands have few arguments.
             if arguments.count > 64 {
                 try settings.options.checkSteps(verb, arguments, context)
             }
-            if let transaction = context.connection.transaction,
+            if let transaction = context.connection.session.transaction,
                 !TransactionCommands.runsInside(verb)
             {
                 try transactions.queue(
@@ -107,7 +107,8 @@ final class Dispatcher {
     /// The answer of EXEC is sent.
     private func endExecution(_ context: inout CommandContext) {
         if context.execution?.subscriptionsBefore != nil {
-            context.connection.isConfirmationHeld = !context.connection.held.isEmpty
+            context.connection.outbound.isConfirmationHeld = !context.connection.outbound.held
+                .isEmpty
         }
         context.execution = nil
     }
@@ -120,7 +121,7 @@ final class Dispatcher {
     ) throws(StateError) -> Verb {
         let verb = Verb.named(arguments[0])
         if let verb, verb.accepts(argumentCount: arguments.count) { return verb }
-        context.connection.transaction?.refuse()
+        context.connection.session.transaction?.refuse()
         throw verb.map(wrongArity) ?? unknownCommand(arguments)
     }
 
@@ -137,11 +138,11 @@ final class Dispatcher {
         _ verb: Verb,
         _ arguments: Arguments,
         _ context: borrowing CommandContext
-    ) -> Connection.Pause? {
+    ) -> Inbound.Pause? {
         let isExecution = verb.isExecution
         let isRead = !verb.isWrite && !isExecution
-        if isRead, context.connection.held.isEmpty, !memory.isTight { return nil }
-        let queued = context.connection.transaction
+        if isRead, context.connection.outbound.held.isEmpty, !memory.isTight { return nil }
+        let queued = context.connection.session.transaction
         let isWrite =
             isExecution ? queued?.hasWrites ?? false : verb.isWrite && queued == nil
         if isWrite, context.core.pending.byteCount >= settings.options.limits.queueByteCount {
@@ -155,7 +156,7 @@ final class Dispatcher {
         if memory.isTight, verb.asksForMuch, memory.mustWait(context.connection) {
             return .memoryIsFull
         }
-        guard !context.connection.held.isEmpty else { return nil }
+        guard !context.connection.outbound.held.isEmpty else { return nil }
         return verb.isAboutWatches || verb.looksBack(arguments) ? .repliesAreHeld : nil
     }
 }

@@ -69,26 +69,26 @@ extension Connection {
         _ files: FileContainers
     ) -> Bool {
         var keys = FileKeys()
-        if let queued = transaction {
+        if let queued = session.transaction {
             guard verb.isExecution, queued.hasWrites else { return false }
             keys.add(queued.files)
-            for watched in watchedKeys {
+            for watched in session.watchedKeys {
                 watched.key.withUnsafeBytes { keys.add($0, in: files) }
             }
         } else if verb.isWrite {
             keys.add(verb, arguments, in: files)
         }
         // It has waited as long as it may.
-        if let awaited = awaitedFiles, awaited.isOverdue {
-            awaitedFiles = nil
+        if let awaited = inbound.awaitedFiles, awaited.isOverdue {
+            inbound.awaitedFiles = nil
             return false
         }
         guard !keys.isEmpty, keys.mayHaveChanged(in: files) else {
-            awaitedFiles = nil
+            inbound.awaitedFiles = nil
             return false
         }
-        if awaitedFiles == nil {
-            awaitedFiles = AwaitedFiles(keys: keys, files: files)
+        if inbound.awaitedFiles == nil {
+            inbound.awaitedFiles = AwaitedFiles(keys: keys, files: files)
         }
         return true
     }

@@ -41,8 +41,8 @@ final class ListingCommand {
 
     /// The connection's listing is done, or nobody waits for it any more.
     static func end(of connection: Connection, _ core: KeyspaceCore) {
-        connection.listing?.listing.end(in: core)
-        connection.listing = nil
+        connection.inbound.listing?.listing.end(in: core)
+        connection.inbound.listing = nil
     }
 }
 
@@ -92,9 +92,9 @@ final class Listings {
             )
             guard isDone else {
                 let command = ListingCommand(listing, for: connection, reply: reply)
-                connection.listing = command
-                connection.awaitsLateReply = true
-                connection.accessCount = access.count
+                connection.inbound.listing = command
+                connection.inbound.awaitsLateReply = true
+                connection.session.accessCount = access.count
                 return work.items.append(.listing(command))
             }
         } catch {
@@ -123,6 +123,6 @@ final class Listings {
 
     private func end(_ command: ListingCommand, _ core: KeyspaceCore) {
         ListingCommand.end(of: command.connection, core)
-        command.connection.awaitsLateReply = false
+        command.connection.inbound.awaitsLateReply = false
     }
 }

@@ -52,7 +52,7 @@ struct ReportCommands {
             ),
             (
                 "Persistence",
-                [("loading", "0"), ("aof_enabled", registry.isPersistent ? "1" : "0")]
+                [("loading", "0"), ("aof_enabled", registry.store.isPersistent ? "1" : "0")]
             ),
             (
                 "Stats",
@@ -95,7 +95,7 @@ struct ReportCommands {
             ("client_memory_limit", Int64(registry.memory.byteLimit)),
             ("client_memory_refused", Int64(registry.memory.refusedCount)),
         ]
-        fields.append(("undone_after_reply", Int64(registry.undoneAfterReplyCount)))
+        fields.append(("undone_after_reply", Int64(registry.early.undoneCount)))
         fields += registry.watchCounts
         let storage = storageReport(context)
         context.output.writeMap(4 + fields.count + storage.count, context.version)
@@ -116,8 +116,8 @@ struct ReportCommands {
 
     /// What the storage says of itself; of files that are refused only to whom STATE.CHECK names them.
     private func storageReport(_ context: borrowing CommandContext) -> [(String, String)] {
-        var report = registry.storageReport()
-        if let damage = registry.damage,
+        var report = registry.store.report()
+        if let damage = registry.store.damage,
             let place = report.firstIndex(where: { $0 == ("store", "ok") })
         {
             report[place].1 = damage

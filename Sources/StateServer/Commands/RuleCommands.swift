@@ -24,7 +24,7 @@ final class Configuration {
     func reload(for connection: Connection) throws(StateError) {
         guard let reloader else { throw Configuration.missing }
         reloader.add(connection)
-        connection.awaitsLateReply = true
+        connection.inbound.awaitsLateReply = true
     }
 
     static let missing = StateError(

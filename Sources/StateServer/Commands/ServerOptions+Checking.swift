@@ -44,7 +44,7 @@ extension ServerOptions {
         _ count: Int,
         _ context: borrowing CommandContext
     ) throws(StateError) {
-        let wanted = (context.connection.account?.globCount ?? 0) + count
+        let wanted = (context.connection.share.account?.globCount ?? 0) + count
         guard count > 0, wanted > globCount, !context.isAdmin else { return }
         throw StateError(
             .limit,

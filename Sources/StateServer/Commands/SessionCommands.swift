@@ -76,7 +76,7 @@ struct SessionCommands {
         if let version, let chosen = ProtocolVersion(rawValue: Int(version)) {
             // Pushes are for RESP3 alone.
             if chosen == .resp2 { watches.end(context.connection, context.core) }
-            context.connection.version = chosen
+            context.connection.session.version = chosen
         }
         if let client { context.rename(Array(client)) }
         context.output.writeMap(7, context.version)
@@ -98,9 +98,9 @@ struct SessionCommands {
         watches.end(context.connection, context.core)
         channels.unsubscribeAll(context.connection, context.core)
         handlers.end(context.connection)
-        context.connection.transaction = nil
-        context.connection.watchedKeys = []
-        context.connection.version = .resp2
+        context.connection.session.transaction = nil
+        context.connection.session.watchedKeys = []
+        context.connection.session.version = .resp2
         context.rename([])
     }
 
@@ -112,10 +112,10 @@ struct SessionCommands {
             context.rename(Array(name))
             context.output.writeOK()
         case .getName:
-            if context.connection.name.isEmpty {
+            if context.connection.session.name.isEmpty {
                 context.output.writeNull(context.version)
             } else {
-                context.output.writeBulk(context.connection.name)
+                context.output.writeBulk(context.connection.session.name)
             }
         case .setInformation: context.output.writeOK()
         case .identify: context.output.writeInteger(Int64(context.connection.number))
@@ -129,14 +129,14 @@ struct SessionCommands {
 
     private func line(_ connection: Connection, _ context: borrowing CommandContext) -> String {
         "id=\(connection.number) fd=\(connection.descriptor)"
-            + " name=\(String(decoding: connection.name, as: UTF8.self))"
+            + " name=\(String(decoding: connection.session.name, as: UTF8.self))"
             + " age=\((context.time - connection.connectedAt) / 1_000) db=0"
-            + " sub=\(connection.subscriptions[.name].count)"
-            + " psub=\(connection.subscriptions[.pattern].count)"
-            + " multi=\(connection.transaction?.count ?? -1)"
-            + " watch=\(connection.watchedKeys.count) watches=\(connection.watchers.count)"
-            + " qbuf=\(connection.input.count) omem=\(connection.waitingByteCount)"
-            + " tot-cmds=\(connection.commandCount) resp=\(connection.version.rawValue)"
+            + " sub=\(connection.session.subscriptions[.name].count)"
+            + " psub=\(connection.session.subscriptions[.pattern].count)"
+            + " multi=\(connection.session.transaction?.count ?? -1)"
+            + " watch=\(connection.session.watchedKeys.count) watches=\(connection.watches.all.count)"
+            + " qbuf=\(connection.inbound.bytes.count) omem=\(connection.outbound.waitingByteCount)"
+            + " tot-cmds=\(connection.session.commandCount) resp=\(connection.session.version.rawValue)"
             + " uid=\(connection.peer.uid) pid=\(connection.peer.pid)\n"
     }
 
@@ -198,7 +198,7 @@ struct SessionCommands {
     /// The values that clients ask for, in Redis's names.
     private func configuration(_ names: Arguments, _ context: borrowing CommandContext) {
         let known: [(String, String)] = [
-            ("appendfsync", "always"), ("appendonly", registry.isPersistent ? "yes" : "no"),
+            ("appendfsync", "always"), ("appendonly", registry.store.isPersistent ? "yes" : "no"),
             ("databases", "1"), ("maxclients", String(settings.options.clientCount)),
             ("notify-keyspace-events", "AKE"), ("save", ""),
             ("proto-max-bulk-len", String(settings.options.limits.valueByteCount)),
@@ -219,8 +219,8 @@ struct SessionCommands {
 extension CommandContext {
     /// A new name is a new cause for the commits that follow.
     fileprivate func rename(_ name: [UInt8]) {
-        connection.name = name
-        if let cause = connection.cause { core.release(cause) }
-        connection.cause = nil
+        connection.session.name = name
+        if let cause = connection.session.cause { core.release(cause) }
+        connection.session.cause = nil
     }
 }

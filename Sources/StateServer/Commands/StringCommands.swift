@@ -69,24 +69,26 @@ struct StringCommands {
         _ context: inout CommandContext
     ) throws(StateError) {
         let connection = context.connection
-        let start = connection.output.count
+        let start = connection.outbound.bytes.count
         try context.write { (transaction) throws(StateError) in
             let old = try transaction.look(at: key)
-            if returnsOld { connection.output.writeValue(old?.value, connection.version) }
+            if returnsOld {
+                connection.outbound.bytes.writeValue(old?.value, connection.session.version)
+            }
             guard condition?.allows(old) ?? true else {
-                if !returnsOld { connection.output.writeNull(connection.version) }
+                if !returnsOld { connection.outbound.bytes.writeNull(connection.session.version) }
                 return
             }
             try transaction.set(key, to: value, isConditional: true)
         }
-        if connection.output.count == start { connection.output.writeOK() }
+        if connection.outbound.bytes.count == start { connection.outbound.bytes.writeOK() }
     }
 
     func getDelete(_ key: Bytes, _ context: inout CommandContext) throws(StateError) {
         let connection = context.connection
         try context.write { (transaction) throws(StateError) in
             let old = try transaction.look(at: key)
-            connection.output.writeValue(old?.value, connection.version)
+            connection.outbound.bytes.writeValue(old?.value, connection.session.version)
             try transaction.delete(key)
         }
     }

@@ -15,44 +15,45 @@ struct TransactionCommands {
     }
 
     func begin(_ context: borrowing CommandContext) throws(StateError) {
-        guard context.connection.transaction == nil else {
+        guard context.connection.session.transaction == nil else {
             throw StateError(.err, "MULTI calls can not be nested")
         }
-        context.connection.transaction = QueuedTransaction()
+        context.connection.session.transaction = QueuedTransaction()
         context.output.writeOK()
     }
 
     func discard(_ context: borrowing CommandContext) throws(StateError) {
-        guard context.connection.transaction != nil else {
+        guard context.connection.session.transaction != nil else {
             throw StateError(.err, "DISCARD without MULTI")
         }
-        context.connection.transaction = nil
-        context.connection.watchedKeys = []
+        context.connection.session.transaction = nil
+        context.connection.session.watchedKeys = []
         context.output.writeOK()
     }
 
     func watchKeys(_ keys: Arguments, _ context: inout CommandContext) throws(StateError) {
         let connection = context.connection
-        guard connection.transaction == nil else {
+        guard connection.session.transaction == nil else {
             throw StateError(.err, "WATCH inside MULTI is not allowed")
         }
-        guard connection.watchedKeys.count + keys.count <= settings.options.watchCount else {
+        guard connection.session.watchedKeys.count + keys.count <= settings.options.watchCount
+        else {
             throw StateError(.limit, "WATCH of more than \(settings.options.watchCount) keys")
         }
-        var watched: [Connection.WatchedKey] = []
+        var watched: [Session.WatchedKey] = []
         for index in 0..<keys.count {
             let revision = try context.look(at: keys[index])?.revision ?? 0
-            watched.append(Connection.WatchedKey(key: Array(keys[index]), revision: revision))
+            watched.append(Session.WatchedKey(key: Array(keys[index]), revision: revision))
         }
-        connection.watchedKeys += watched
-        connection.watchedKeyByteCount += watched.reduce(0) { $0 + $1.key.count + 64 }
+        connection.session.watchedKeys += watched
+        connection.session.watchedKeyByteCount += watched.reduce(0) { $0 + $1.key.count + 64 }
         // The reply reports nothing of what was seen.
         context.receipt.waiveReads()
         context.output.writeOK()
     }
 
     func unwatchKeys(_ context: borrowing CommandContext) {
-        context.connection.watchedKeys = []
+        context.connection.session.watchedKeys = []
         context.output.writeOK()
     }
 
@@ -90,12 +91,12 @@ struct TransactionCommands {
         _ run: (Command, inout CommandContext) throws(StateError) -> Void
     ) throws(StateError) {
         let connection = context.connection
-        guard let transaction = connection.transaction else {
+        guard let transaction = connection.session.transaction else {
             throw StateError(.err, "EXEC without MULTI")
         }
-        let watched = connection.watchedKeys
-        connection.transaction = nil
-        connection.watchedKeys = []
+        let watched = connection.session.watchedKeys
+        connection.session.transaction = nil
+        connection.session.watchedKeys = []
         guard !transaction.isRefused else {
             throw StateError(
                 .executionAborted,

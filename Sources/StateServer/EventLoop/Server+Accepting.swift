@@ -33,7 +33,7 @@ extension Server {
             return
         }
         let start = clinux_monotonic_nanoseconds()
-        guard acceptNext(from: listener), let account = turn.accepted?.account else { return }
+        guard acceptNext(from: listener), let account = turn.accepted?.share.account else { return }
         poller.remove(listener)
         let now = clinux_monotonic_nanoseconds()
         let rest = min(Arrivals.longestRest, 3 * (now - start))

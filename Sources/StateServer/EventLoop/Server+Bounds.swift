@@ -22,7 +22,7 @@ extension Server {
         while memory.inputByteCount > options.inputByteCount {
             guard
                 let connection = memory.greediest(by: \.inputByteCount)?
-                    .greediest(by: \.countedInputByteCount)
+                    .greediest(by: \.share.inputByteCount)
             else { return }
             letGo(
                 connection,
@@ -37,7 +37,7 @@ extension Server {
         while memory.byteCount > memory.byteLimit {
             guard let account = memory.greediest(by: \.byteCount) else { return }
             if hasTrimmed(account) { continue }
-            guard let connection = account.greediest(by: \.countedByteCount) else { return }
+            guard let connection = account.greediest(by: \.share.byteCount) else { return }
             makeRoom(from: connection)
         }
     }
@@ -48,8 +48,8 @@ extension Server {
     private func hasTrimmed(_ account: ClientMemory.Account) -> Bool {
         let before = account.byteCount
         for connection in account.connections.values
-        where connection.output.isEmpty && connection.countedByteCount > 0 {
-            connection.output.shrink(to: 0)
+        where connection.outbound.bytes.isEmpty && connection.share.byteCount > 0 {
+            connection.outbound.bytes.shrink(to: 0)
             registry.memory.count(connection)
         }
         return account.byteCount < before
@@ -58,8 +58,8 @@ extension Server {
     /// What is read for a command is refused alone; anything else ends the connection.
     private func makeRoom(from connection: Connection) {
         let sentence = memorySentence
-        let reading = connection.jobs.first { !$0.isBackground && !$0.control.isCancelled }
-        guard let reading, reading.control.byteCount > connection.countedByteCount / 2 else {
+        let reading = connection.inbound.jobs.first { !$0.isBackground && !$0.control.isCancelled }
+        guard let reading, reading.control.byteCount > connection.share.byteCount / 2 else {
             return letGo(connection, .memory, sentence)
         }
         registry.memory.refusedCount += 1
@@ -95,7 +95,7 @@ extension Server {
     private func beginStallCheck() {
         timers.set(.stalls, at: SystemClock.monotonicMilliseconds() + Server.stallMilliseconds)
         for connection in registry.connections {
-            connection.seenSentByteCount = connection.sentByteCount
+            connection.outbound.seenSentByteCount = connection.outbound.sentByteCount
         }
     }
 
@@ -103,12 +103,13 @@ extension Server {
     func endStalls() {
         let memory = registry.memory
         // Watches that wait say so again in each turn.
-        let isAwaited = memory.isAwaited || registry.hasPaused(where: { $0.pause == .memoryIsFull })
+        let isAwaited =
+            memory.isAwaited || registry.hasPaused(where: { $0.inbound.pause == .memoryIsFull })
         memory.isAwaited = false
         guard isAwaited else { return }
         let stalled = memory.greediest(by: \.byteCount)?.greediest { connection in
-            let hasRead = connection.sentByteCount != connection.seenSentByteCount
-            return hasRead || connection.output.isEmpty ? 0 : connection.countedByteCount
+            let hasRead = connection.outbound.sentByteCount != connection.outbound.seenSentByteCount
+            return hasRead || connection.outbound.bytes.isEmpty ? 0 : connection.share.byteCount
         }
         if let stalled {
             letGo(
@@ -126,7 +127,8 @@ extension Server {
     /// Has a connection's time run if it has begun a command and not ended it; anew if what is there now was begun later than what
     /// was there before.
     func timeFrame(of connection: Connection, isNew: Bool) {
-        guard !connection.input.isEmpty, connection.pause == nil, !connection.isEnding,
+        guard !connection.inbound.bytes.isEmpty, connection.inbound.pause == nil,
+            !connection.isEnding,
             options.frameMilliseconds > 0
         else { return unfinished.frames.end(connection) }
         unfinished.frames.begin(connection, isNew: isNew, at: SystemClock.monotonicMilliseconds())
@@ -185,7 +187,7 @@ extension Server {
 
     /// Plans a look at files that commands wait for.
     func scheduleFiles() {
-        guard registry.hasPaused(where: { $0.pause == .filesAreEdited }) else { return }
+        guard registry.hasPaused(where: { $0.inbound.pause == .filesAreEdited }) else { return }
         timers.advance(.files, to: SystemClock.monotonicMilliseconds() + 20)
     }
 
@@ -195,7 +197,7 @@ extension Server {
     func letGo(_ connection: Connection, _ reason: LetGoReason, _ sentence: String) {
         registry.memory.refusedCount += reason == .frame ? 0 : 1
         noteLetGo(connection, reason, "is let go", sentence)
-        connection.output.writeError(StateError(.limit, sentence))
+        connection.outbound.bytes.writeError(StateError(.limit, sentence))
         _ = connection.flush()
         end(connection)
     }

@@ -19,10 +19,10 @@ extension Server {
     func noteCheck(_ failure: StateError?) {
         scheduleCheck()
         guard let failure else {
-            if registry.damage != nil {
+            if registry.store.damage != nil {
                 options.log(.notice, "what is stored was read again and is not damaged")
             }
-            registry.damage = nil
+            registry.store.damage = nil
             return
         }
         noteDamage(failure)
@@ -30,8 +30,8 @@ extension Server {
 
     /// Says once, in the log and from then on in the status, that something stored cannot be read.
     func noteDamage(_ failure: StateError) {
-        guard registry.damage != failure.message else { return }
-        registry.damage = failure.message
+        guard registry.store.damage != failure.message else { return }
+        registry.store.damage = failure.message
         options.log(
             .error,
             "\(failure.message); what is in memory is served on: export it (statectl export), or restore a copy"

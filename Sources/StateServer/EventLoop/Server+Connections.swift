@@ -18,11 +18,13 @@ extension Server {
     ///   - connection: A connection of which an event says that there is something to read.
     ///   - hasEnded: Whether behind it stands the end of the stream.
     func receive(_ connection: Connection, hasEnded: Bool) {
-        guard connection.pause == nil, !connection.isEnding else { return }
+        guard connection.inbound.pause == nil, !connection.isEnding else { return }
         let isDrained =
-            connection.input.isEmpty ? receiveFresh(connection) : receiveMore(connection)
+            connection.inbound.bytes.isEmpty ? receiveFresh(connection) : receiveMore(connection)
         guard hasEnded || !isDrained else { return }
-        guard connection.pause == nil, !connection.isEnding, !connection.isClosed else { return }
+        guard connection.inbound.pause == nil, !connection.isEnding, !connection.isClosed else {
+            return
+        }
         // There is more, of which no event will tell by itself: epoll looks again.
         let token = Token.make(Token.connection, connection.number)
         poller.modify(connection.descriptor, connection.interest, token: token)
@@ -35,16 +37,16 @@ extension Server {
         guard checkReceived(received, connection) else { return true }
         let taken = process(scratch.bytes, of: connection)
         let isDrained = scratch.count < Server.receiveByteCount
-        connection.input.append(scratch.bytes.slice(taken, scratch.count))
+        connection.inbound.bytes.append(scratch.bytes.slice(taken, scratch.count))
         noteInput(of: connection, taken: taken)
         return isDrained
     }
 
     /// The same behind what there is of a command.
     private func receiveMore(_ connection: Connection) -> Bool {
-        let missing = connection.parser.expectedByteCount - connection.input.count
+        let missing = connection.inbound.parser.expectedByteCount - connection.inbound.bytes.count
         let wanted = min(max(missing, Server.receiveByteCount), 1 << 20)
-        let received = connection.receive(into: &connection.input, wanted)
+        let received = connection.receive(into: &connection.inbound.bytes, wanted)
         guard checkReceived(received, connection), case .bytes(let count) = received else {
             return true
         }
@@ -66,9 +68,9 @@ extension Server {
 
     func processInput(of connection: Connection) {
         guard !connection.isClosed else { return }
-        let taken = process(connection.input.bytes, of: connection)
-        connection.input.removeFirst(taken)
-        connection.input.shrink(to: 0)
+        let taken = process(connection.inbound.bytes.bytes, of: connection)
+        connection.inbound.bytes.removeFirst(taken)
+        connection.inbound.bytes.shrink(to: 0)
         noteInput(of: connection, taken: taken)
     }
 
@@ -78,8 +80,8 @@ extension Server {
         timeFrame(of: connection, isNew: taken > 0)
         // A small reply is counted when it is sent, at the end of the turn.
         let isPlain =
-            connection.input.isEmpty && connection.countedInputByteCount == 0
-            && connection.transaction == nil && connection.output.count < 64 << 10
+            connection.inbound.bytes.isEmpty && connection.share.inputByteCount == 0
+            && connection.session.transaction == nil && connection.outbound.bytes.count < 64 << 10
         if !isPlain { count(connection) }
     }
 
@@ -91,11 +93,11 @@ extension Server {
         var weight = 0
         keyspace.withCore { core in
             var context = CommandContext(connection, in: core, at: turn.time)
-            while connection.pause == nil, !connection.isEnding {
+            while connection.inbound.pause == nil, !connection.isEnding {
                 let rest = bytes.slice(taken, bytes.count)
                 let step: FrameParser.Step
                 do throws(WireError) {
-                    step = try connection.parser.next(rest)
+                    step = try connection.inbound.parser.next(rest)
                 } catch {
                     refuseStream(error, connection, core)
                     return
@@ -110,10 +112,10 @@ extension Server {
                     case .done:
                         taken += byteCount
                         turn.note(&context)
-                        if connection.awaitsLateReply { pause(connection, .replyIsLate) }
+                        if connection.inbound.awaitsLateReply { pause(connection, .replyIsLate) }
                     case .wait(let reason): pause(connection, reason)
                     }
-                    if connection.waitingByteCount > options.outputByteCount {
+                    if connection.outbound.waitingByteCount > options.outputByteCount {
                         pause(connection, .outputIsFull)
                     }
                     weight += dispatcher.lastWeight
@@ -132,7 +134,7 @@ extension Server {
     }
 
     private func answer(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
-        connection.transaction?.refuse()
+        connection.session.transaction?.refuse()
         services.gate.answer(connection, core) { $0.output.writeError(error.answer) }
     }
 
@@ -152,7 +154,7 @@ extension Server {
                 connection,
                 .messages,
                 "is let go",
-                "it does not read its messages, of which \(connection.messageByteCount) bytes wait; the "
+                "it does not read its messages, of which \(connection.outbound.messageByteCount) bytes wait; the "
                     + "limit is \(options.outputByteCount)"
             )
             end(connection)
@@ -160,17 +162,17 @@ extension Server {
         }
         guard connection.flush() else {
             // What a client sent before it left is carried out though nobody reads the replies.
-            guard connection.pause == .turnIsOver else { return end(connection) }
-            connection.output.truncate(to: 0)
+            guard connection.inbound.pause == .turnIsOver else { return end(connection) }
+            connection.outbound.bytes.truncate(to: 0)
             count(connection)
             return
         }
-        if connection.hasMoreToSend, !connection.isListedForSending {
-            connection.isListedForSending = true
+        if connection.outbound.hasMoreToSend, !connection.places.hasUnfinishedOutput {
+            connection.places.hasUnfinishedOutput = true
             unfinished.items.append(.output(connection))
         }
-        if connection.isEnding, connection.output.isEmpty, connection.held.isEmpty,
-            !connection.awaitsLateReply
+        if connection.isEnding, connection.outbound.bytes.isEmpty, connection.outbound.held.isEmpty,
+            !connection.inbound.awaitsLateReply
         {
             end(connection)
             return
@@ -194,7 +196,7 @@ extension Server {
             dispatcher.changes.unblock(connection, core)
             dispatcher.handlers.end(connection)
             ListingCommand.end(of: connection, core)
-            if let cause = connection.cause { core.release(cause) }
+            if let cause = connection.session.cause { core.release(cause) }
         }
         connection.releaseMemory()
         if timers.isSet(.acceptance) { acceptAgain() }

@@ -42,7 +42,7 @@ extension Server {
             // Clients that come are last.
             var due = Server.eventNanoseconds
             var used: Int64 = 0
-            if let account = connection(of: event)?.account {
+            if let account = connection(of: event)?.share.account {
                 due = taken[account.uid] ?? 0
                 due += min(account.eventNanoseconds, Server.eventNanoseconds)
                 taken[account.uid] = due
@@ -69,10 +69,10 @@ extension Server {
         guard let connection = registry.all[number] else { return }
         if event.isReadable { history.thread?.activity.wrappingAdd(1, ordering: .relaxed) }
         // A client that has left may have sent commands before: they are read first, as long as they can be.
-        let mayRead = event.isReadable && connection.pause == nil && !connection.isEnding
+        let mayRead = event.isReadable && connection.inbound.pause == nil && !connection.isEnding
         if event.isHungUp, !mayRead {
             // What it sent is carried out first; then the event comes again.
-            if connection.pause != .turnIsOver { end(connection) }
+            if connection.inbound.pause != .turnIsOver { end(connection) }
         } else {
             if event.isWritable { flushes.add(connection) }
             if event.isReadable { receive(connection, hasEnded: event.hasEnded) }

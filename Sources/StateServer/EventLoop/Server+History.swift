@@ -12,13 +12,13 @@ extension Server {
 
     private func finish(_ job: any HistoryJob, _ failure: StateError?) {
         let connection = registry.all[job.control.connection]
-        connection?.jobs.removeAll { $0 === job }
+        connection?.inbound.jobs.removeAll { $0 === job }
         let start = clinux_monotonic_nanoseconds()
         if let failure, failure.code == .corrupt { noteDamage(failure) }
         job.finish(failure, in: self)
         if !job.isBackground { charge(job.control, since: start) }
         guard let connection, !connection.isClosed else { return }
-        if connection.jobs.isEmpty { registry.reading[connection.number] = nil }
+        if connection.inbound.jobs.isEmpty { registry.reading[connection.number] = nil }
         count(connection)
     }
 
@@ -36,8 +36,8 @@ extension Server {
             if let connection = registry.all[control.connection] { count(connection) }
         }
         for connection in Array(registry.reading.values)
-        where connection.blocked != nil
-            || connection.jobs.contains(where: { $0.meanwhileByteCount > 0 })
+        where connection.inbound.blocked != nil
+            || connection.inbound.jobs.contains(where: { $0.meanwhileByteCount > 0 })
         {
             count(connection)
         }

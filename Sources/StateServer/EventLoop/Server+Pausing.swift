@@ -3,9 +3,9 @@ import StateWire
 
 /// Connections that are not read from until what they wait for has come.
 extension Server {
-    func pause(_ connection: Connection, _ reason: Connection.Pause) {
-        guard connection.pause == nil else { return }
-        connection.pause = reason
+    func pause(_ connection: Connection, _ reason: Inbound.Pause) {
+        guard connection.inbound.pause == nil else { return }
+        connection.inbound.pause = reason
         if reason == .memoryIsFull { expectStalls() }
         if reason == .turnIsOver {
             unfinished.items.append(.input(connection))
@@ -18,12 +18,12 @@ extension Server {
 
     /// Whether what a paused connection waits for has come.
     private func mayGoOn(_ connection: Connection, uncommitted: Int) -> Bool {
-        switch connection.pause {
+        switch connection.inbound.pause {
         case .queueIsFull: uncommitted < options.limits.queueByteCount
-        case .outputIsFull: connection.waitingByteCount <= options.outputByteCount / 2
-        case .repliesAreHeld: connection.held.isEmpty
-        case .replyIsLate: !connection.awaitsLateReply
-        case .filesAreEdited: connection.awaitedFiles?.areKnown ?? true
+        case .outputIsFull: connection.outbound.waitingByteCount <= options.outputByteCount / 2
+        case .repliesAreHeld: connection.outbound.held.isEmpty
+        case .replyIsLate: !connection.inbound.awaitsLateReply
+        case .filesAreEdited: connection.inbound.awaitedFiles?.areKnown ?? true
         // It stands in another list.
         case .turnIsOver: false
         case .memoryIsFull: !registry.memory.mustWait(connection)
@@ -42,19 +42,19 @@ extension Server {
         guard registry.hasPaused else { return }
         let uncommitted = keyspace.withCore { $0.pending.byteCount }
         for connection in registry.takePaused(where: { mayGoOn($0, uncommitted: uncommitted) }) {
-            guard !connection.input.isEmpty else {
+            guard !connection.inbound.bytes.isEmpty else {
                 resume(connection)
                 continue
             }
             // There may be many of them.
-            connection.pause = .turnIsOver
+            connection.inbound.pause = .turnIsOver
             unfinished.items.append(.input(connection))
         }
     }
 
     /// Reads from a connection again, and carries out what has come in already.
     func resume(_ connection: Connection) {
-        connection.pause = nil
+        connection.inbound.pause = nil
         // Also if nothing has come in: the parser gives back what the last command needed.
         processInput(of: connection)
         if !connection.isClosed { updateInterest(connection) }
@@ -64,8 +64,8 @@ extension Server {
         // One may have ended to make room for another; its descriptor may be another's.
         guard !connection.isClosed else { return }
         var interest: UInt32 = 0
-        if connection.pause == nil, !connection.isEnding { interest |= Poller.readableOnce }
-        if !connection.output.isEmpty { interest |= Poller.writableOnce }
+        if connection.inbound.pause == nil, !connection.isEnding { interest |= Poller.readableOnce }
+        if !connection.outbound.bytes.isEmpty { interest |= Poller.writableOnce }
         guard interest != connection.interest else { return }
         connection.interest = interest
         let token = Token.make(Token.connection, connection.number)

@@ -15,7 +15,7 @@ extension Server {
                     tellHidden(connection)
                     release(connection, durable: revision)
                 case .failed(let revision, let error):
-                    connection.held.fail(from: revision, error)
+                    connection.outbound.held.fail(from: revision, error)
                     release(connection, durable: revision - 1)
                 // What nothing undid is told now, too.
                 case .reopened: release(connection, durable: core.revisions.durable)
@@ -39,15 +39,15 @@ extension Server {
     /// A client that answers once its watches have told of a write would else wait for the next bookmark. What others write that is
     /// hidden from it hastens none: that it was written would be told.
     private func tellHidden(_ connection: Connection) {
-        for watcher in connection.watchers.values where watcher.watcher.hasHidden {
+        for watcher in connection.watches.all.values where watcher.watcher.hasHidden {
             _ = watcher.tellProgress(core)
         }
     }
 
     private func release(_ connection: Connection, durable revision: Int64) {
-        connection.held.release(
+        connection.outbound.held.release(
             durable: revision,
-            into: &connection.output,
+            into: &connection.outbound.bytes,
             early: &registry.early
         )
     }
@@ -56,11 +56,11 @@ extension Server {
     private func note(_ outcome: LocalKeyspace.Outcome) {
         switch outcome {
         case .durable(let revision):
-            registry.settleEarly(through: revision)
+            registry.early.settle(through: revision)
             if registry.watchCount > 0 { scheduleProgress() }
         case .failed(let revision, let error):
             services.access.noteFailure(from: revision)
-            let count = registry.failEarly(from: revision)
+            let count = registry.early.fail(from: revision)
             if count > 0 {
                 let commits = count == 1 ? "1 commit was" : "\(count) commits were"
                 options.log(

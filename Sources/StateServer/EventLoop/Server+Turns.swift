@@ -39,7 +39,7 @@ extension Server {
 
     /// Whether a listing waits for the large one before it of the same user, or until there is room for what it lists.
     private func waitsForMemory(_ work: Unfinished) -> Bool {
-        guard case .listing(let command) = work, let account = command.connection.account,
+        guard case .listing(let command) = work, let account = command.connection.share.account,
             command.listing.byteCount > Server.smallListingByteCount,
             account.largeListing !== command
         else { return false }
@@ -101,7 +101,7 @@ extension Server {
                 continue
             }
             let connection = connection(of: event)
-            let account = connection?.account
+            let account = connection?.share.account
             if let connection, let account, postpones(event, of: connection, account, stopwatch.now)
             {
                 continue
@@ -110,7 +110,7 @@ extension Server {
             let served = connection ?? turn.accepted
             let before = stopwatch.used
             charge(served, &stopwatch)
-            guard let account = served?.account else { continue }
+            guard let account = served?.share.account else { continue }
             account.noteEvent(stopwatch.used - before)
             memory.noteServed(account, at: stopwatch.now)
         }
@@ -141,14 +141,16 @@ extension Server {
         _ account: ClientMemory.Account,
         _ now: Int64
     ) -> Bool {
-        guard connection.postponedEvent != nil || isResting(account, at: now) else { return false }
+        guard connection.inbound.postponedEvent != nil || isResting(account, at: now) else {
+            return false
+        }
         // What it sent is carried out, but what it has read for it takes memory.
         if event.isHungUp { history.endJobs(of: connection) }
-        if connection.postponedEvent != nil {
-            connection.postponedEvent?.merge(event)
+        if connection.inbound.postponedEvent != nil {
+            connection.inbound.postponedEvent?.merge(event)
             return true
         }
-        connection.postponedEvent = event
+        connection.inbound.postponedEvent = event
         if account.postpone(connection) { unfinished.items.append(.events(account)) }
         return true
     }
@@ -186,20 +188,20 @@ extension Server {
         case .events(let account):
             guard let connection = account.takePostponed() else { return nil }
             if account.hasPostponed { unfinished.items.append(work) }
-            guard let event = connection.postponedEvent else { return nil }
-            connection.postponedEvent = nil
+            guard let event = connection.inbound.postponedEvent else { return nil }
+            connection.inbound.postponedEvent = nil
             handle(event)
             return connection
         case .input(let connection):
             resume(connection)
             return connection
         case .output(let connection):
-            connection.isListedForSending = false
+            connection.places.hasUnfinishedOutput = false
             flush(connection)
             return connection
         case .listing(let command):
             if command.listing.byteCount > Server.smallListingByteCount {
-                command.connection.account?.largeListing = command
+                command.connection.share.account?.largeListing = command
             }
             let isDone = keyspace.withCore {
                 services.listings.goOn(command, until: turn.sliceEnd, $0)
@@ -234,7 +236,7 @@ extension Server {
     private func charge(_ connection: Connection?, _ stopwatch: inout Stopwatch) {
         let used = stopwatch.lap(adding: turn.owedNanoseconds)
         turn.owedNanoseconds = 0
-        guard let connection, let account = connection.account else { return }
+        guard let connection, let account = connection.share.account else { return }
         var longest = longestRest
         if used > Rest.long, keyspace.withCore({ $0.adminDenial(of: connection.subject) == nil }) {
             longest = 0

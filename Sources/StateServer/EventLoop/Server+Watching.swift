@@ -15,7 +15,8 @@ extension Server {
         guard registry.hasAdvancing else { return false }
         var isFound = false
         registry.updateAdvancing { connection in
-            guard connection.watchers.values.contains(where: connection.canAdvance) else {
+            guard connection.watches.all.values.contains(where: connection.watches.canAdvance)
+            else {
                 return false
             }
             if hasRoomForPiece(connection) { isFound = true }
@@ -36,13 +37,13 @@ extension Server {
         var time = SnapshotTime()
         registry.updateAdvancing { connection in
             advance(connection, core, &time)
-            return connection.watchers.values.contains(where: connection.canAdvance)
+            return connection.watches.all.values.contains(where: connection.watches.canAdvance)
         }
         if time.isUsedUp { registry.rotateAdvancing() }
     }
 
     private func hasRoomForPiece(_ connection: Connection) -> Bool {
-        guard connection.output.count < Server.pieceByteCount else { return false }
+        guard connection.outbound.bytes.count < Server.pieceByteCount else { return false }
         if registry.memory.hasRoom(of: connection) { return true }
         expectStalls()
         return false
@@ -55,18 +56,18 @@ extension Server {
         _ time: inout SnapshotTime
     ) {
         guard hasRoomForPiece(connection) else { return }
-        let waiting = connection.watchers.values.filter(connection.canAdvance)
+        let waiting = connection.watches.all.values.filter(connection.watches.canAdvance)
         let reader = waiting.lazy.filter(\.readsHistory)
-            .min { connection.turn(of: $0) < connection.turn(of: $1) }
+            .min { connection.watches.turn(of: $0) < connection.watches.turn(of: $1) }
         // What is read comes later: it takes no room from the others now.
         if let reader { reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount) }
-        for watcher in connection.inTurn(waiting.filter { !$0.readsHistory }) {
+        for watcher in connection.watches.inTurn(waiting.filter { !$0.readsHistory }) {
             guard hasRoomForPiece(connection) else { return }
             if watcher.isInSnapshot {
                 if time.isUsedUp { continue }
                 time.begin()
             }
-            connection.lastTold = watcher.number
+            connection.watches.lastServed = watcher.number
             watcher.watcher.advance(in: core, byteLimit: Server.pieceByteCount)
         }
     }
@@ -80,10 +81,10 @@ extension Server {
     ///   - body: Takes the result over, and returns what to log.
     func finishReading(_ missed: MissedCommits, _ body: (KeyspaceCore) -> String?) {
         let (watcher, connection) = (missed.watcher, missed.connection)
-        if connection.reader === watcher { connection.reader = nil }
+        if connection.watches.reader === watcher { connection.watches.reader = nil }
         guard !connection.isClosed else { return }
         registry.addAdvancing(connection)
-        guard connection.watchers[watcher.number] === watcher else { return }
+        guard connection.watches.all[watcher.number] === watcher else { return }
         keyspace.withCore { core in
             if let line = body(core) { options.log(.error, line) }
             if watcher.watcher.phase == .synced, !watcher.format.options.contains(.latest) {
@@ -106,7 +107,7 @@ extension Server {
     func tellProgress() {
         keyspace.withCore { core in
             for connection in registry.connections {
-                for watcher in connection.watchers.values where watcher.tellProgress(core) {
+                for watcher in connection.watches.all.values where watcher.tellProgress(core) {
                     scheduleProgress()
                 }
             }
@@ -136,30 +137,10 @@ extension ConnectionWatcher {
     }
 
     /// Whether it takes a turn at the history when it is advanced.
-    fileprivate var readsHistory: Bool {
+    var readsHistory: Bool {
         switch watcher.phase {
         case .catchingUp, .blocked: true
         case .synced, .snapshot: false
         }
-    }
-}
-
-extension Connection {
-    /// Whether something can be done for a watch as soon as there is room.
-    fileprivate func canAdvance(_ watcher: ConnectionWatcher) -> Bool {
-        watcher.watcher.canAdvance && (reader == nil || !watcher.readsHistory)
-    }
-
-    /// Where a watch stands in the round that begins behind the one that read last.
-    fileprivate func turn(of watcher: ConnectionWatcher) -> Int {
-        watcher.number > lastReader ? watcher.number - lastReader : watcher.number + Int.max / 2
-    }
-
-    /// Watches in the order of their numbers, but first those behind the one that was told something last.
-    fileprivate func inTurn(_ watchers: [ConnectionWatcher]) -> [ConnectionWatcher] {
-        guard watchers.count > 1 else { return watchers }
-        let sorted = watchers.sorted { $0.number < $1.number }
-        let start = sorted.firstIndex { $0.number > lastTold } ?? 0
-        return Array(sorted[start...] + sorted[..<start])
     }
 }

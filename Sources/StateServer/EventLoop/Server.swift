@@ -65,11 +65,13 @@ package final class Server {
         let settings = Settings(options.fitted)
         let registry = Registry(
             startedAt: SystemClock.wallMilliseconds(),
-            isPersistent: keyspace.isPersistent,
-            hasHistory: keyspace.history != nil,
+            store: ServedStore(
+                isPersistent: keyspace.isPersistent,
+                hasHistory: keyspace.history != nil,
+                report: storageReport
+            ),
             subjects: Subjects(privileged: options.privilegedUsers),
-            memory: ClientMemory(byteLimit: settings.options.memoryByteCount),
-            storageReport: storageReport
+            memory: ClientMemory(byteLimit: settings.options.memoryByteCount)
         )
         services = Services(keyspace, core, settings, registry) { [wakeup] in wakeup.wake() }
         (turn, flushes, unfinished) = (services.turn, services.flushes, services.work)

@@ -37,7 +37,7 @@ enum Unfinished {
     /// Nil for a connection that is closed, and for clients that come: whose they are is not known.
     var account: ClientMemory.Account? {
         if case .events(let account) = self { return account }
-        return connection?.account
+        return connection?.share.account
     }
 
     /// What its user has used lately.

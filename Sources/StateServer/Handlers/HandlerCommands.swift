@@ -25,10 +25,10 @@ struct HandlerCommands {
 
     /// Ends what the connection has of handlers; they stay where they are.
     func end(_ connection: Connection) {
-        for note in connection.handlers where registry.handlers[note] === connection {
+        for note in connection.session.handlers where registry.handlers[note] === connection {
             registry.handlers[note] = nil
         }
-        connection.handlers = []
+        connection.session.handlers = []
     }
 
     private func attach(
@@ -68,7 +68,7 @@ struct HandlerCommands {
         }
         if registry.handlers[note] !== context.connection {
             registry.handlers[note] = context.connection
-            context.connection.handlers.append(note)
+            context.connection.session.handlers.append(note)
         }
         context.output.writeMap(5, context.version)
         context.output.writeBulk("position")

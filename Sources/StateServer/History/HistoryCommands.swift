@@ -19,7 +19,7 @@ struct HistoryCommands {
         _ context: borrowing CommandContext
     ) throws(StateError) {
         try context.requireSight(.read, of: [Pattern(Key(verified: key))])
-        guard services.registry.hasHistory else { throw HistoryCommands.noHistory }
+        guard services.registry.store.hasHistory else { throw HistoryCommands.noHistory }
         services.history.read(
             KeyHistoryJob(
                 of: Array(key),
@@ -132,7 +132,8 @@ struct HistoryCommands {
         guard revision <= context.core.revisions.durable else {
             throw .notYet(revision, current: context.core.revisions.durable)
         }
-        guard services.registry.hasHistory || revision == context.core.revisions.durable else {
+        guard services.registry.store.hasHistory || revision == context.core.revisions.durable
+        else {
             throw HistoryCommands.noHistory
         }
         return revision == context.core.revisions.durable
@@ -156,7 +157,7 @@ struct HistoryCommands {
         try services.keyspace.compact(to: revision, shrinks: shrinks, in: context.core) {
             wait.finish($0)
         }
-        context.connection.awaitsLateReply = true
+        context.connection.inbound.awaitsLateReply = true
     }
 }
 
@@ -173,7 +174,7 @@ private final class CompactionWait: @unchecked Sendable {
 
     func finish(_ result: Result<CompactionReply, StateError>) {
         guard let services, !connection.isClosed else { return }
-        connection.awaitsLateReply = false
+        connection.inbound.awaitsLateReply = false
         services.keyspace.withCore { core in
             services.gate.answer(connection, core) { (context) throws(StateError) in
                 let reply = try result.get()

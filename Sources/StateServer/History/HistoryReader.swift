@@ -27,8 +27,8 @@ final class HistoryReader {
 
     /// The same with a job that answers in its own way.
     func read(_ job: some HistoryJob, for connection: Connection) {
-        connection.awaitsLateReply = true
-        connection.accessCount = access.count
+        connection.inbound.awaitsLateReply = true
+        connection.session.accessCount = access.count
         submit(job)
     }
 
@@ -43,7 +43,7 @@ final class HistoryReader {
 
     private func add(_ job: any HistoryJob) {
         guard let connection = registry.all[job.control.connection] else { return }
-        connection.jobs.append(job)
+        connection.inbound.jobs.append(job)
         registry.reading[connection.number] = connection
     }
 
@@ -56,9 +56,9 @@ final class HistoryReader {
     /// Nobody waits for what is read for a connection: it ends, and gives back what it holds.
     func endJobs(of connection: Connection) {
         registry.reading[connection.number] = nil
-        guard !connection.jobs.isEmpty else { return }
-        for job in connection.jobs { job.control.cancel() }
-        connection.jobs = []
+        guard !connection.inbound.jobs.isEmpty else { return }
+        for job in connection.inbound.jobs { job.control.cancel() }
+        connection.inbound.jobs = []
         thread?.dropCancelled()
         // Those that only wait for room end in the next turn.
         if !waitingForRoom.isEmpty { wake() }

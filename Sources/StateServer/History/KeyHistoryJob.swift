@@ -47,7 +47,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         self.limit = limit
         self.view = view
         self.byteLimit = byteLimit
-        version = connection.version
+        version = connection.session.version
         next = place
         before = revision
         for _ in 0..<KeyHistoryJob.headByteCount { entries.append(0) }

@@ -34,7 +34,7 @@ final class RevertJob: HistoryJob, @unchecked Sendable {
                 return server.history.finishLater(self)
             }
             past.endTracking(in: core)
-            connection.awaitsLateReply = false
+            connection.inbound.awaitsLateReply = false
             server.services.gate.answer(connection, core) { (context) throws(StateError) in
                 try server.requireMemory(control)
                 if let failure { throw failure }

@@ -32,12 +32,12 @@ extension Server {
             let result = outcome.map { apply($0, core) }
             reloader.source.onEnd(result)
             guard let connection, !connection.isClosed else { return }
-            connection.awaitsLateReply = false
+            connection.inbound.awaitsLateReply = false
             services.gate.answer(connection, core) { (context) throws(StateError) in
                 let report = try result.get()
                 // The revision counts all commits.
                 core.observeAll(&context.receipt)
-                connection.output.write(report, connection.version)
+                connection.outbound.bytes.write(report, connection.session.version)
             }
         }
         reloader.startNext()
@@ -64,8 +64,8 @@ extension Server {
         scheduleFrames()
         let limits = changed.frameLimits
         for connection in registry.connections {
-            connection.parser.limits = limits
-            connection.owed?.limit = changed.outputByteCount
+            connection.inbound.parser.limits = limits
+            connection.watches.owed?.limit = changed.outputByteCount
         }
     }
 }

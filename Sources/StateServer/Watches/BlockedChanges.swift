@@ -100,7 +100,7 @@ final class BlockedChanges {
         if let failure { throw failure }
         reply.advance(to: core.revisions.durable)
         reply.write(
-            to: &connection.output,
+            to: &connection.outbound.bytes,
             epoch: request.tellsEpoch ? core.epoch : nil
         )
     }

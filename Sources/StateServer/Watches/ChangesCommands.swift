@@ -32,7 +32,7 @@ struct ChangesCommands {
         let current = context.core.revisions.durable
         guard try isOfThisStore(options.epoch, context),
             since <= max(current, context.core.revisions.provisional),
-            since >= current || services.registry.hasHistory,
+            since >= current || services.registry.store.hasHistory,
             !services.access.isBefore(since, context.connection),
             // The history has nothing of keys in memory.
             since >= current || !context.core.hasForgotten(request.patterns, after: since)
@@ -48,8 +48,8 @@ struct ChangesCommands {
         if since < current {
             let job = ChangesJob(request, through: current, for: context.connection)
             services.history.read(job, for: context.connection)
-        } else if let blocked = context.connection.blocked {
-            context.connection.awaitsLateReply = true
+        } else if let blocked = context.connection.inbound.blocked {
+            context.connection.inbound.awaitsLateReply = true
             beginWaiting(blocked)
         } else {
             writeNothing(request, context)
@@ -113,7 +113,7 @@ struct ChangesCommands {
     ) {
         let deadline = milliseconds == 0 ? .max : SystemClock.monotonicMilliseconds() + milliseconds
         let list = services.waitingForChanges
-        context.connection.blocked = BlockedChanges(
+        context.connection.inbound.blocked = BlockedChanges(
             request,
             until: deadline,
             for: context.connection,
@@ -133,7 +133,7 @@ struct ChangesCommands {
         for blocked in services.waitingForChanges.takeReady() {
             let connection = blocked.connection
             unblock(connection, core)
-            connection.awaitsLateReply = false
+            connection.inbound.awaitsLateReply = false
             services.gate.answer(connection, core) { (context) throws(StateError) in
                 guard services.access.isStale(blocked.request.accessCount, connection) else {
                     return try blocked.writeReply(core)
@@ -145,8 +145,8 @@ struct ChangesCommands {
 
     /// Ends the waiting of a connection, without an answer.
     func unblock(_ connection: Connection, _ core: KeyspaceCore) {
-        guard let blocked = connection.blocked else { return }
-        connection.blocked = nil
+        guard let blocked = connection.inbound.blocked else { return }
+        connection.inbound.blocked = nil
         blocked.end(in: core)
         services.waitingForChanges.remove(blocked)
     }

@@ -150,12 +150,12 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             // What is to be told is told at once; if there is nothing, what came meanwhile, or what will come.
             let isStale = server.services.access.isStale(request.accessCount, connection)
             if failure == nil, !isCompacted, !isStale, reply.isEmpty,
-                let blocked = connection.blocked
+                let blocked = connection.inbound.blocked
             {
                 return changes.beginWaiting(blocked)
             }
             changes.unblock(connection, core)
-            connection.awaitsLateReply = false
+            connection.inbound.awaitsLateReply = false
             server.services.gate.answer(connection, core) { (context) throws(StateError) in
                 try server.requireMemory(control)
                 if let failure { throw failure }
@@ -163,7 +163,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
                     try changes.writeGap(request, &context)
                 } else {
                     reply.write(
-                        to: &connection.output,
+                        to: &connection.outbound.bytes,
                         epoch: request.tellsEpoch ? core.epoch : nil
                     )
                 }

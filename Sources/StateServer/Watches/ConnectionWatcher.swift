@@ -47,11 +47,11 @@ final class ConnectionWatcher: WatchReceiver {
         guard format.options.contains(.latest) else { return .everyCommit }
         let limit = services.settings.options.outputByteCount
         let owed =
-            connection.owed
+            connection.watches.owed
             ?? OwedBytes(limit: limit) { [unowned connection, flushes = services.flushes] in
                 flushes.add(connection)
             }
-        connection.owed = owed
+        connection.watches.owed = owed
         return .latest(tellsCause: format.options.contains(.by), owed)
     }
 
@@ -61,7 +61,7 @@ final class ConnectionWatcher: WatchReceiver {
     var latestByteLimit: Int { services.settings.options.outputByteCount }
 
     var hasRoom: Bool {
-        if connection.output.count < services.settings.options.outputByteCount,
+        if connection.outbound.bytes.count < services.settings.options.outputByteCount,
             services.registry.memory.hasRoom(of: connection)
         {
             return true
@@ -74,16 +74,18 @@ final class ConnectionWatcher: WatchReceiver {
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         switch notice {
         case .commit(let revision, let changes):
-            tell(revision, changes, core, to: &connection.output)
+            tell(revision, changes, core, to: &connection.outbound.bytes)
         case .piece(let records):
-            format.writeHead(0, count: records.count, to: &connection.output)
-            for record in records { format.writePiece(record, core, to: &connection.output) }
+            format.writeHead(0, count: records.count, to: &connection.outbound.bytes)
+            for record in records {
+                format.writePiece(record, core, to: &connection.outbound.bytes)
+            }
         case .synced(let revision):
-            format.writeMark("state.synced", revision, to: &connection.output)
+            format.writeMark("state.synced", revision, to: &connection.outbound.bytes)
         case .gap(let revision):
-            format.writeMark("state.gap", revision, to: &connection.output)
+            format.writeMark("state.gap", revision, to: &connection.outbound.bytes)
         case .latest(let values):
-            format.writeLatest(values, to: &connection.output)
+            format.writeLatest(values, to: &connection.outbound.bytes)
         }
         services.flushes.add(connection)
         // A commit goes to as many as watch.
@@ -118,8 +120,8 @@ final class ConnectionWatcher: WatchReceiver {
     private var view: Visibility { services.access.visibility(of: connection) }
 
     private func beginReading(after position: Int64, through revision: Int64) -> MissedCommits {
-        connection.reader = self
-        connection.lastReader = number
+        connection.watches.reader = self
+        connection.watches.lastReader = number
         return MissedCommits(
             watcher: self,
             connection: connection,
@@ -130,7 +132,7 @@ final class ConnectionWatcher: WatchReceiver {
 
     func noteWork() { services.registry.addAdvancing(connection) }
 
-    func hasWritten(_ record: Record) -> Bool { connection.cause?.number == record.cause }
+    func hasWritten(_ record: Record) -> Bool { connection.session.cause?.number == record.cause }
 
     func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool {
         tell(revision, changes, core, to: &kept)
@@ -153,13 +155,13 @@ final class ConnectionWatcher: WatchReceiver {
         guard failure == nil, !job.isCompacted, watcher.awaitsReading else {
             return failReading(failure)
         }
-        connection.output.append(job.output.bytes)
+        connection.outbound.bytes.append(job.output.bytes)
         let tellsKept = watcher.finishReading(
             through: job.reached,
             told: job.toldRevision,
             in: core
         )
-        if tellsKept { connection.output.append(kept.bytes) }
+        if tellsKept { connection.outbound.bytes.append(kept.bytes) }
         services.flushes.add(connection)
         return nil
     }
@@ -194,12 +196,12 @@ final class ConnectionWatcher: WatchReceiver {
     var group: Group {
         if watcher.phase == .blocked { return .blocked }
         guard watcher.isBehind else { return .synced }
-        return connection.output.count < Server.pieceByteCount ? .catchingUp : .blocked
+        return connection.outbound.bytes.count < Server.pieceByteCount ? .catchingUp : .blocked
     }
 
     /// Bytes that wait for its client: what is to be sent on its connection, whichever watch it is of, and what it keeps itself.
     var waitingByteCount: Int {
-        connection.waitingByteCount + kept.count + (watcher.waiting?.byteCount ?? 0)
+        connection.outbound.waitingByteCount + kept.count + (watcher.waiting?.byteCount ?? 0)
     }
 
     /// Tells how far it is, where that is further than what was told last and there is room.
@@ -215,7 +217,7 @@ final class ConnectionWatcher: WatchReceiver {
         format.writeMark(
             isLatest ? "state.synced" : "state.progress",
             revision,
-            to: &connection.output
+            to: &connection.outbound.bytes
         )
         watcher.noteProgress(revision)
         services.flushes.add(connection)
@@ -232,8 +234,8 @@ final class FlushList {
     var isEmpty: Bool { connections.isEmpty }
 
     func add(_ connection: Connection) {
-        guard !connection.isListedForFlush else { return }
-        connection.isListedForFlush = true
+        guard !connection.places.isFlushed else { return }
+        connection.places.isFlushed = true
         connections.append(connection)
     }
 
@@ -242,7 +244,7 @@ final class FlushList {
         var index = 0
         while index < connections.count {
             let connection = connections[index]
-            connection.isListedForFlush = false
+            connection.places.isFlushed = false
             if !connection.isClosed { body(connection) }
             index += 1
         }

@@ -22,7 +22,7 @@ struct WatchCommands {
         guard context.version == .resp3 else {
             throw StateError(.err, "STATE.WATCH needs HELLO 3; use STATE.CHANGES")
         }
-        guard context.connection.watchers.count < settings.options.watchCount else {
+        guard context.connection.watches.all.count < settings.options.watchCount else {
             throw StateError(
                 .limit,
                 "more than \(settings.options.watchCount) watches of one client"
@@ -31,7 +31,7 @@ struct WatchCommands {
         let set = try settings.options.patternSet(patterns)
         try context.requireSight(.watch, of: set.patterns)
         let limit = settings.options.watchPatternCount
-        guard context.connection.watchPatternCount + patterns.count <= limit else {
+        guard context.connection.watches.patternCount + patterns.count <= limit else {
             throw StateError(.limit, "more than \(limit) patterns of all watches of one client")
         }
         let limits = try services.quotas.checkWatches(
@@ -40,13 +40,13 @@ struct WatchCommands {
             context.core
         )
         try settings.options.checkGlobs(set.globCount, context)
-        context.connection.account?.globCount += set.globCount
-        context.connection.watchPatternCount += patterns.count
-        context.connection.watchByteCount += set.byteCount
-        context.connection.lastWatch += 1
+        context.connection.share.account?.globCount += set.globCount
+        context.connection.watches.patternCount += patterns.count
+        context.connection.watches.byteCount += set.byteCount
+        context.connection.watches.lastNumber += 1
         let watcher = ConnectionWatcher(
             set,
-            WatchFormat(number: context.connection.lastWatch, options: wanted),
+            WatchFormat(number: context.connection.watches.lastNumber, options: wanted),
             start(wanted, resume, context),
             connection: context.connection,
             services: services,
@@ -54,7 +54,7 @@ struct WatchCommands {
         )
         watcher.limits = limits
         services.quotas.tally.add(limits, of: context.connection.peer.uid)
-        context.connection.watchers[watcher.number] = watcher
+        context.connection.watches.all[watcher.number] = watcher
         registry.watchCount += 1
         context.core.hub.add(watcher.watcher)
         if watcher.watcher.canAdvance { registry.addAdvancing(context.connection) }
@@ -78,14 +78,14 @@ struct WatchCommands {
     }
 
     func unwatch(_ number: Int64, _ context: borrowing CommandContext) throws(StateError) {
-        guard let watcher = context.connection.watchers.removeValue(forKey: Int(number)) else {
+        guard let watcher = context.connection.watches.all.removeValue(forKey: Int(number)) else {
             throw StateError(.err, "no watch \(number) on this connection")
         }
         registry.watchCount -= 1
         services.quotas.tally.remove(watcher.limits, of: context.connection.peer.uid)
-        context.connection.watchPatternCount -= watcher.watcher.patterns.patterns.count
-        context.connection.account?.globCount -= watcher.watcher.patterns.globCount
-        context.connection.watchByteCount -= watcher.watcher.patterns.byteCount
+        context.connection.watches.patternCount -= watcher.watcher.patterns.patterns.count
+        context.connection.share.account?.globCount -= watcher.watcher.patterns.globCount
+        context.connection.watches.byteCount -= watcher.watcher.patterns.byteCount
         context.core.hub.remove(watcher.watcher)
         // What it missed it would have been told of later, and no gap is silent.
         switch watcher.watcher.phase {
@@ -101,16 +101,16 @@ struct WatchCommands {
     }
 
     func end(_ connection: Connection, _ core: KeyspaceCore) {
-        for watcher in connection.watchers.values {
+        for watcher in connection.watches.all.values {
             core.hub.remove(watcher.watcher)
             watcher.watcher.forget()
             services.quotas.tally.remove(watcher.limits, of: connection.peer.uid)
-            connection.account?.globCount -= watcher.watcher.patterns.globCount
+            connection.share.account?.globCount -= watcher.watcher.patterns.globCount
         }
-        connection.watchPatternCount = 0
-        connection.watchByteCount = 0
-        registry.watchCount -= connection.watchers.count
-        connection.watchers = [:]
+        connection.watches.patternCount = 0
+        connection.watches.byteCount = 0
+        registry.watchCount -= connection.watches.all.count
+        connection.watches.all = [:]
     }
 
     // MARK: STATE.WATCHES
@@ -118,9 +118,9 @@ struct WatchCommands {
     func list(_ context: borrowing CommandContext) throws(StateError) {
         let start = context.output.count
         let clients = registry.connections.filter { context.maySee($0) }
-        context.output.writeArray(clients.reduce(0) { $0 + $1.watchers.count })
+        context.output.writeArray(clients.reduce(0) { $0 + $1.watches.all.count })
         for client in clients.sorted(by: { $0.number < $1.number }) {
-            for watcher in client.watchers.values.sorted(by: { $0.number < $1.number }) {
+            for watcher in client.watches.all.values.sorted(by: { $0.number < $1.number }) {
                 write(watcher, of: client, context)
                 try settings.options.checkReply(context.output.count - start)
             }
@@ -140,7 +140,7 @@ struct WatchCommands {
         context.output.writeField("pid", Int64(client.peer.pid))
         context.output.writeField("uid", Int64(client.peer.uid))
         context.output.writeBulk("name")
-        context.output.writeBulk(client.name)
+        context.output.writeBulk(client.session.name)
         context.output.writeBulk("patterns")
         let patterns = watcher.watcher.patterns.patterns
         context.output.writeArray(patterns.count)
@@ -163,7 +163,7 @@ extension Registry {
     var watchCounts: [(StaticString, Int64)] {
         var counts: [ConnectionWatcher.Group: Int64] = [:]
         for connection in connections {
-            for watcher in connection.watchers.values { counts[watcher.group, default: 0] += 1 }
+            for watcher in connection.watches.all.values { counts[watcher.group, default: 0] += 1 }
         }
         return [
             ("watches_synced", counts[.synced] ?? 0),
