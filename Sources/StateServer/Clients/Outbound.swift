@@ -53,3 +53,30 @@ struct Outbound: ~Copyable {
         return true
     }
 }
+
+/// The connections that have something to send, each once.
+final class FlushList {
+    /// What watchers were last told since the list was drained.
+    let encodedCommit = EncodedCommit()
+    private var connections: [Connection] = []
+
+    var isEmpty: Bool { connections.isEmpty }
+
+    func add(_ connection: Connection) {
+        guard !connection.places.isFlushed else { return }
+        connection.places.isFlushed = true
+        connections.append(connection)
+    }
+
+    /// Calls `body` for each connection and forgets them.
+    func drain(_ body: (Connection) -> Void) {
+        var index = 0
+        while index < connections.count {
+            let connection = connections[index]
+            connection.places.isFlushed = false
+            if !connection.isClosed { body(connection) }
+            index += 1
+        }
+        connections.removeAll(keepingCapacity: true)
+    }
+}

@@ -162,6 +162,17 @@ final class Dispatcher {
 }
 
 extension Verb {
+    /// What a command costs beside one that reads or writes a small value; a slice ends at the clock that is looked at for each 16.
+    func weight(byteCount: Int, hasRules: Bool) -> Int {
+        switch name {
+        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet: 1 + byteCount >> 10
+        case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del:
+            // A schema may take long for one value.
+            (hasRules ? 64 : 1) + byteCount >> 10
+        default: 64
+        }
+    }
+
     /// Whether the verb begins or ends watches or subscriptions.
     ///
     /// Pushes of a new watch must not pass the reply that tells its number, and what the connection wrote before is told
@@ -170,6 +181,16 @@ extension Verb {
         switch name {
         case .stateWatch, .stateUnwatch, .hello, .reset, .stateHandler: true
         case .subscribe, .unsubscribe, .psubscribe, .punsubscribe: true
+        default: false
+        }
+    }
+
+    /// Whether its reply may be as long as a reply may be.
+    var asksForMuch: Bool {
+        switch name {
+        case .mget, .keys, .scan, .exec, .pubsub, .stateList, .stateHistory, .stateChanges,
+            .stateWatches, .stateHandlers, .stateCheck:
+            true
         default: false
         }
     }

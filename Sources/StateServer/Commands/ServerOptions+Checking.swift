@@ -82,15 +82,4 @@ extension Verb {
         default: 1
         }
     }
-
-    /// What a command costs beside one that reads or writes a small value; a slice ends at the clock that is looked at for each 16.
-    func weight(byteCount: Int, hasRules: Bool) -> Int {
-        switch name {
-        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet: 1 + byteCount >> 10
-        case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del:
-            // A schema may take long for one value.
-            (hasRules ? 64 : 1) + byteCount >> 10
-        default: 64
-        }
-    }
 }

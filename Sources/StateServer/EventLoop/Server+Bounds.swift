@@ -130,7 +130,10 @@ extension Server {
         guard !connection.inbound.bytes.isEmpty, connection.inbound.pause == nil,
             !connection.isEnding,
             options.frameMilliseconds > 0
-        else { return unfinished.frames.end(connection) }
+        else {
+            if connection.places.frame != nil { unfinished.frames.end(connection) }
+            return
+        }
         unfinished.frames.begin(connection, isNew: isNew, at: SystemClock.monotonicMilliseconds())
         if !timers.isSet(.frames) { scheduleFrames() }
     }
@@ -156,41 +159,6 @@ extension Server {
         }
     }
 
-    // MARK: When something is due
-
-    /// Does what is due.
-    func handleTimers() {
-        let now = SystemClock.monotonicMilliseconds()
-        guard now >= timers.next else { return }
-        for timer in timers.takeDue(at: now) { handle(timer, at: now) }
-    }
-
-    private func handle(_ timer: TimerQueue.Timer, at now: Int64) {
-        switch timer {
-        case .acceptance: acceptAgain()
-        case .bookmarks: tellProgress()
-        case .changes:
-            services.waitingForChanges.expire(at: now)
-            answerBlocked()
-        case .check: checkStore()
-        // The turn looks who may go on.
-        case .files: scheduleFiles()
-        case .frames:
-            endFrames()
-            scheduleFrames()
-        case .repeatedLines:
-            services.gate.repeated.endWindows(at: now, options.log)
-            timers.set(.repeatedLines, at: services.gate.repeated.dueAt)
-        case .stalls: endStalls()
-        }
-    }
-
-    /// Plans a look at files that commands wait for.
-    func scheduleFiles() {
-        guard registry.hasPaused(where: { $0.inbound.pause == .filesAreEdited }) else { return }
-        timers.advance(.files, to: SystemClock.monotonicMilliseconds() + 20)
-    }
-
     // MARK: Going
 
     /// Ends a connection with an error, as far as it still takes one.
@@ -213,4 +181,16 @@ extension Server {
             "client \(connection.number) (uid \(uid), pid \(connection.peer.pid)) \(what): \(sentence)"
         }
     }
+}
+
+/// Why a connection was ended.
+package enum LetGoReason: Hashable {
+    /// There is too much unfinished input.
+    case input
+    /// Clients take too much memory.
+    case memory
+    /// It does not read its messages.
+    case messages
+    /// It does not end what it has begun to send.
+    case frame
 }

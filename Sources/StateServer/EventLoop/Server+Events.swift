@@ -9,7 +9,7 @@ extension Server {
         let leftCount = unfinished.events.count
         poller.wait(nanoseconds: nanoseconds) { event in
             switch event.token & 3 {
-            case Token.wakeup: turn.needsSettling = true
+            case Token.wakeup: turn.reasons.formUnion(wakeup.take())
             case Token.signals: take(signal: clinux_read_signal(signals.descriptor))
             default: unfinished.events.append(event)
             }

@@ -33,13 +33,11 @@ extension Server {
 
     /// Whether a paused connection may go on: what it waited for may have left with the last flush.
     var canResume: Bool {
-        guard registry.hasPaused else { return false }
         let uncommitted = keyspace.withCore { $0.pending.byteCount }
         return registry.hasPaused(where: { mayGoOn($0, uncommitted: uncommitted) })
     }
 
     func resumePaused() {
-        guard registry.hasPaused else { return }
         let uncommitted = keyspace.withCore { $0.pending.byteCount }
         for connection in registry.takePaused(where: { mayGoOn($0, uncommitted: uncommitted) }) {
             guard !connection.inbound.bytes.isEmpty else {

@@ -4,11 +4,11 @@ import StateEngine
 extension Server {
     /// Takes over what storage has answered: events first, then the replies that waited.
     func settle() {
-        turn.needsSettling = false
+        turn.reasons.remove(.storage)
         turn.hasAnsweredLoneWriter = registry.hasLoneHolder
         keyspace.settle { outcome in
             // Order matters: a connection hears of its change in a round of latest values before its reply, too.
-            advanceWatchers(core)
+            if registry.hasAdvancing { advanceWatchers(core) }
             registry.updateHolding { connection in
                 switch outcome {
                 case .durable(let revision):
@@ -26,7 +26,6 @@ extension Server {
             note(outcome)
         }
         flushes.encodedCommit.forget()
-        if services.waitingForChanges.hasReady { answerBlocked() }
     }
 
     /// Answers those who wait for changes where something has come, or their time is over.

@@ -12,7 +12,6 @@ extension Server {
 
     /// Whether a watch that is not synced may be brought nearer to the present now.
     var canAdvance: Bool {
-        guard registry.hasAdvancing else { return false }
         var isFound = false
         registry.updateAdvancing { connection in
             guard connection.watches.all.values.contains(where: connection.watches.canAdvance)
@@ -27,13 +26,11 @@ extension Server {
 
     /// Brings watches that are not synced a step nearer, where their clients have read what went before.
     func advanceWatchers() {
-        guard registry.hasAdvancing else { return }
         keyspace.withCore { advanceWatchers($0) }
     }
 
     /// The same under the keyspace's lock.
     func advanceWatchers(_ core: KeyspaceCore) {
-        guard registry.hasAdvancing else { return }
         var time = SnapshotTime()
         registry.updateAdvancing { connection in
             advance(connection, core, &time)

@@ -73,12 +73,14 @@ package final class Server {
             subjects: Subjects(privileged: options.privilegedUsers),
             memory: ClientMemory(byteLimit: settings.options.memoryByteCount)
         )
-        services = Services(keyspace, core, settings, registry) { [wakeup] in wakeup.wake() }
+        services = Services(keyspace, core, settings, registry) { [wakeup] in
+            wakeup.wake(for: .history)
+        }
         (turn, flushes, unfinished) = (services.turn, services.flushes, services.work)
         timers = services.timers
         dispatcher = Dispatcher(services)
         _ = poller.add(wakeup.descriptor, Poller.readableOnce, token: Token.wakeup)
-        keyspace.settleElsewhere { [wakeup] in wakeup.wake() }
+        keyspace.settleElsewhere { [wakeup] in wakeup.wake(for: .storage) }
     }
 
     var options: ServerOptions { services.settings.options }
@@ -145,7 +147,9 @@ package final class Server {
     // MARK: The turn
 
     /// Whether the next turn has work without waiting for an event.
-    private var hasMoreToDo: Bool { hasUnfinished || canAdvance || canResume }
+    private var hasMoreToDo: Bool {
+        hasUnfinished || registry.hasAdvancing && canAdvance || registry.hasPaused && canResume
+    }
 
     /// Whether a lone writer's commit is under way, or its reply has just gone: the next event is near.
     private var expectsSoon: Bool { registry.hasLoneHolder || turn.hasAnsweredLoneWriter }
@@ -159,7 +163,7 @@ package final class Server {
         turn.hasAnsweredLoneWriter = false
         repeat {
             collectEvents(nanoseconds: 0)
-            if turn.needsSettling || !unfinished.events.isEmpty || signals.stop != 0
+            if !turn.reasons.isEmpty || !unfinished.events.isEmpty || signals.stop != 0
                 || signals.asksToReload
             {
                 takeTurn()
@@ -179,11 +183,13 @@ package final class Server {
         // Order matters: what became durable is told before anything new is read; what was read is handed
         // to the commit thread before anything is sent, so that storage works while replies leave.
         turn.time = SystemClock.wallMilliseconds()
-        if turn.needsSettling {
-            settle()
+        if turn.reasons.contains(.storage) { settle() }
+        // What storage has answered makes room for what was read.
+        if !turn.reasons.isEmpty, turn.reasons.contains(.history) || !registry.reading.isEmpty {
             finishHistoryJobs()
-            finishReload()
         }
+        if turn.reasons.contains(.configuration) { finishReload() }
+        turn.reasons = []
         if signals.asksToReload {
             signals.asksToReload = false
             reloadOnSignal()
@@ -191,12 +197,12 @@ package final class Server {
         handleTimers()
         expire()
         lookAtMemoryIfDue()
-        resumePaused()
+        if registry.hasPaused { resumePaused() }
         handleEvents()
         goOnWithUnfinished()
         if keyspace.publish() { settle() }
         logNotices()
-        advanceWatchers()
+        if registry.hasAdvancing { advanceWatchers() }
         flushes.drain(flush)
     }
 

@@ -69,7 +69,7 @@ private final class ReloadMailbox: Sendable {
     func put(_ outcome: Result<ConfigurationSource.Change, StateError>) {
         state.withLock { state in
             state.outcome = outcome
-            state.wakeup?.wake()
+            state.wakeup?.wake(for: .configuration)
         }
     }
 

@@ -58,37 +58,3 @@ package struct MemorySchedule {
         dueByteCount = byteCount + Int64(max(room / 2, bound.reservedByteCount / 32))
     }
 }
-
-/// Memory of the whole process: new values are refused before it runs out, so that the kernel does not end the daemon and it
-/// can start again.
-extension Server {
-    /// Finds out whether there is memory for more values.
-    func lookAtMemoryIfDue() {
-        let now = SystemClock.monotonicMilliseconds()
-        let taken = keyspace.withCore { $0.entries.putByteCount }
-        guard memorySchedule.isDue(at: now, taken: taken) else { return }
-        var bound = options.memoryBound()
-        // What was freed goes to the next values, and mostly not back to the kernel. Finding out takes a walk through it.
-        if bound?.isShort ?? false { bound?.usedByteCount -= clinux_free_heap_byte_count() }
-        memorySchedule.plan(after: bound, at: now, taken: taken)
-        take(bound.flatMap { $0.isShort ? shortage($0) : nil })
-    }
-
-    private func take(_ shortage: StateError?) {
-        guard (core.admission.refusals.memoryShortage != nil) != (shortage != nil) else { return }
-        keyspace.withCore { $0.admission.refusals.memoryShortage = shortage }
-        if let shortage {
-            options.log(.error, shortage.message)
-        } else {
-            options.log(.notice, "there is memory again: keys can be set")
-        }
-    }
-
-    private func shortage(_ bound: MemoryBound) -> StateError {
-        StateError(
-            .noSpace,
-            "the daemon takes \(bound.description), and keeps \(bound.reservedByteCount >> 20) MiB for its next start: "
-                + "no value is set that takes more; delete keys, or raise the limit"
-        )
-    }
-}
