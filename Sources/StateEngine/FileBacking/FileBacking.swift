@@ -39,7 +39,6 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
 
     // From load to close; of whom the backing's turn is.
     var files: FileDirectory?
-    private var lock: DirectoryLock?
     /// What a commit whose outcome is unknown has to do still.
     var unfinished: FileCommit?
     /// Edits that a commit has met.
@@ -105,7 +104,6 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     public func close() {
         files?.watcher.stop()
         files = nil
-        lock = nil
     }
 
     // MARK: Opening
@@ -125,7 +123,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
         let tree = try FileTree(directory)
         do {
             if !isShared { try TrustedPath.checkOwner(tree.root, directory) }
-            lock = try DirectoryLock(tree.root, for: directory)
+            let lock = try DirectoryLock(tree.root, for: directory)
             try tree.prepare()
             try replayJournal(in: tree)
             let onUnreadable = onUnreadable
@@ -134,6 +132,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
             // Order matters: an edit from here on is noticed.
             let files = try FileDirectory(
                 tree,
+                lock: lock,
                 obstacles: obstacles,
                 limits: limits,
                 keyOf: FileName.key(of:),
@@ -143,9 +142,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
             self.files = files
             files.watcher.start()
             return LoadedStore(epoch: .random(), revision: count > 0 ? 1 : 0)
-        } catch {
-            lock = nil
-            guard let failure = error as? FileFailure else { throw error }
+        } catch let failure as FileFailure {
             throw StateError(.storage, "\(directory) cannot be used: \(failure.sentence)")
         }
     }

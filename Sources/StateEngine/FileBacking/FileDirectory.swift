@@ -29,6 +29,7 @@ struct FoundFile {
 /// have locks of their own, may be asked from anywhere.
 final class FileDirectory {
     let tree: FileTree
+    private let lock: DirectoryLock
     let watcher: FileWatcher
     let obstacles: FileObstacles
     var limits: Limits
@@ -47,6 +48,7 @@ final class FileDirectory {
     ///
     /// - Parameters:
     ///   - tree: The directory.
+    ///   - lock: What makes this process its owner, for as long as this object lives.
     ///   - obstacles: Where it is noted what stands in the way of keys.
     ///   - limits: The largest file that is a value, and how many names there may be.
     ///   - keyOf: The key whose value a file is.
@@ -54,12 +56,14 @@ final class FileDirectory {
     /// - Throws: ``StateError/Code/storage``, where it cannot be watched.
     init(
         _ tree: FileTree,
+        lock: DirectoryLock,
         obstacles: FileObstacles,
         limits: Limits,
         keyOf: @escaping (FilePath) -> Key?,
         report: @escaping (FilePath, StateError) -> Void
     ) throws(StateError) {
         self.tree = tree
+        self.lock = lock
         self.obstacles = obstacles
         self.limits = limits
         self.keyOf = keyOf

@@ -38,7 +38,8 @@ extension FileContainer {
                 try stage(change, at: path, deleted, &part)
             } catch  where error.isOfStorage {
                 drop(part)
-                throw leaveFailing(error)
+                retry.begin()
+                throw problems.fail(error)
             } catch {
                 part.old[path] = files?.known[path]?.mark
                 part.obstructed.append((path, error.sentence))
@@ -57,8 +58,8 @@ extension FileContainer {
             if change.revision == edit.revision { part.adopted.append(path) }
             return
         }
-        guard let files, isInPlace, rescanDeadline == nil else {
-            let known = rescanDeadline == nil ? files?.known ?? lastKnown : lastKnown
+        guard let files, isInPlace, !comparison.isDue else {
+            let known = comparison.isDue ? comparison.known : files?.known ?? comparison.known
             part.old[path] = known[path]?.mark
             let reason = files == nil || !isInPlace ? "is gone" : "is being read"
             part.obstructed.append((path, "the directory \(location) \(reason)"))
@@ -103,7 +104,7 @@ extension FileContainer {
         // A directory makes way where all that is in it goes.
         if try files.isEmptied(path, by: deleted) { return Place(status: nil) }
         part.old[path] = .some(nil)
-        part.obstructed.append((path, "\(shown(path)) is a directory"))
+        part.obstructed.append((path, "\(problems.shown(path)) is a directory"))
         return nil
     }
 
@@ -117,7 +118,7 @@ extension FileContainer {
     ) throws(FileFailure) {
         let (parent, obstacle) = try files.tree.nearestDirectory(to: path.parent)
         if let obstacle, !deleted.contains(obstacle) {
-            part.obstructed.append((path, "\(shown(obstacle)) is no directory"))
+            part.obstructed.append((path, "\(problems.shown(obstacle)) is no directory"))
             return
         }
         let place = parent.appending(files.temporaryName())
@@ -174,10 +175,10 @@ extension FileContainer {
             files.known[step.target] = step.staged.map {
                 KnownFile(stamp: $0.stamp, mark: part.new[step.target])
             }
-            accept(step.target)
+            problems.accept(step.target)
         }
         // Order matters: nothing tries again what may be written now.
-        allowFailing()
+        problems.allowWrites()
         if unpublished.isEmpty { retry.end() }
         for (path, failure) in publisher.obstructed {
             files.known[path] = nil
@@ -219,7 +220,7 @@ extension FileContainer {
                 // Keys below it: the file is gone.
                 files.known[path] = nil
             } else if status != nil {
-                let contents = try files.tree.contents(of: path, limit: valueByteCount)
+                let contents = try files.tree.contents(of: path, limit: limits.valueByteCount)
                 guard case .value(let bytes, let read)? = contents else { return false }
                 present = bytes
                 files.known[path] = KnownFile(stamp: read.stamp, mark: ValueMark(bytes))
@@ -239,7 +240,7 @@ extension FileContainer {
             return false
         }
         unpublished[path] = nil
-        obstacles.remove(path)
+        problems.obstacles.remove(path)
         return true
     }
 

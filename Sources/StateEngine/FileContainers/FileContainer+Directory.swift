@@ -4,7 +4,7 @@ import StateSystem
 /// The directory: opened, given up, and back again.
 extension FileContainer {
     /// Whether the directory that is used is the one at its place; asked from any thread.
-    var isInPlace: Bool { shown.withLock { $0.identity }?.stands(at: location) ?? false }
+    var isInPlace: Bool { used.withLock { $0.identity }?.stands(at: location) ?? false }
 
     /// Opens the directory, and begins to watch it; nothing is looked at yet.
     ///
@@ -24,26 +24,24 @@ extension FileContainer {
         let tree = try FileTree(trusted: location, isShared: isShared, marks: temporaryMarks)
         do {
             let found = try DirectoryIdentity(tree.root)
-            let last = shown.withLock { $0.identity }
+            let last = used.withLock { $0.identity }
             if let last, !acceptsAnother {
                 guard found.isSame(as: last) else { throw exchanged() }
             } else if expectsFiles {
                 try checkOwn(tree, found, noted ?? last)
             }
-            lock = try DirectoryLock(tree.root, for: location)
             let files = try FileDirectory(
                 tree,
-                obstacles: obstacles,
+                lock: DirectoryLock(tree.root, for: location),
+                obstacles: problems.obstacles,
                 limits: limits,
-                keyOf: { [unowned self] in key(of: $0) },
-                report: { [unowned self] path, error in
-                    notice("\(shown(path)) is not followed: \(error.message)")
-                }
+                keyOf: keys.key(of:),
+                report: problems.skip
             )
             files.watcher.start()
             files.watcher.setWake(wake)
             self.files = files
-            shown.withLock { ($0.watcher, $0.identity) = (files.watcher, found) }
+            used.withLock { ($0.watcher, $0.identity) = (files.watcher, found) }
         } catch let failure as FileFailure {
             throw FileContainer.unusable(location, failure)
         }
@@ -72,33 +70,12 @@ extension FileContainer {
         )
     }
 
-    /// The directory cannot be used: its keys keep their values and are not written until it can be.
-    func lose(_ reason: String) {
-        let error = StateError(.readOnly, reason)
-        let isNew = shown.withLock { state in
-            defer { state.loss = error }
-            return state.loss != error
-        }
-        if isNew { notice("\(reason); its keys keep their values, and are not written meanwhile") }
-    }
-
     /// Gives up a directory that is not the one at the place any more.
     func release() {
         files?.watcher.stop()
-        shown.withLock { $0.watcher = nil }
-        // What has come back is not read yet.
-        if let files, rescanDeadline == nil { lastKnown = files.known }
+        used.withLock { $0.watcher = nil }
+        if let files { comparison.keep(files.known) }
         files = nil
-        lock = nil
-    }
-
-    /// Writes are allowed again.
-    func recover() {
-        let wasLost = shown.withLock { state in
-            defer { state.loss = nil }
-            return state.loss != nil
-        }
-        if wasLost { notice("the directory \(location) is in use again") }
     }
 
     /// Why a directory cannot be used, and what to do where a service may not write it.

@@ -9,12 +9,12 @@ extension FileContainer {
         do {
             // Another counts as at a start: it may be empty because nothing is mounted there.
             try open(expectsFiles: true, acceptsAnother: acceptsAnother, wake)
-            lose("the directory \(location) has come back, and is being read")
+            problems.lose("the directory \(location) has come back, and is being read")
             // Whoever puts the directory there may be writing into it.
-            rescanDeadline = clinux_monotonic_nanoseconds() + 2_000_000_000
+            comparison.begin(within: 2_000_000_000)
             files?.watcher.note(FileWatcher.Place(path: .root, isTree: true, isWritten: true))
         } catch {
-            lose((error as? StateError)?.message ?? "\(error)")
+            problems.lose((error as? StateError)?.message ?? "\(error)")
         }
     }
 
@@ -31,9 +31,9 @@ extension FileContainer {
 
     /// Has the next look compare all of the directory.
     private func compareAll(_ files: FileDirectory) {
-        guard rescanDeadline == nil else { return }
-        lastKnown = files.known
-        rescanDeadline = clinux_monotonic_nanoseconds()
+        guard !comparison.isDue else { return }
+        comparison.keep(files.known)
+        comparison.begin(within: 0)
     }
 
     /// What others have changed, as far as it has come to rest.
@@ -72,7 +72,7 @@ extension FileContainer {
                 continue
             }
             guard let file = files.look(at: path, isWritten: isWritten, syncs: !isMany) else {
-                if files.known[path] == nil { accept(path) }
+                if files.known[path] == nil { problems.accept(path) }
                 continue
             }
             // Touched, or written as it was.
@@ -104,13 +104,14 @@ extension FileContainer {
 
     /// Whether a file has the name of a key that lives here; it is refused, once, where it has not.
     func isNamed(_ path: FilePath) -> Bool {
-        guard only == nil else { return key(of: path) != nil }
-        if path.isRoot || key(of: path) != nil { return !path.isRoot }
+        guard keys.only == nil else { return keys.key(of: path) != nil }
+        if path.isRoot || keys.key(of: path) != nil { return !path.isRoot }
         guard let status = try? files?.tree.status(path), !status.isDirectory else {
-            accept(path)
+            problems.accept(path)
             return false
         }
-        refuse(path, StateError(.rejected, "its name is not that of a key that lives here"))
+        let error = StateError(.rejected, "its name is not that of a key that lives here")
+        problems.refuse(path, error)
         return false
     }
 
@@ -118,9 +119,9 @@ extension FileContainer {
         switch adoption {
         case .adopted(let revision):
             adopting[file.path] = Adopted(revision: revision, value: file.value)
-            accept(file.path)
-        case .same: accept(file.path)
-        case .refused(let error): refuse(file.path, error)
+            problems.accept(file.path)
+        case .same: problems.accept(file.path)
+        case .refused(let error): problems.refuse(file.path, error)
         }
     }
 

@@ -37,7 +37,7 @@ extension FileContainers {
             try batch.forEachChange { change in
                 guard let number = number(of: change.key) else { return }
                 if changes.isEmpty { changes = Array(repeating: [:], count: containers.count) }
-                let path = try containers[number].path(of: change.key)
+                let path = try containers[number].keys.path(of: change.key)
                 changes[number][path] = FileChange(
                     key: change.key,
                     value: change.value,
@@ -54,7 +54,7 @@ extension FileContainers {
         var mark = FileMark()
         for part in publication.parts {
             for (path, old) in part.old {
-                guard let key = part.container.key(of: path) else { continue }
+                guard let key = part.container.keys.key(of: path) else { continue }
                 mark.entries.append((key.bytes, part.container.unpublished[path]?.old ?? old))
             }
         }
@@ -63,7 +63,7 @@ extension FileContainers {
         if isMinimal, !hasMark || pending && isMarkMinimal { return }
         for container in containers {
             for (path, left) in container.unpublished {
-                guard let key = container.key(of: path),
+                guard let key = container.keys.key(of: path),
                     !mark.entries.contains(where: { $0.key == key.bytes })
                 else { continue }
                 mark.entries.append((key.bytes, left.old))

@@ -11,7 +11,7 @@ extension FileContainers {
         for container in containers {
             container.checkPlace(wake)
             retry(container, keyspace)
-            if container.rescanDeadline != nil {
+            if container.comparison.isDue {
                 rescan(container, keyspace)
             } else {
                 adopt(container.takeFound(), of: container, into: keyspace)
@@ -37,33 +37,34 @@ extension FileContainers {
 
     private func retry(_ container: FileContainer, _ keyspace: LocalKeyspace) {
         guard container.retry.isDue else { return }
-        container.allowFailing()
+        container.problems.allowWrites()
         settleUnpublished(of: container, keyspace)
         if container.unpublished.isEmpty { container.retry.rest() } else { container.retry.next() }
     }
 
     private func settleUnpublished(of container: FileContainer, _ keyspace: LocalKeyspace) {
         for (path, left) in container.unpublished {
-            guard let key = container.key(of: path) else { continue }
+            guard let key = container.keys.key(of: path) else { continue }
             _ = container.settle(path, old: left.old, to: keyspace.entry(for: key)?.value)
         }
     }
 
     /// Compares all of a directory that has come back, once it has come to rest.
     private func rescan(_ container: FileContainer, _ keyspace: LocalKeyspace) {
-        guard let files = container.files, let deadline = container.rescanDeadline else { return }
+        guard let files = container.files, let deadline = container.comparison.deadline else {
+            return
+        }
         let places = files.takeDue()
         let now = clinux_monotonic_nanoseconds()
         if files.watcher.isMoving, now < deadline {
             if !places.isEmpty { files.watcher.note(places.map { FileWatcher.Place($0) }) }
             return
         }
-        container.rescanDeadline = nil
-        container.lastKnown = [:]
-        container.forgetFindings()
+        container.comparison.end()
+        container.problems.forgetFiles { container.unpublished[$0] != nil }
         settleUnpublished(of: container, keyspace)
         let found = compare(container, with: keyspace, nil) { _ in true }
-        container.recover()
+        container.problems.recover()
         adopt(found, of: container, into: keyspace)
     }
 
@@ -116,7 +117,7 @@ extension FileContainers {
         _ stored: Int64
     ) -> [FoundFile] {
         keys(of: container, in: keyspace).compactMap { key in
-            guard let path = try? key.bytes.withBorrowed(container.path),
+            guard let path = try? key.bytes.withBorrowed(container.keys.path),
                 files.known[path] == nil, container.unpublished[path] == nil,
                 !container.isAdopted(path, as: nil, after: stored),
                 files.obstacles.onTheWay(to: path) == nil,
@@ -135,10 +136,10 @@ extension FileContainers {
     func keys(of container: FileContainer, in keyspace: LocalKeyspace) -> [Key] {
         keyspace.withCore { core in
             var keys: [Key] = []
-            (container.only ?? container.prefix).withUnsafeBytes { prefix in
+            container.keys.commonPrefix.withUnsafeBytes { prefix in
                 core.entries.live.forEach(prefix: prefix, after: nil) { head in
                     guard let version = head.version(at: core.revisions.durable),
-                        !version.isDeleted, container.holds(version.key)
+                        !version.isDeleted, container.keys.holds(version.key)
                     else { return true }
                     keys.append(Key(verified: version.key))
                     return true

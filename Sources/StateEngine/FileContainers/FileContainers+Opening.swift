@@ -59,7 +59,7 @@ extension FileContainers {
     var places: [String: DirectoryIdentity] {
         var places: [String: DirectoryIdentity] = [:]
         for container in containers {
-            places[container.location] = container.shown.withLock { $0.identity }
+            places[container.location] = container.used.withLock { $0.identity }
         }
         return places
     }
@@ -87,7 +87,7 @@ extension FileContainers {
         for (key, old) in mark.entries {
             guard let key = try? Key(bytes: key),
                 let container = key.bytes.withUnsafeBytes({ container(of: $0) }),
-                let path = try? key.bytes.withBorrowed(container.path),
+                let path = try? key.bytes.withBorrowed(container.keys.path),
                 hadFile(container, key) || container.files?.isAbsent(path) == false
             else { continue }
             if !container.settle(path, old: old, to: value(key)) {
@@ -111,7 +111,7 @@ extension FileContainers {
         where isNew: (Key) -> Bool
     ) throws {
         for key in keys(of: container, in: keyspace) {
-            let path = try key.bytes.withBorrowed(container.path)
+            let path = try key.bytes.withBorrowed(container.keys.path)
             let isNew = isNew(key)
             guard isNew || left.mayHaveFile(at: path, in: container.location) else { continue }
             guard let files = container.files, let value = keyspace.entry(for: key)?.value
@@ -129,7 +129,7 @@ extension FileContainers {
             guard container.settle(path, old: former.map { ValueMark($0) }, to: value) else {
                 throw StateError(
                     .storage,
-                    "key '\(key)' cannot be written to \(container.shown(path)): "
+                    "key '\(key)' cannot be written to \(container.problems.shown(path)): "
                         + (container.unpublished[path]?.reason ?? "something else is there")
                 )
             }
@@ -188,9 +188,9 @@ private struct FileExport {
         guard !container.settle(path, old: mark, to: old) else { return nil }
         var kept = KeptFiles(
             directory: container.location,
-            prefixByteCount: container.prefix.count
+            prefixByteCount: container.keys.prefix.count
         )
-        if let key = container.key(of: path) { kept.marks.entries = [(key.bytes, mark)] }
+        if let key = container.keys.key(of: path) { kept.marks.entries = [(key.bytes, mark)] }
         return kept
     }
 }
@@ -203,12 +203,12 @@ extension FileContainer {
 
     /// Whether a key that had its file where a rule says would have it here, in the same place.
     func isPlace(of rule: FileRule) -> Bool {
-        rule.directory == location && rule.prefixByteCount == prefix.count
+        rule.directory == location && rule.prefixByteCount == keys.prefix.count
     }
 
     /// What a file holds; nil where there is none that is a value.
     fileprivate func value(at path: FilePath) throws -> [UInt8]? {
-        let contents = try files?.tree.contents(of: path, limit: valueByteCount)
+        let contents = try files?.tree.contents(of: path, limit: limits.valueByteCount)
         guard case .value(let bytes, _)? = contents else { return nil }
         return bytes
     }

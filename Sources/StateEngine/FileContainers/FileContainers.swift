@@ -28,7 +28,7 @@ package final class FileContainers: @unchecked Sendable {
     var hasMark = false
     var isMarkMinimal = false
     /// After a failure, edits are adopted again later and later.
-    var adoptionRetry = FileContainer.Retry()
+    var adoptionRetry = Retry()
 
     /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published; at an opening 0, where directories are filled.
     package var onStep: @Sendable (Int) -> Void = { _ in }
@@ -142,7 +142,9 @@ package final class FileContainers: @unchecked Sendable {
                 alarm = nil
                 return true
             }
-            if isDue || containers.contains(where: { $0.isLost || !$0.isInPlace }) { wake() }
+            if isDue || containers.contains(where: { $0.problems.isLost || !$0.isInPlace }) {
+                wake()
+            }
             let rest = alarm.withLock { $0 }.map { max(1, $0 - now) } ?? .max
             parking.wait(nanoseconds: min(rest, 1_000_000_000))
         }

@@ -13,7 +13,7 @@ extension KeyspaceCore {
         guard !transaction.isOfFiles, let container = files.container(of: key) else { return }
         try container.validate(key, isDelete: isDelete)
         if !isDelete {
-            try checkNesting(of: key, from: container.prefix.count, container.holds)
+            try checkNesting(of: key, from: container.keys.prefix.count, container.keys.holds)
         }
     }
 

@@ -226,7 +226,7 @@ struct LeftFiles {
 
     /// Whether the file is another key's now.
     private func isInUse(_ path: FilePath, by user: FileContainer?) -> Bool {
-        user?.key(of: path).map { keyspace.hasNewest($0) } ?? false
+        user?.keys.key(of: path).map { keyspace.hasNewest($0) } ?? false
     }
 
     private func remove(

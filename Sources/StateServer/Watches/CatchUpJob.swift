@@ -30,11 +30,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     private var place: HistoryPlace
     private var wholeThrough: Int64
     private var isRead = false
-    private var rows = ByteBuffer()
-    private var commits: [Commit] = []
-    private var replaced: [Replaced] = []
-    private var openCount = 0
-    private var openCause: [UInt8] = []
+    private var unwritten = CommitRows()
     private var written = Written()
 
     /// How much of it is written.
@@ -44,21 +40,6 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         var commitCount = 0
         /// The head of the next commit is.
         var hasHead = false
-    }
-
-    private struct Commit {
-        var revision: Int64
-        var count: Int
-        var rowsEnd: Int
-        var replacedEnd: Int
-        var cause: [UInt8]
-    }
-
-    /// What a change replaced, to be looked up once the changes are read.
-    private struct Replaced {
-        var rowEnd: Int
-        /// Nil for nothing.
-        var place: HistoryPlace?
     }
 
     /// About as many bytes are pushed at once.
@@ -81,7 +62,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
 
     // MARK: On the history thread
 
-    var byteCount: Int { output.footprint + rows.footprint }
+    var byteCount: Int { output.footprint + unwritten.rows.footprint }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         let time = HistoryBudget(byteCount: .max)
@@ -112,25 +93,14 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         }
         guard wholeThrough > missed.position else { return false }
         // What was read of the commit behind them is read again.
-        rows.truncate(to: commits.last?.rowsEnd ?? 0)
-        replaced.removeSubrange((commits.last?.replacedEnd ?? 0)...)
+        unwritten.dropOpen()
         reached = wholeThrough
         return true
     }
 
     private func endCommit() {
         wholeThrough = place.revision
-        guard openCount > 0 else { return }
-        commits.append(
-            Commit(
-                revision: place.revision,
-                count: openCount,
-                rowsEnd: rows.count,
-                replacedEnd: replaced.count,
-                cause: openCause
-            )
-        )
-        openCount = 0
+        unwritten.endCommit(at: place.revision)
     }
 
     /// Writes a change's row where the patterns mean its key.
@@ -138,27 +108,26 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     /// - Returns: As how many bytes it counts.
     private func take(_ change: borrowing StoredChange) -> Int {
         guard patterns.matches(change.key), view.mayTell(.watch, about: change) else { return 0 }
-        let before = rows.count
-        if openCount == 0, format.options.contains(.by) { openCause = Array(change.cause) }
-        openCount += 1
-        format.writeChange(change.key, change.value, to: &rows)
-        guard format.options.contains(.previous) else { return rows.count - before }
-        replaced.append(Replaced(rowEnd: rows.count, place: change.previousPlace))
-        return rows.count - before + CatchUpJob.lookUpByteCount
+        let cause = format.options.contains(.by) ? change.cause : nil
+        let (key, value) = (change.key, change.value)
+        let count = unwritten.add(cause) { format.writeChange(key, value, to: &$0) }
+        guard format.options.contains(.previous) else { return count }
+        unwritten.addReplaced(at: change.previousPlace)
+        return count + CatchUpJob.lookUpByteCount
     }
 
     /// Writes the pushes of the commits that were read.
     ///
     /// - Returns: Whether all of them are written.
     private func write(_ history: any HistoryReading, _ time: HistoryBudget) throws -> Bool {
-        while written.commitCount < commits.count {
-            let commit = commits[written.commitCount]
+        while written.commitCount < unwritten.commits.count {
+            let commit = unwritten.commits[written.commitCount]
             if !written.hasHead {
                 format.writeHead(commit.revision, count: commit.count, to: &output)
                 written.hasHead = true
             }
             while written.replacedCount < commit.replacedEnd {
-                try write(replaced[written.replacedCount], history)
+                try write(unwritten.replaced[written.replacedCount], history)
                 written.replacedCount += 1
                 if time.isUsedUp { return false }
             }
@@ -168,11 +137,11 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
             written.commitCount += 1
             written.hasHead = false
         }
-        rows = ByteBuffer()
+        unwritten.dropRows()
         return true
     }
 
-    private func write(_ row: Replaced, _ history: any HistoryReading) throws {
+    private func write(_ row: CommitRows.Replaced, _ history: any HistoryReading) throws {
         writeRows(to: row.rowEnd)
         var isFound = false
         if let place = row.place {
@@ -188,7 +157,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     }
 
     private func writeRows(to end: Int) {
-        output.append(rows.bytes.slice(written.byteCount, end))
+        output.append(unwritten.rows.bytes.slice(written.byteCount, end))
         written.byteCount = end
     }
 

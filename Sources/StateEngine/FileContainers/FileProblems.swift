@@ -1,0 +1,131 @@
+import StateSystem
+
+/// What keeps the files of one directory and their keys apart: the refusals of writes, and what STATE.STATUS reports.
+///
+/// Any thread may ask. Each problem is logged once, when it is new.
+final class FileProblems: Sendable {
+    /// The directory as the configuration names it.
+    let location: String
+    let obstacles = FileObstacles()
+    private let log: NoticeLimit
+
+    private struct State {
+        /// Why the directory cannot be used.
+        var loss: StateError?
+        /// Why nothing can be written to it for a while; deletes can be tried.
+        var failure: StateError?
+        /// Files whose values are refused, so that file and entry differ.
+        var refusals: [FilePath: StateError] = [:]
+    }
+
+    private let state = StateLock(State())
+
+    init(_ location: String, log: @escaping @Sendable (String) -> Void) {
+        self.location = location
+        self.log = NoticeLimit(location, log)
+    }
+
+    /// A file as messages name it.
+    func shown(_ path: FilePath) -> String {
+        path.isRoot ? location : "\(location)/\(path.shown)"
+    }
+
+    // MARK: From any thread
+
+    /// Refuses a key whose file cannot be written at the moment.
+    func validate(_ key: Bytes, at path: FilePath, isDelete: Bool) throws(StateError) {
+        let (loss, failure) = state.withLock { ($0.loss, $0.failure) }
+        if let loss { throw .obstructed(key, by: loss) }
+        if let failure, !isDelete { throw .obstructed(key, by: failure) }
+        guard let obstacle = obstacles.onTheWay(to: path) else { return }
+        // The wire has no code for what is wrong with a file: the key cannot be written.
+        let codes: [StateError.Code] = [.noPermission, .noSpace]
+        let code = codes.contains(obstacle.code) ? obstacle.code : .readOnly
+        throw .obstructed(key, by: StateError(code, obstacle.message))
+    }
+
+    /// Whether the directory is not in use.
+    var isLost: Bool { state.withLock { $0.loss != nil } }
+
+    /// All of them, sorted by path; `unwatched` are directories that cannot be watched.
+    func all(_ unwatched: [FilePath: StateError]) -> [(path: String, error: StateError)] {
+        let state = state.withLock { $0 }
+        var found = unwatched.merging(state.refusals) { $1 }
+        found.merge(obstacles.all) { $1 }
+        if let reason = state.loss ?? state.failure { found[.root] = reason }
+        return found.map { (shown($0.key), $0.value) }.sorted { $0.path < $1.path }
+    }
+
+    // MARK: One file
+
+    /// Notes a file whose value is refused: the file is left, and its key keeps its value.
+    func refuse(_ path: FilePath, _ error: StateError) {
+        let isNew = state.withLock { state in
+            guard state.refusals.count < FileObstacles.limit || state.refusals[path] != nil else {
+                return false
+            }
+            return state.refusals.updateValue(error, forKey: path) != error
+        }
+        if isNew { log("\(shown(path)) is not taken over: \(error.message)") }
+    }
+
+    func accept(_ path: FilePath) {
+        state.withLock { if !$0.refusals.isEmpty { $0.refusals[path] = nil } }
+    }
+
+    /// Refuses writes to a key whose row is stored and whose file cannot be written.
+    func refuseWrites(to path: FilePath, _ reason: String) {
+        let error = StateError(.readOnly, "its file cannot be written: \(reason)")
+        if obstacles.put(error, at: path) {
+            log("\(shown(path)) cannot be written, and is tried again: \(reason)")
+        }
+    }
+
+    /// Logs an entry of the directory that is no value.
+    func skip(_ path: FilePath, _ error: StateError) {
+        log("\(shown(path)) is not followed: \(error.message)")
+    }
+
+    /// Forgets the files of another directory; obstacles stay for which `isKept` returns true.
+    func forgetFiles(except isKept: (FilePath) -> Bool) {
+        state.withLock { $0.refusals = [:] }
+        for path in obstacles.all.keys where !isKept(path) { obstacles.remove(path) }
+    }
+
+    // MARK: The directory
+
+    /// The directory cannot be used: its keys keep their values, and writes to them are refused.
+    func lose(_ reason: String) {
+        if state.withLock({ exchange(&$0.loss, StateError(.readOnly, reason)) }) {
+            log("\(reason); its keys keep their values, and are not written meanwhile")
+        }
+    }
+
+    /// Writes are allowed again.
+    func recover() {
+        if state.withLock({ exchange(&$0.loss, nil) }) {
+            log("the directory \(location) is in use again")
+        }
+    }
+
+    /// Nothing can be written to the directory, and nothing was stored: writes are refused, so that no other commit fails for it.
+    ///
+    /// - Returns: The refusal of the commit. It names no key, because it is the answer to others, too.
+    func fail(_ failure: FileFailure) -> StateError {
+        let error = StateError(
+            failure.refusal.code,
+            "the directory \(location) cannot be written: \(failure.reason)"
+        )
+        if state.withLock({ exchange(&$0.failure, error) }) { log(error.message) }
+        return StateError(error.code, "\(error.message); nothing was committed")
+    }
+
+    /// Allows another try of what failed.
+    func allowWrites() { state.withLock { $0.failure = nil } }
+
+    /// Returns true if that changed the error.
+    private func exchange(_ error: inout StateError?, _ new: StateError?) -> Bool {
+        defer { error = new }
+        return error != new
+    }
+}
