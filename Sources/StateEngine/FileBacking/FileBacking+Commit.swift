@@ -12,39 +12,36 @@ extension FileBacking {
         guard let files, unfinished == nil else {
             throw StateError(.readOnly, "\(directory) is not open: nothing was committed")
         }
-        var commit = try FileCommit(batch)
+        var changes: [FileChange] = []
+        try batch.forEachChange { changes.append(try FileChange($0)) }
+        var staged = StagedFiles()
         do {
-            try meetEdits(&commit, in: files)
-            try stage(&commit, in: files)
-            try publish(commit, in: files)
+            staged = try files.stage(changes.lastOfEach(\.path))
+            try meet(staged, in: files)
+            try publish(staged, in: files)
         } catch let failure as FileFailure {
             throw failure.refusal
+        } catch let error as StateError where error.isOutcomeUnknown {
+            unfinished = UnfinishedCommit(batch, staged)
+            throw error
         }
-        finish(commit, in: files)
+        files.finish(staged)
     }
 
-    // MARK: Before anything is written
+    // MARK: What others did meanwhile
 
-    /// Looks whether the files are those that the entries are of.
-    private func meetEdits(_ commit: inout FileCommit, in files: FileDirectory) throws {
-        var edited: [FilePath] = []
-        let deleted = commit.deleted
-        for index in commit.changes.indices {
-            let path = commit.changes[index].path
-            let status = try files.tree.status(path)
-            commit.changes[index].old = status
-            if status?.stamp == files.known[path]?.stamp { continue }
-            // A directory makes way where all that is in it goes.
-            if status?.isDirectory ?? false, files.known[path] == nil,
-                try files.isEmptied(path, by: deleted)
-            {
-                commit.changes[index].old = nil
-                continue
-            }
-            edited.append(path)
-        }
-        guard edited.isEmpty else { try adopt(edited, in: files) }
+    /// Adopts what the commit has met; nothing of it is staged then.
+    private func meet(_ staged: StagedFiles, in files: FileDirectory) throws {
+        guard staged.edited.isEmpty else { try adopt(staged.edited, in: files) }
         meetingCount = 0
+        guard let (path, obstacle) = staged.obstructed.first else { return }
+        switch obstacle {
+        case .blocked(let place): try adopt([place], in: files)
+        case .failure(let failure):
+            // Its writer alone is refused when the commit is repeated.
+            files.refuse(path, StateError(.noPermission, failure.sentence))
+            throw EditedMeanwhile()
+        }
     }
 
     /// Takes what others did below what is being committed, which is then done again on it.
@@ -71,60 +68,26 @@ extension FileBacking {
         }
         throw EditedMeanwhile()
     }
+}
 
-    // MARK: The new files
+/// A commit whose outcome is unknown.
+struct UnfinishedCommit {
+    /// The last change of each key, with bytes of its own: the batch does not live that long.
+    let changes: [AdoptedChange]
+    let staged: StagedFiles
 
-    /// Writes the new files under other names; where one cannot be written, none is left.
-    private func stage(_ commit: inout FileCommit, in files: FileDirectory) throws {
-        let tree = files.tree
-        let deleted = commit.deleted
-        do {
-            for change in commit.changes {
-                guard let value = change.adopted.value else {
-                    if let old = change.old {
-                        commit.steps.append(FileStep(target: change.path, before: old.stamp))
-                    }
-                    continue
-                }
-                let (parent, obstacle) = try tree.nearestDirectory(to: change.path.parent)
-                if let obstacle, !deleted.contains(obstacle) { try adopt([obstacle], in: files) }
-                let path = parent.appending(files.temporaryName())
-                let stamp = try value.withUnsafeBytes {
-                    try write($0, to: path, for: change, in: files)
-                }
-                commit.steps.append(
-                    FileStep(
-                        target: change.path,
-                        before: change.old?.stamp,
-                        staged: FileStep.Staged(path: path, stamp: stamp)
-                    )
-                )
-            }
-        } catch {
-            drop(commit, in: tree)
-            throw error
-        }
+    fileprivate init(_ batch: borrowing CommitBatch, _ staged: StagedFiles) {
+        var changes: [AdoptedChange] = []
+        batch.forEachChange { changes.append(AdoptedChange($0)) }
+        self.changes = changes.lastOfEach(\.key)
+        self.staged = staged
     }
+}
 
-    private func write(
-        _ value: Bytes,
-        to path: FilePath,
-        for change: FileCommit.Change,
-        in files: FileDirectory
-    ) throws -> FileStamp {
-        do throws(FileFailure) {
-            return try files.tree.write(value, to: path, like: change.old, mode: newFileMode)
-        } catch {
-            guard error.isOwnership else { throw error }
-            // Its writer alone is refused when it is done again.
-            files.refuse(change.path, StateError(.noPermission, error.sentence))
-            throw EditedMeanwhile()
-        }
-    }
-
-    func drop(_ commit: FileCommit, in tree: FileTree) {
-        for step in commit.steps {
-            if let staged = step.staged { try? tree.remove(staged.path) }
-        }
+extension FileChange {
+    fileprivate init(_ change: borrowing StoredChange) throws(StateError) {
+        path = try FileName.path(of: change.key)
+        value = change.value
+        revision = change.revision
     }
 }

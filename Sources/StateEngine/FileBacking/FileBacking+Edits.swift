@@ -4,11 +4,8 @@ extension FileBacking {
     ///
     /// - Returns: How many there are.
     func readAll(_ files: FileDirectory, _ receive: (borrowing StoredChange) -> Void) -> Int {
-        var leftovers: [FilePath] = []
-        let paths = files.collect(.root, &leftovers)
-        for path in leftovers { try? files.tree.remove(path) }
         var ordinal: Int32 = 0
-        for path in paths {
+        for path in files.collectAll() {
             guard let change = look(at: path, isWritten: false, in: files), let value = change.value
             else { continue }
             change.key.withUnsafeBytes { key in

@@ -1,20 +1,19 @@
 /// The new files in their places, and what becomes of a commit that fails there.
 extension FileBacking {
     /// Takes the steps of a commit whose new files are written.
-    func publish(_ commit: FileCommit, in files: FileDirectory) throws {
-        guard !commit.steps.isEmpty else { return }
+    func publish(_ staged: StagedFiles, in files: FileDirectory) throws {
+        guard !staged.steps.isEmpty else { return }
         let tree = files.tree
-        let isJournaled = commit.steps.count > 1
-        if isJournaled { try writeJournal(of: commit, in: tree) }
-        var publisher = FilePublisher(tree) { files.temporaryName() }
+        let isJournaled = staged.steps.count > 1
+        if isJournaled { try writeJournal(of: staged, in: files) }
+        var publisher = FilePublisher(tree)
         do throws(FileFailure) {
-            try publisher.take(commit.steps)
+            try publisher.take(staged.steps)
         } catch {
             if !isJournaled, !publisher.hasBegun {
-                drop(commit, in: tree)
+                files.drop(staged)
                 throw error
             }
-            unfinished = commit
             throw StateError(.readOnly, "\(StateError.unknownOutcome): \(error.sentence)")
         }
         if !isJournaled, let obstructed = publisher.obstructed.first {
@@ -38,10 +37,11 @@ extension FileBacking {
         }
     }
 
-    private func writeJournal(of commit: FileCommit, in tree: FileTree) throws {
+    private func writeJournal(of staged: StagedFiles, in files: FileDirectory) throws {
+        let tree = files.tree
         do throws(FileFailure) {
             try tree.remove(FileJournal.path)
-            let bytes = FileJournal.encoded(commit.steps)
+            let bytes = FileJournal.encoded(staged.steps)
             let written = bytes.withUnsafeBytes { bytes in
                 Result { () throws(FileFailure) in
                     try tree.write(bytes, to: FileJournal.path, like: nil, mode: 0o600)
@@ -55,21 +55,10 @@ extension FileBacking {
                 try tree.remove(FileJournal.path)
                 try tree.directory(FileJournal.directory).sync()
             } catch let second {
-                unfinished = commit
                 throw StateError(.readOnly, "\(StateError.unknownOutcome): \(second.sentence)")
             }
-            drop(commit, in: tree)
+            files.drop(staged)
             throw error
-        }
-    }
-
-    /// The files are now those of the commit.
-    func finish(_ commit: FileCommit, in files: FileDirectory) {
-        for change in commit.changes { files.known[change.path] = nil }
-        for step in commit.steps {
-            if let staged = step.staged {
-                files.known[step.target] = KnownFile(stamp: staged.stamp)
-            }
         }
     }
 
@@ -89,18 +78,18 @@ extension FileBacking {
             throw StateError(.storage, "\(directory) is not open")
         }
         let tree = files.tree
-        var publisher = FilePublisher(tree) { files.temporaryName() }
+        var publisher = FilePublisher(tree)
         do throws(FileFailure) {
-            try publisher.take(commit.steps)
+            try publisher.take(commit.staged.steps)
             try tree.remove(FileJournal.path)
             try tree.directory(FileJournal.directory).sync()
         } catch {
             throw StateError(.storage, error.sentence)
         }
         unfinished = nil
-        finish(commit, in: files)
+        files.finish(commit.staged)
         note(publisher.edited, publisher.obstructed, in: files)
-        for change in commit.changes { change.adopted.withStored(receive) }
+        for change in commit.changes { change.withStored(receive) }
         return [:]
     }
 }

@@ -33,14 +33,14 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     }
 
     let valueByteCount: Int
-    let newFileMode: mode_t
+    private let newFileMode: mode_t
     private let isShared: Bool
     let onUnreadable: @Sendable (Unreadable) -> Void
 
     // From load to close; of whom the backing's turn is.
     var files: FileDirectory?
     /// What a commit whose outcome is unknown has to do still.
-    var unfinished: FileCommit?
+    var unfinished: UnfinishedCommit?
     /// Edits that a commit has met.
     var met: [OutsideChange] = []
     /// How many commits in a row have met some.
@@ -135,6 +135,8 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
                 lock: lock,
                 obstacles: obstacles,
                 limits: limits,
+                edits: .below,
+                newFileMode: newFileMode,
                 keyOf: FileName.key(of:),
                 report: { onUnreadable(Unreadable(path: $0.description, error: $1)) }
             )
@@ -152,11 +154,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
             case .value(let bytes, _)? = try tree.contents(of: FileJournal.path, limit: 1 << 30)
         else { return }
         if let steps = FileJournal.decoded(bytes) {
-            var count = 0
-            var publisher = FilePublisher(tree) {
-                count += 1
-                return tree.temporaryName(count)
-            }
+            var publisher = FilePublisher(tree)
             try publisher.take(steps)
         }
         try tree.remove(FileJournal.path)

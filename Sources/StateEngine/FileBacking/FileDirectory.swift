@@ -33,12 +33,14 @@ final class FileDirectory {
     let watcher: FileWatcher
     let obstacles: FileObstacles
     var limits: Limits
+    let edits: EditOrder
+    /// The mode of a file that replaces none; nil if the mode of the directory decides.
+    let newFileMode: mode_t?
     private let keyOf: (FilePath) -> Key?
     private let report: (FilePath, StateError) -> Void
 
     /// The file that each entry was last read from or written to.
     var known: [FilePath: KnownFile] = [:]
-    private var temporaryCount = 0
     /// Whether there were more names than there may be, and the rest was left.
     private var isPartial = false
     /// Whether there are no more now, and what was removed meanwhile is not known.
@@ -51,6 +53,8 @@ final class FileDirectory {
     ///   - lock: What makes this process its owner, for as long as this object lives.
     ///   - obstacles: Where it is noted what stands in the way of keys.
     ///   - limits: The largest file that is a value, and how many names there may be.
+    ///   - edits: What happens to an edit that a commit meets.
+    ///   - newFileMode: The mode of a file that replaces none; nil if the mode of the directory decides.
     ///   - keyOf: The key whose value a file is.
     ///   - report: Called for each file that is found to be no value.
     /// - Throws: ``StateError/Code/storage``, where it cannot be watched.
@@ -59,6 +63,8 @@ final class FileDirectory {
         lock: DirectoryLock,
         obstacles: FileObstacles,
         limits: Limits,
+        edits: EditOrder,
+        newFileMode: mode_t? = nil,
         keyOf: @escaping (FilePath) -> Key?,
         report: @escaping (FilePath, StateError) -> Void
     ) throws(StateError) {
@@ -66,6 +72,8 @@ final class FileDirectory {
         self.lock = lock
         self.obstacles = obstacles
         self.limits = limits
+        self.edits = edits
+        self.newFileMode = newFileMode
         self.keyOf = keyOf
         self.report = report
         watcher = try FileWatcher(tree)
@@ -73,17 +81,19 @@ final class FileDirectory {
 
     deinit { watcher.stop() }
 
-    func temporaryName() -> [UInt8] {
-        temporaryCount += 1
-        return tree.temporaryName(temporaryCount)
-    }
-
     // MARK: Which places there are
 
-    /// The places of keys below `directory`; what an earlier start left of new files is added to `leftovers`.
+    /// The places of all keys; removes what an earlier start left of new files.
+    func collectAll() -> [FilePath] {
+        let found = collect(.root)
+        for path in found.leftovers { try? tree.remove(path) }
+        return found.paths
+    }
+
+    /// The places of keys below `directory`.
     ///
-    /// Where there are more names than there may be, the rest is left, and all of the directory refused and looked at again later.
-    func collect(_ directory: FilePath, _ leftovers: inout [FilePath]) -> [FilePath] {
+    /// If there are more names than there may be, the rest is left, and all of the directory refused and looked at again later.
+    private func collect(_ directory: FilePath) -> Found {
         var found = Found()
         var rest = [directory]
         var listed: [FilePath] = []
@@ -96,8 +106,7 @@ final class FileDirectory {
                 isPartial = true
                 let place = FileWatcher.Place(path: .root, isTree: true, isWritten: false)
                 watcher.note([place], after: 5_000_000_000)
-                leftovers += found.leftovers
-                return found.paths
+                return found
             } catch  where error.code == ENOENT || error.code == ENOTDIR {
                 // It has no keys; what it had is looked at one by one.
             } catch {
@@ -106,8 +115,7 @@ final class FileDirectory {
         }
         for path in listed { obstacles.remove(path) }
         if directory.isRoot, isPartial { (isPartial, isWholeAgain) = (false, true) }
-        leftovers += found.leftovers
-        return found.paths
+        return found
     }
 
     /// Returns true once after there were more names than there may be.
@@ -119,6 +127,7 @@ final class FileDirectory {
     /// What is in directories, by its names.
     private struct Found {
         var paths: [FilePath] = []
+        /// What an earlier start left of new files.
         var leftovers: [FilePath] = []
         var nameCount = 0
     }
@@ -173,9 +182,8 @@ final class FileDirectory {
         for path in Array(known.keys) + Array(obstacles.all.keys) where isIn(path) {
             places[path] = places[path] ?? false
         }
-        var leftovers: [FilePath] = []
         for path in trees where !path.ancestors.contains(where: { trees.contains($0) }) {
-            for path in collect(path, &leftovers) { places[path] = places[path] ?? false }
+            for path in collect(path).paths { places[path] = places[path] ?? false }
         }
     }
 
@@ -236,10 +244,7 @@ final class FileDirectory {
         return FoundFile(path: path, key: key, value: nil, status: nil, before: before)
     }
 
-    private func holdsKeys(_ path: FilePath) -> Bool {
-        var leftovers: [FilePath] = []
-        return !collect(path, &leftovers).isEmpty
-    }
+    private func holdsKeys(_ path: FilePath) -> Bool { !collect(path).paths.isEmpty }
 
     /// A file of another owner can be read, and not be replaced by one that is his.
     private func refusalToReplace(_ path: FilePath, _ status: FileStatus) -> StateError? {
@@ -270,29 +275,5 @@ final class FileDirectory {
             var pause = timespec(tv_sec: 0, tv_nsec: Int(min(rest, FileWatcher.quietNanoseconds)))
             nanosleep(&pause, nil)
         }
-    }
-
-    // MARK: Before anything is written
-
-    /// Whether everything in a directory is among `deleted`, and there is something.
-    func isEmptied(_ path: FilePath, by deleted: Set<FilePath>) throws(FileFailure) -> Bool {
-        var rest = [path]
-        while let directory = rest.popLast() {
-            var (isEmpty, isKept) = (true, false)
-            try tree.forEachName(in: directory) { name, isDirectory in
-                isEmpty = false
-                let below = directory.appending(name)
-                if !isDirectory {
-                    isKept = isKept || !deleted.contains(below)
-                } else if rest.count < deleted.count {
-                    rest.append(below)
-                } else {
-                    // Each of them would hold one of the deleted at least.
-                    isKept = true
-                }
-            }
-            if isEmpty || isKept { return false }
-        }
-        return true
     }
 }

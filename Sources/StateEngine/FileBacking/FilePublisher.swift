@@ -7,7 +7,6 @@ import Glibc
 /// put in place in the moment between the look at it and the rename is put back: it comes after what was written.
 struct FilePublisher: ~Copyable {
     private let tree: FileTree
-    private let makeName: () -> [UInt8]
     /// Whether a step that cannot be taken is left out; else it ends the others.
     private let leavesOut: Bool
     /// Whether anything was changed under the name of a key.
@@ -18,11 +17,10 @@ struct FilePublisher: ~Copyable {
     private(set) var obstructed: [(path: FilePath, failure: FileFailure)] = []
     private var touched: Set<FilePath> = []
 
-    /// Begins with nothing done; `makeName` gives names that nothing has.
-    init(_ tree: FileTree, leavesOut: Bool = false, makeName: @escaping () -> [UInt8]) {
+    /// Begins with nothing done.
+    init(_ tree: FileTree, leavesOut: Bool = false) {
         self.tree = tree
         self.leavesOut = leavesOut
-        self.makeName = makeName
     }
 
     /// - Throws: ``FileFailure``; what was done so far stays, and the steps may be taken again.
@@ -54,7 +52,7 @@ struct FilePublisher: ~Copyable {
             return
         }
         let parent = try tree.directory(target.parent)
-        let aside = makeName()
+        let aside = tree.temporaryName()
         guard
             rename(parent, target.name, parent, aside, CLINUX_RENAME_NOREPLACE) == 0
                 || errno == EINVAL && rename(parent, target.name, parent, aside, 0) == 0

@@ -1,26 +1,21 @@
-import Glibc
-
 /// What a commit does to the files of one container.
 struct FilePart {
     let container: FileContainer
-    var steps: [FileStep] = []
+    var staged = StagedFiles()
     /// What each file that is to be replaced held before.
     var old: [FilePath: ValueMark?] = [:]
-    /// What each new file holds.
-    var new: [FilePath: ValueMark] = [:]
     /// Edits that are part of the commit: their files hold what it says.
     var adopted: [FilePath] = []
-    /// Keys whose files something stands in the way of.
+    /// Keys whose files cannot be written, and why.
     var obstructed: [(path: FilePath, reason: String)] = []
 
     init(_ container: FileContainer) { self.container = container }
-}
 
-/// A key's last change of a batch.
-struct FileChange {
-    let key: Bytes
-    let value: Bytes?
-    let revision: Int64
+    /// Leaves out a file; `known` is what is known of it.
+    mutating func leaveOut(_ path: FilePath, _ known: KnownFile?, _ reason: String) {
+        old[path] = known?.mark
+        obstructed.append((path, reason))
+    }
 }
 
 extension FileContainer {
@@ -30,123 +25,48 @@ extension FileContainer {
     /// that cannot be written: its row is stored, its key is refused from then on, and no other key's commit fails for it.
     ///
     /// - Throws: ``StateError``, if nothing can be written to the directory; the new files are gone then, and every other is as it was.
-    func stage(_ changes: [FilePath: FileChange]) throws(StateError) -> FilePart {
+    func stage(_ changes: [FileChange]) throws(StateError) -> FilePart {
         var part = FilePart(self)
-        let deleted = Set(changes.lazy.filter { $0.value.value == nil }.map(\.key))
-        for (path, change) in changes {
-            do throws(FileFailure) {
-                try stage(change, at: path, deleted, &part)
-            } catch  where error.isOfStorage {
-                drop(part)
-                retry.begin()
-                throw problems.fail(error)
-            } catch {
-                part.old[path] = files?.known[path]?.mark
-                part.obstructed.append((path, error.sentence))
+        let changes = changes.filter { change in
+            guard let edit = adopting[change.path], change.revision <= edit.revision else {
+                return true
             }
+            if change.revision == edit.revision { part.adopted.append(change.path) }
+            return false
+        }
+        guard let files, isInPlace, !comparison.isDue else {
+            let known = comparison.isDue ? comparison.known : files?.known ?? comparison.known
+            let reason = files == nil || !isInPlace ? "is gone" : "is being read"
+            for path in changes.map(\.path) {
+                part.leaveOut(path, known[path], "the directory \(location) \(reason)")
+            }
+            return part
+        }
+        do throws(FileFailure) { try stage(changes, in: files, &part) } catch {
+            retry.begin()
+            throw problems.fail(error)
         }
         return part
     }
 
     private func stage(
-        _ change: FileChange,
-        at path: FilePath,
-        _ deleted: Set<FilePath>,
+        _ changes: [FileChange],
+        in files: FileDirectory,
         _ part: inout FilePart
     ) throws(FileFailure) {
-        if let edit = adopting[path], change.revision <= edit.revision {
-            if change.revision == edit.revision { part.adopted.append(path) }
-            return
+        part.staged = try files.stage(changes)
+        for step in part.staged.steps { part.old[step.target] = files.known[step.target]?.mark }
+        for (path, obstacle) in part.staged.obstructed {
+            part.leaveOut(path, files.known[path], reason(obstacle, at: path))
         }
-        guard let files, isInPlace, !comparison.isDue else {
-            let known = comparison.isDue ? comparison.known : files?.known ?? comparison.known
-            part.old[path] = known[path]?.mark
-            let reason = files == nil || !isInPlace ? "is gone" : "is being read"
-            part.obstructed.append((path, "the directory \(location) \(reason)"))
-            return
-        }
-        guard let place = try place(of: path, deleted, files, &part) else { return }
-        part.old[path] = files.known[path]?.mark
-        let status = place.status
-        guard let value = change.value else {
-            if let status {
-                part.steps.append(FileStep(target: path, before: status.stamp))
-            } else {
-                part.old[path] = nil
-            }
-            return
-        }
-        try write(value, to: path, like: status, deleted, files, &part)
+        files.lookAgain(at: part.staged.edited)
     }
 
-    /// What a new file is to replace.
-    private struct Place {
-        /// Nil where there is no file.
-        let status: FileStatus?
-    }
-
-    /// What stands in the place of a key that is to be written; nil where it is not to be touched.
-    private func place(
-        of path: FilePath,
-        _ deleted: Set<FilePath>,
-        _ files: FileDirectory,
-        _ part: inout FilePart
-    ) throws(FileFailure) -> Place? {
-        let status = try files.tree.status(path)
-        let known = files.known[path]
-        if status?.stamp == known?.stamp { return Place(status: status) }
-        guard status?.isDirectory ?? false, known == nil else {
-            // Whatever it is at rest counts, also what it was before.
-            files.known[path]?.isDoubtful = true
-            files.watcher.note([FileWatcher.Place(path: path, isTree: false, isWritten: true)])
-            return nil
-        }
-        // A directory makes way where all that is in it goes.
-        if try files.isEmptied(path, by: deleted) { return Place(status: nil) }
-        part.old[path] = .some(nil)
-        part.obstructed.append((path, "\(problems.shown(path)) is a directory"))
-        return nil
-    }
-
-    private func write(
-        _ value: Bytes,
-        to path: FilePath,
-        like old: FileStatus?,
-        _ deleted: Set<FilePath>,
-        _ files: FileDirectory,
-        _ part: inout FilePart
-    ) throws(FileFailure) {
-        let (parent, obstacle) = try files.tree.nearestDirectory(to: path.parent)
-        if let obstacle, !deleted.contains(obstacle) {
-            part.obstructed.append((path, "\(problems.shown(obstacle)) is no directory"))
-            return
-        }
-        let place = parent.appending(files.temporaryName())
-        let mode = newFileMode(in: files)
-        let stamp = try files.tree.write(value, to: place, like: old, mode: mode)
-        part.new[path] = ValueMark(value)
-        part.steps.append(
-            FileStep(
-                target: path,
-                before: old?.stamp,
-                staged: FileStep.Staged(path: place, stamp: stamp)
-            )
-        )
-    }
-
-    /// A file that supersedes none may be read and written by those who may read and write the directory.
-    ///
-    /// In a sticky one they may not write: it keeps them from the files of each other.
-    private func newFileMode(in files: FileDirectory) -> UInt32 {
-        let mode = (try? files.tree.status(.root))?.mode ?? 0o600
-        return 0o600 | mode & (mode & S_ISVTX == 0 ? 0o066 : 0o044)
-    }
-
-    /// Removes the new files of a commit that is none.
-    func drop(_ part: FilePart) {
-        guard let files else { return }
-        for step in part.steps {
-            if let staged = step.staged { try? files.tree.remove(staged.path) }
+    private func reason(_ obstacle: StagedFiles.Obstacle, at path: FilePath) -> String {
+        switch obstacle {
+        case .blocked(let place):
+            "\(problems.shown(place)) is \(place == path ? "a" : "no") directory"
+        case .failure(let failure): failure.sentence
         }
     }
 
@@ -156,27 +76,24 @@ extension FileContainer {
         for (path, reason) in part.obstructed {
             leaveUnpublished(path, old: part.old[path] ?? nil, reason)
         }
-        for step in part.steps { unpublished[step.target] = nil }
-        guard !part.steps.isEmpty else { return }
+        let targets = part.staged.steps.map(\.target)
+        for path in targets { unpublished[path] = nil }
+        guard !targets.isEmpty else { return }
         guard let files else {
             leaveUnpublished(part, "the directory \(location) is gone")
             return
         }
-        var publisher = FilePublisher(files.tree, leavesOut: true) { files.temporaryName() }
+        var publisher = FilePublisher(files.tree, leavesOut: true)
         do throws(FileFailure) {
-            try publisher.take(part.steps)
+            try publisher.take(part.staged.steps)
         } catch {
-            drop(part)
+            files.drop(part.staged)
             // The reason is one for all of them, and names none.
             leaveUnpublished(part, "the directory \(location) cannot be written: \(error.reason)")
             return
         }
-        for step in part.steps {
-            files.known[step.target] = step.staged.map {
-                KnownFile(stamp: $0.stamp, mark: part.new[step.target])
-            }
-            problems.accept(step.target)
-        }
+        files.finish(part.staged)
+        for path in targets { problems.accept(path) }
         // Order matters: nothing tries again what may be written now.
         problems.allowWrites()
         if unpublished.isEmpty { retry.end() }
@@ -184,25 +101,17 @@ extension FileContainer {
             files.known[path] = nil
             leaveUnpublished(path, old: part.old[path] ?? nil, failure.sentence)
         }
-        note(edited: publisher.edited, files)
-        files.watcher.forgetOwn(part.steps.map(\.target)) { path in
+        // What others did in the moment of a commit comes after it.
+        files.lookAgain(at: publisher.edited)
+        files.watcher.forgetOwn(targets) { path in
             (try? files.tree.status(path))?.stamp == files.known[path]?.stamp
         }
     }
 
-    /// What others did in the moment of a commit comes after it.
-    private func note(edited: [FilePath], _ files: FileDirectory) {
-        guard !edited.isEmpty else { return }
-        for path in edited { files.known[path] = KnownFile(stamp: .none) }
-        files.watcher.note(
-            edited.map { FileWatcher.Place(path: $0, isTree: false, isWritten: true) }
-        )
-    }
-
     private func leaveUnpublished(_ part: FilePart, _ reason: String) {
-        for step in part.steps {
-            files?.known[step.target] = nil
-            leaveUnpublished(step.target, old: part.old[step.target] ?? nil, reason)
+        for path in part.staged.steps.map(\.target) {
+            files?.known[path] = nil
+            leaveUnpublished(path, old: part.old[path] ?? nil, reason)
         }
     }
 
@@ -230,9 +139,9 @@ extension FileContainer {
             if present == value {
                 files.syncParents(of: [path])
             } else if present.map({ ValueMark($0) }) == old {
-                guard try replace(path, like: status, with: value, files) else { return false }
+                guard try replace(path, with: value, files) else { return false }
             } else {
-                note(edited: [path], files)
+                files.lookAgain(at: [path])
             }
         } catch {
             let sentence = (error as? FileFailure)?.sentence ?? "\(error)"
@@ -246,27 +155,16 @@ extension FileContainer {
 
     private func replace(
         _ path: FilePath,
-        like status: FileStatus?,
         with value: [UInt8]?,
         _ files: FileDirectory
     ) throws -> Bool {
         var part = FilePart(self)
-        part.old[path] = files.known[path]?.mark
-        if let value {
-            try value.withUnsafeBytes {
-                try write($0, to: path, like: status, [], files, &part)
-            }
-        } else if let status {
-            part.steps.append(FileStep(target: path, before: status.stamp))
+        try (value ?? []).withUnsafeBytes { bytes in
+            let change = FileChange(path: path, value: value == nil ? nil : bytes, revision: 0)
+            try stage([change], in: files, &part)
         }
-        guard part.obstructed.isEmpty else { return false }
         unpublished[path] = nil
         publish(part)
         return unpublished[path] == nil
     }
-}
-
-extension FileStamp {
-    /// That of no file.
-    static let none = FileStamp(device: 0, inode: 0, byteCount: -1, modified: 0)
 }

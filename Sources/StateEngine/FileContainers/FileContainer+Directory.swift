@@ -35,6 +35,7 @@ extension FileContainer {
                 lock: DirectoryLock(tree.root, for: location),
                 obstacles: problems.obstacles,
                 limits: limits,
+                edits: .after,
                 keyOf: keys.key(of:),
                 report: problems.skip
             )

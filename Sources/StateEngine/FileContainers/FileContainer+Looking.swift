@@ -127,13 +127,9 @@ extension FileContainer {
 
     /// Edits that could not be adopted now are looked at again.
     func lookAgain(_ found: some Sequence<FoundFile>, after nanoseconds: Int64) {
-        var places: [FileWatcher.Place] = []
-        for file in found {
-            files?.known[file.path] = file.before ?? KnownFile(stamp: .none)
-            files?.known[file.path]?.isDoubtful = true
-            places.append(FileWatcher.Place(path: file.path, isTree: false, isWritten: true))
-        }
-        files?.watcher.note(places, after: nanoseconds)
+        guard let files else { return }
+        for file in found { files.known[file.path] = file.before }
+        files.lookAgain(at: found.map(\.path), after: nanoseconds)
     }
 }
 

@@ -17,7 +17,7 @@ extension FileContainers {
         var publication = FilePublication()
         for (number, changes) in changes.enumerated() where !changes.isEmpty {
             do throws(StateError) {
-                publication.parts.append(try containers[number].stage(changes))
+                publication.parts.append(try containers[number].stage(changes.lastOfEach(\.path)))
             } catch {
                 drop(publication)
                 wakeForRetries()
@@ -30,18 +30,16 @@ extension FileContainers {
         return publication
     }
 
-    /// The last change of each key that lives in a file, by container; nothing at all where there is none.
-    private func changes(of batch: CommitBatch) throws(StateError) -> [[FilePath: FileChange]] {
-        var changes: [[FilePath: FileChange]] = []
+    /// The changes of keys that live in files, by container; empty if there are none.
+    private func changes(of batch: CommitBatch) throws(StateError) -> [[FileChange]] {
+        var changes: [[FileChange]] = []
         do {
             try batch.forEachChange { change in
                 guard let number = number(of: change.key) else { return }
-                if changes.isEmpty { changes = Array(repeating: [:], count: containers.count) }
+                if changes.isEmpty { changes = Array(repeating: [], count: containers.count) }
                 let path = try containers[number].keys.path(of: change.key)
-                changes[number][path] = FileChange(
-                    key: change.key,
-                    value: change.value,
-                    revision: change.revision
+                changes[number].append(
+                    FileChange(path: path, value: change.value, revision: change.revision)
                 )
             }
         } catch {
@@ -75,7 +73,7 @@ extension FileContainers {
 
     /// Takes back what was staged.
     func drop(_ publication: FilePublication) {
-        for part in publication.parts { part.container.drop(part) }
+        for part in publication.parts { part.container.files?.drop(part.staged) }
     }
 
     /// Puts the new files of a batch that is stored in their places.
@@ -110,11 +108,7 @@ extension FileContainers {
         for container in containers where !container.adopting.isEmpty {
             let paths = Array(container.adopting.keys)
             container.adopting = [:]
-            for path in paths { container.files?.known[path]?.isDoubtful = true }
-            container.files?.watcher.note(
-                paths.map { FileWatcher.Place(path: $0, isTree: false, isWritten: true) },
-                after: pause
-            )
+            container.files?.lookAgain(at: paths, after: pause)
         }
     }
 }

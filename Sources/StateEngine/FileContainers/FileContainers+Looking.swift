@@ -83,12 +83,9 @@ extension FileContainers {
     ) -> [FoundFile] {
         guard let files = container.files else { return [] }
         let stored = keyspace.revision
-        var leftovers: [FilePath] = []
-        let paths = files.collect(.root, &leftovers)
-        for path in leftovers { try? files.tree.remove(path) }
         var found: [FoundFile] = []
         var byteCount = 0
-        for path in paths {
+        for path in files.collectAll() {
             guard container.isNamed(path) else { continue }
             files.known[path] = nil
             guard let file = files.look(at: path, isWritten: true, syncs: false) else { continue }

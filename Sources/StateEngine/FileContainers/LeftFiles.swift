@@ -256,7 +256,7 @@ struct LeftFiles {
         }
         // Order matters: it is no edit of who has the directory now.
         user?.files?.known[path] = nil
-        var publisher = FilePublisher(tree) { tree.temporaryName(0) }
+        var publisher = FilePublisher(tree)
         try publisher.take([FileStep(target: path, before: read.stamp)])
     }
 }

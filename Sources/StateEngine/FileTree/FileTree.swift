@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Synchronization
 
 /// The directory of a store: everything in it is reached from one descriptor, and nothing outside it can be.
 final class FileTree: Sendable {
@@ -24,6 +25,7 @@ final class FileTree: Sendable {
     /// What the names of temporary files begin with: those of any start, and those of this one, which never meets one of another.
     private let temporaryMarks: [[UInt8]]
     private let temporaryPrefix: [UInt8]
+    private let temporaryCount = Atomic(0)
 
     /// Opens a directory as its path leads there now; what it is used for is the caller's own affair.
     convenience init(_ location: String) throws(StateError) {
@@ -85,7 +87,10 @@ final class FileTree: Sendable {
     func syncAll() { clinux_sync_file_system(root.descriptor) }
 
     /// A name that nothing in the directory has.
-    func temporaryName(_ number: Int) -> [UInt8] { temporaryPrefix + Array("-\(number)".utf8) }
+    func temporaryName() -> [UInt8] {
+        let number = temporaryCount.add(1, ordering: .relaxed).newValue
+        return temporaryPrefix + Array("-\(number)".utf8)
+    }
 
     /// Whether a name is of a file that a start made and did not come to put in its place; others called `.stated-…` are anybody's.
     func isTemporary(_ name: [UInt8]) -> Bool {
