@@ -1,5 +1,3 @@
-import Glibc
-
 extension FileBacking {
     /// Writes the files of all changes beside their targets, syncs them, renames them and syncs the directories.
     ///
@@ -13,7 +11,10 @@ extension FileBacking {
             throw StateError(.readOnly, "\(directory) is not open: nothing was committed")
         }
         var changes: [FileChange] = []
-        try batch.forEachChange { changes.append(try FileChange($0)) }
+        try batch.forEachChange {
+            let path = try FileName.path(of: $0.key)
+            changes.append(FileChange(path: path, value: $0.value, revision: $0.revision))
+        }
         var staged = StagedFiles()
         do {
             staged = try files.stage(changes.lastOfEach(\.path))
@@ -81,13 +82,5 @@ struct UnfinishedCommit {
         batch.forEachChange { changes.append(AdoptedChange($0)) }
         self.changes = changes.lastOfEach(\.key)
         self.staged = staged
-    }
-}
-
-extension FileChange {
-    fileprivate init(_ change: borrowing StoredChange) throws(StateError) {
-        path = try FileName.path(of: change.key)
-        value = change.value
-        revision = change.revision
     }
 }

@@ -8,27 +8,17 @@ extension FileBacking {
         for path in files.collectAll() {
             guard let change = look(at: path, isWritten: false, in: files), let value = change.value
             else { continue }
-            change.key.withUnsafeBytes { key in
-                value.withUnsafeBytes { value in
-                    Array((change.writer?.description ?? "").utf8).withUnsafeBytes { cause in
-                        receive(
-                            StoredChange(
-                                revision: 1,
-                                ordinal: ordinal,
-                                key: key,
-                                value: value,
-                                created: 1,
-                                owner: change.writer?.uid ?? .max,
-                                version: 1,
-                                time: change.time,
-                                cause: cause,
-                                previousRevision: 0,
-                                previousOrdinal: 0
-                            )
-                        )
-                    }
-                }
-            }
+            let fields = Record.Fields(
+                revision: 1,
+                created: 1,
+                version: 1,
+                time: change.time,
+                ordinal: ordinal,
+                owner: change.writer?.uid ?? .max,
+                cause: 0
+            )
+            let cause = Array((change.writer?.description ?? "").utf8)
+            AdoptedChange(fields, key: change.key, value: value, cause: cause).withStored(receive)
             ordinal += 1
         }
         return Int(ordinal)

@@ -32,9 +32,8 @@ extension FileBacking {
         for (path, failure) in obstructed {
             files.refuse(path, StateError(.storage, failure.sentence))
         }
-        for path in edited + obstructed.map(\.path) {
-            files.watcher.note(FileWatcher.Place(path: path, isTree: true, isWritten: true))
-        }
+        let paths = edited + obstructed.map(\.path)
+        files.watcher.note(paths.map { FileWatcher.Place(path: $0, isTree: true) })
     }
 
     private func writeJournal(of staged: StagedFiles, in files: FileDirectory) throws {
@@ -51,10 +50,7 @@ extension FileBacking {
             try tree.directory(FileJournal.directory).sync()
         } catch {
             // What may be replayed is not refused: only where the journal is surely gone was nothing committed.
-            do throws(FileFailure) {
-                try tree.remove(FileJournal.path)
-                try tree.directory(FileJournal.directory).sync()
-            } catch let second {
+            do throws(FileFailure) { try tree.removeJournal() } catch let second {
                 throw StateError(.readOnly, "\(StateError.unknownOutcome): \(second.sentence)")
             }
             files.drop(staged)
@@ -81,8 +77,7 @@ extension FileBacking {
         var publisher = FilePublisher(tree)
         do throws(FileFailure) {
             try publisher.take(commit.staged.steps)
-            try tree.remove(FileJournal.path)
-            try tree.directory(FileJournal.directory).sync()
+            try tree.removeJournal()
         } catch {
             throw StateError(.storage, error.sentence)
         }

@@ -157,7 +157,6 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
             var publisher = FilePublisher(tree)
             try publisher.take(steps)
         }
-        try tree.remove(FileJournal.path)
-        try tree.directory(FileJournal.directory).sync()
+        try tree.removeJournal()
     }
 }

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 
 /// What happens to an edit that a commit meets before it was adopted.
@@ -67,20 +66,20 @@ extension FileDirectory {
         var free: [(change: FileChange, old: FileStatus?)] = []
         for change in changes {
             do throws(FileFailure) {
-                guard let place = try place(of: change.path, deleted, &staged) else { continue }
-                free.append((change, place.status))
+                try look(at: change, deleted, &staged, &free)
             } catch  where !edits.endsCommit(error) {
                 staged.obstructed.append((change.path, .failure(error)))
             }
         }
         guard edits == .after || staged.edited.isEmpty else { return staged }
         for (change, old) in free {
-            do throws(FileFailure) { try stage(change, like: old, deleted, &staged) } catch {
-                guard !edits.endsCommit(error) else {
-                    drop(staged)
-                    throw error
-                }
+            do throws(FileFailure) {
+                try stage(change, like: old, deleted, &staged)
+            } catch  where !edits.endsCommit(error) {
                 staged.obstructed.append((change.path, .failure(error)))
+            } catch {
+                drop(staged)
+                throw error
             }
             guard edits == .after || staged.obstructed.isEmpty else {
                 drop(staged)
@@ -90,29 +89,24 @@ extension FileDirectory {
         return staged
     }
 
-    /// What a commit is to replace.
-    private struct Place {
-        /// Nil if there is no file.
-        let status: FileStatus?
-    }
-
-    /// What stands at the place of a file; nil if the commit may not touch it.
-    private func place(
-        of path: FilePath,
+    /// Adds a change to `free` if the commit may touch its file, with what stands there.
+    private func look(
+        at change: FileChange,
         _ deleted: Set<FilePath>,
-        _ staged: inout StagedFiles
-    ) throws(FileFailure) -> Place? {
+        _ staged: inout StagedFiles,
+        _ free: inout [(change: FileChange, old: FileStatus?)]
+    ) throws(FileFailure) {
+        let path = change.path
         let status = try tree.status(path)
-        if status?.stamp == known[path]?.stamp { return Place(status: status) }
+        if status?.stamp == known[path]?.stamp { return free.append((change, status)) }
         let isDirectory = known[path] == nil && status?.isDirectory ?? false
         // A directory makes way if everything in it is deleted.
-        if isDirectory, try isEmptied(path, by: deleted) { return Place(status: nil) }
+        if isDirectory, try isEmptied(path, by: deleted) { return free.append((change, nil)) }
         if isDirectory, edits == .after {
             staged.obstructed.append((path, .blocked(by: path)))
         } else {
             staged.edited.append(path)
         }
-        return nil
     }
 
     /// Whether everything in a directory is among `deleted`, and there is something.
@@ -197,15 +191,11 @@ extension FileDirectory {
         at paths: [FilePath],
         after nanoseconds: Int64 = FileWatcher.quietNanoseconds
     ) {
-        guard !paths.isEmpty else { return }
         for path in paths {
             known[path, default: KnownFile(stamp: .none)].stamp = .none
             known[path]?.isDoubtful = true
         }
-        watcher.note(
-            paths.map { FileWatcher.Place(path: $0, isTree: false, isWritten: true) },
-            after: nanoseconds
-        )
+        watcher.note(paths.map { FileWatcher.Place(path: $0) }, after: nanoseconds)
     }
 }
 

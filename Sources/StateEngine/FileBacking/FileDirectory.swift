@@ -1,4 +1,5 @@
 import Glibc
+import StateSystem
 
 /// A file as it was last read or written.
 struct KnownFile {
@@ -211,7 +212,7 @@ final class FileDirectory {
             let contents = try tree.contents(of: path, limit: limits.valueByteCount, syncs: syncs)
             guard let contents else { return forget(path, key) }
             guard case .value(let value, let read) = contents else {
-                watcher.note(FileWatcher.Place(path: path, isTree: false, isWritten: true))
+                watcher.note([FileWatcher.Place(path: path)])
                 return nil
             }
             if let refusal = refusalToReplace(path, read) {
@@ -267,9 +268,7 @@ final class FileDirectory {
     func awaitRest(_ path: FilePath) {
         for _ in 0..<10 {
             guard let status = try? tree.status(path), status.isRegular else { return }
-            var now = timespec()
-            clock_gettime(CLOCK_REALTIME, &now)
-            let age = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - status.changed
+            let age = SystemClock.wallMilliseconds() * 1_000_000 - status.changed
             let rest = FileWatcher.quietNanoseconds - age
             guard rest > 0 else { return }
             var pause = timespec(tv_sec: 0, tv_nsec: Int(min(rest, FileWatcher.quietNanoseconds)))

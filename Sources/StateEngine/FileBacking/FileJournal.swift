@@ -73,10 +73,8 @@ enum FileJournal {
         }
 
         mutating func put(_ stamp: FileStamp) {
-            put(stamp.device)
-            put(stamp.inode)
-            put(UInt64(bitPattern: stamp.byteCount))
-            put(UInt64(bitPattern: stamp.modified))
+            for number in [stamp.device, stamp.inode] { put(number) }
+            for number in [stamp.byteCount, stamp.modified] { put(UInt64(bitPattern: number)) }
         }
     }
 

@@ -25,7 +25,7 @@ final class FileObstacles: Sendable {
         }
     }
 
-    /// From now on a write to the place is refused.
+    /// Notes what stands in a place: from now on a write to it is refused.
     ///
     /// - Returns: Whether that is new; false for one that is not kept.
     func put(_ error: StateError, at path: FilePath) -> Bool {
@@ -34,6 +34,10 @@ final class FileObstacles: Sendable {
             else { return false }
             return obstacles.updateValue(error, forKey: path) != error
         }
+    }
+
+    func removeAll(where isRemoved: (FilePath) -> Bool) {
+        for path in all.keys where isRemoved(path) { remove(path) }
     }
 
     func remove(_ path: FilePath) {

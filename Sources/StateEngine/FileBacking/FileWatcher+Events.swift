@@ -123,7 +123,7 @@ extension FileWatcher {
                     start = end
                 }
             }
-            if !places.isEmpty { note(places) }
+            if !places.isEmpty { add(places) }
         }
     }
 
@@ -131,7 +131,7 @@ extension FileWatcher {
         func has(_ event: some BinaryInteger) -> Bool { mask & UInt32(event) != 0 }
         if has(IN_Q_OVERFLOW) {
             add(.root, afterLoss: true)
-            return Place(path: .root, isTree: true, isWritten: true)
+            return Place(path: .root, isTree: true)
         }
         if has(IN_IGNORED) {
             state.withLock { $0.directories[watch] = nil }

@@ -11,9 +11,9 @@ final class FileWatcher: Sendable {
     struct Place: Hashable {
         var path: FilePath
         /// Whether all that is below it may have changed, too.
-        var isTree: Bool
+        var isTree = false
         /// Whether bytes of the file itself were written, or its mode changed: no rename of ours does that.
-        var isWritten: Bool
+        var isWritten = true
     }
 
     struct State {
@@ -117,15 +117,10 @@ final class FileWatcher: Sendable {
         state.withLock { if !$0.taken.isEmpty { $0.taken = [:] } }
     }
 
-    /// Has a place looked at after another quiet time.
-    func note(_ place: Place) {
-        note([place])
-        ring()
-    }
-
-    /// The same later, in nanoseconds from now.
-    func note(_ places: [Place], after nanoseconds: Int64) {
-        note(places, at: clinux_monotonic_nanoseconds() + nanoseconds)
+    /// Has places looked at after another quiet time, or after some other nanoseconds.
+    func note(_ places: [Place], after nanoseconds: Int64 = FileWatcher.quietNanoseconds) {
+        guard !places.isEmpty else { return }
+        add(places, after: nanoseconds)
         ring()
     }
 
@@ -134,11 +129,9 @@ final class FileWatcher: Sendable {
         write(bell, &one, 8)
     }
 
-    func note(_ places: [Place]) {
-        note(places, at: clinux_monotonic_nanoseconds() + FileWatcher.quietNanoseconds)
-    }
-
-    private func note(_ places: [Place], at time: Int64) {
+    /// The same without waking the thread, for who reads events.
+    func add(_ places: [Place], after nanoseconds: Int64 = FileWatcher.quietNanoseconds) {
+        let time = clinux_monotonic_nanoseconds() + nanoseconds
         state.withLock { state in
             for place in places {
                 var place = place
@@ -196,6 +189,8 @@ final class FileWatcher: Sendable {
                 if state.due[path]?.time == noted.time { state.due[path] = nil }
             }
         }
+        // The thread does not see events that were read here.
+        if isMoving { ring() }
     }
 
     // MARK: The watcher's thread
@@ -232,7 +227,7 @@ final class FileWatcher: Sendable {
         guard !paths.isEmpty else { return }
         // Order matters: what happens before a directory is watched is found by looking afterwards.
         reading.withLock { _ in for path in paths { add(path, afterLoss: true) } }
-        note(paths.map { Place(path: $0, isTree: true, isWritten: true) })
+        add(paths.map { Place(path: $0, isTree: true) })
     }
 
     /// Wakes the commit thread where a place counts now.

@@ -9,8 +9,6 @@ struct FilePart {
     /// Keys whose files cannot be written, and why.
     var obstructed: [(path: FilePath, reason: String)] = []
 
-    init(_ container: FileContainer) { self.container = container }
-
     /// Leaves out a file; `known` is what is known of it.
     mutating func leaveOut(_ path: FilePath, _ known: KnownFile?, _ reason: String) {
         old[path] = known?.mark
@@ -26,7 +24,7 @@ extension FileContainer {
     ///
     /// - Throws: ``StateError``, if nothing can be written to the directory; the new files are gone then, and every other is as it was.
     func stage(_ changes: [FileChange]) throws(StateError) -> FilePart {
-        var part = FilePart(self)
+        var part = FilePart(container: self)
         let changes = changes.filter { change in
             guard let edit = adopting[change.path], change.revision <= edit.revision else {
                 return true
@@ -158,7 +156,7 @@ extension FileContainer {
         with value: [UInt8]?,
         _ files: FileDirectory
     ) throws -> Bool {
-        var part = FilePart(self)
+        var part = FilePart(container: self)
         try (value ?? []).withUnsafeBytes { bytes in
             let change = FileChange(path: path, value: value == nil ? nil : bytes, revision: 0)
             try stage([change], in: files, &part)

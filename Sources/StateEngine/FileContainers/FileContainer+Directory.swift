@@ -27,8 +27,8 @@ extension FileContainer {
             let last = used.withLock { $0.identity }
             if let last, !acceptsAnother {
                 guard found.isSame(as: last) else { throw exchanged() }
-            } else if expectsFiles {
-                try checkOwn(tree, found, noted ?? last)
+            } else if expectsFiles, try !tree.isOwn(found, noted ?? last) {
+                throw empty()
             }
             let files = try FileDirectory(
                 tree,
@@ -57,14 +57,9 @@ extension FileContainer {
         )
     }
 
-    /// Refuses an empty directory that is not the one which held the files.
-    private func checkOwn(
-        _ tree: FileTree,
-        _ found: DirectoryIdentity,
-        _ noted: DirectoryIdentity?
-    ) throws {
-        guard try !tree.isOwn(found, noted) else { return }
-        throw StateError(
+    /// An empty directory is not the one that held the files.
+    private func empty() -> StateError {
+        StateError(
             .storage,
             "the directory \(location) is empty, and not the one that held files of keys: is it not mounted? "
                 + "If all of them are to go, make \(location)/.stated"

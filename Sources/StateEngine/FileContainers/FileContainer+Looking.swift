@@ -12,7 +12,7 @@ extension FileContainer {
             problems.lose("the directory \(location) has come back, and is being read")
             // Whoever puts the directory there may be writing into it.
             comparison.begin(within: 2_000_000_000)
-            files?.watcher.note(FileWatcher.Place(path: .root, isTree: true, isWritten: true))
+            files?.watcher.note([FileWatcher.Place(path: .root, isTree: true)])
         } catch {
             problems.lose((error as? StateError)?.message ?? "\(error)")
         }
@@ -43,8 +43,8 @@ extension FileContainer {
         if files.takeWholeAgain() {
             // What was removed while not all of it was looked at, is found by comparing all.
             compareAll(files)
-            files.watcher.note(due.map { FileWatcher.Place($0) })
-            files.watcher.note(FileWatcher.Place(path: .root, isTree: true, isWritten: true))
+            let all = FileWatcher.Place(path: .root, isTree: true)
+            files.watcher.note(due.map { FileWatcher.Place($0) } + [all])
             return []
         }
         let places = due.filter { isNamed($0.key) }
@@ -57,7 +57,7 @@ extension FileContainer {
         for (path, isWritten) in places {
             // As much as a transaction may hold, then what others commit, then the rest.
             guard byteCount <= limits.transactionByteCount else {
-                let place = FileWatcher.Place(path: path, isTree: false, isWritten: isWritten)
+                let place = FileWatcher.Place(path: path, isWritten: isWritten)
                 files.watcher.note([place], after: 0)
                 continue
             }
@@ -67,7 +67,7 @@ extension FileContainer {
                 continue
             }
             if pause > 0, removed.contains(path) {
-                let place = FileWatcher.Place(path: path, isTree: false, isWritten: false)
+                let place = FileWatcher.Place(path: path, isWritten: false)
                 files.watcher.note([place], after: pause)
                 continue
             }
@@ -136,6 +136,6 @@ extension FileContainer {
 extension FileWatcher.Place {
     /// A place and whether bytes were written there.
     init(_ place: (key: FilePath, value: Bool)) {
-        self.init(path: place.key, isTree: false, isWritten: place.value)
+        self.init(path: place.key, isWritten: place.value)
     }
 }

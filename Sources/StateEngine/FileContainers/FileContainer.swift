@@ -1,5 +1,3 @@
-import CLinux
-import Glibc
 import StateSystem
 
 /// The files of one rule: a directory, and the keys that live in it.
@@ -48,13 +46,14 @@ final class FileContainer: @unchecked Sendable {
     var removalsHeldSince: Int64?
     var retry = Retry()
 
-    init(
+    /// The container of a rule; nil if its keys live elsewhere.
+    init?(
         _ rule: FileRule,
-        directory: String,
-        limits: Limits,
+        _ limits: Limits,
         holds: @escaping @Sendable (Bytes) -> Bool,
-        notice: @escaping @Sendable (String) -> Void
+        _ notice: @escaping @Sendable (String) -> Void
     ) {
+        guard let directory = rule.directory else { return nil }
         keys = ContainerKeys(rule, holds: holds)
         isShared = rule.isShared
         self.limits = limits
@@ -93,13 +92,9 @@ final class FileContainer: @unchecked Sendable {
         retry.begin()
     }
 
-    /// Returns true if a file is as an edit has left it that is on its way to storage.
+    /// Returns true if a file holds `value` because of an edit that is on its way to storage; nil means that the file is gone.
     ///
-    /// - Parameters:
-    ///   - path: The file.
-    ///   - value: What it holds; nil if it is gone.
-    ///   - revision: The last one on stable storage.
-    /// - Returns: False for any other value, and once the edit is stored.
+    /// Revisions up to `revision` are on stable storage.
     func isAdopted(_ path: FilePath, as value: [UInt8]?, after revision: Int64) -> Bool {
         adopting[path].map { $0.revision > revision && $0.value == value } ?? false
     }

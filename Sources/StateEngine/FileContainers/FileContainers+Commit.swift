@@ -15,9 +15,9 @@ extension FileContainers {
         let changes = try self.changes(of: batch)
         guard !changes.isEmpty || hasMark else { return nil }
         var publication = FilePublication()
-        for (number, changes) in changes.enumerated() where !changes.isEmpty {
+        for case (let container?, let changes) in zip(byRule, changes) where !changes.isEmpty {
             do throws(StateError) {
-                publication.parts.append(try containers[number].stage(changes.lastOfEach(\.path)))
+                publication.parts.append(try container.stage(changes.lastOfEach(\.path)))
             } catch {
                 drop(publication)
                 wakeForRetries()
@@ -30,17 +30,18 @@ extension FileContainers {
         return publication
     }
 
-    /// The changes of keys that live in files, by container; empty if there are none.
+    /// The changes of keys that live in files, by rule; empty if there are none.
     private func changes(of batch: CommitBatch) throws(StateError) -> [[FileChange]] {
         var changes: [[FileChange]] = []
         do {
             try batch.forEachChange { change in
-                guard let number = number(of: change.key) else { return }
-                if changes.isEmpty { changes = Array(repeating: [], count: containers.count) }
-                let path = try containers[number].keys.path(of: change.key)
-                changes[number].append(
-                    FileChange(path: path, value: change.value, revision: change.revision)
-                )
+                guard let rule = table.rule(of: change.key), let keys = byRule[rule]?.keys else {
+                    return
+                }
+                if changes.isEmpty { changes = Array(repeating: [], count: byRule.count) }
+                let path = try keys.path(of: change.key)
+                let (value, revision) = (change.value, change.revision)
+                changes[rule].append(FileChange(path: path, value: value, revision: revision))
             }
         } catch {
             throw error as? StateError ?? StateError(.storage, "\(error)")

@@ -57,7 +57,7 @@ extension FileContainers {
         let places = files.takeDue()
         let now = clinux_monotonic_nanoseconds()
         if files.watcher.isMoving, now < deadline {
-            if !places.isEmpty { files.watcher.note(places.map { FileWatcher.Place($0) }) }
+            files.watcher.note(places.map { FileWatcher.Place($0) })
             return
         }
         container.comparison.end()

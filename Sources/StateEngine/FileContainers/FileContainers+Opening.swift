@@ -140,9 +140,11 @@ extension FileContainers {
     /// Refuses directories one of which is in another, also by way of links.
     package static func checkOverlaps(_ directories: [String]) throws(StateError) {
         let resolved = directories.map { directory -> [Substring] in
-            guard let path = realpath(directory, nil) else { return parts(directory) }
+            guard let path = realpath(directory, nil) else {
+                return TrustedPath.parts(of: directory)
+            }
             defer { free(path) }
-            return parts(String(cString: path))
+            return TrustedPath.parts(of: String(cString: path))
         }
         for (index, mine) in resolved.enumerated() {
             for (other, theirs) in resolved[..<index].enumerated()
@@ -153,10 +155,6 @@ extension FileContainers {
                 )
             }
         }
-    }
-
-    private static func parts(_ path: String) -> [Substring] {
-        path.split(separator: "/").filter { $0 != "." }
     }
 
     /// Refuses directories that this process could not use.

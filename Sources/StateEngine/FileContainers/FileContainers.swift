@@ -15,7 +15,9 @@ import Synchronization
 package final class FileContainers: @unchecked Sendable {
     let containers: [FileContainer]
     let rules: [FileRule]
-    private let table: FileRuleTable
+    let table: FileRuleTable
+    /// The container of each rule; nil for rules of keys that live elsewhere.
+    let byRule: [FileContainer?]
     let notice: @Sendable (String) -> Void
 
     /// What a reload says, until the commit thread takes it.
@@ -50,45 +52,25 @@ package final class FileContainers: @unchecked Sendable {
         notice: @escaping @Sendable (String) -> Void
     ) {
         guard rules.contains(where: { $0.directory != nil }) else { return nil }
-        var count = 0
-        let numbered = rules.map { rule -> (keys: Pattern, container: Int?) in
-            guard rule.directory != nil else { return (rule.keys, nil) }
-            defer { count += 1 }
-            return (rule.keys, count)
-        }
-        let table = FileRuleTable(numbered)
+        let table = FileRuleTable(rules)
         self.table = table
         self.rules = rules
         self.notice = notice
-        var containers: [FileContainer] = []
-        for rule in rules {
-            guard let directory = rule.directory else { continue }
-            let number = containers.count
-            containers.append(
-                FileContainer(
-                    rule,
-                    directory: directory,
-                    limits: limits,
-                    holds: { table.container(of: $0) == number },
-                    notice: notice
-                )
-            )
+        byRule = rules.enumerated().map { number, rule in
+            FileContainer(rule, limits, holds: { table.rule(of: $0) == number }, notice)
         }
-        self.containers = containers
+        containers = byRule.compactMap(\.self)
     }
 
     // MARK: From any thread
 
     /// Where a key lives; nil where it lives in no file.
     func container(of key: Bytes) -> FileContainer? {
-        table.container(of: key).map { containers[$0] }
+        table.rule(of: key).flatMap { byRule[$0] }
     }
 
-    /// The same as a place in ``containers``.
-    func number(of key: Bytes) -> Int? { table.container(of: key) }
-
     /// Whether a key lives in a file.
-    package func holds(_ key: Bytes) -> Bool { table.container(of: key) != nil }
+    package func holds(_ key: Bytes) -> Bool { container(of: key) != nil }
 
     /// Whether others may have changed the file of `key`, and that is not adopted yet.
     ///
@@ -121,10 +103,7 @@ package final class FileContainers: @unchecked Sendable {
     }
 
     func takeReload() -> Limits? {
-        reloaded.withLock { reloaded in
-            defer { reloaded = nil }
-            return reloaded
-        }
+        reloaded.withLock { $0.take() }
     }
 
     // MARK: The thread that looks after the directories

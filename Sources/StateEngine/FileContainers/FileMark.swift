@@ -10,15 +10,11 @@ struct FileMark {
     var entries: [(key: [UInt8], old: ValueMark?)] = []
 
     var text: String {
-        var text = ""
-        for (key, old) in entries {
-            for byte in key {
-                if byte < 16 { text += "0" }
-                text += String(byte, radix: 16)
-            }
-            text += " \(old?.description ?? "-")\n"
+        entries.map { key, old in
+            let digits = key.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            return "\(digits) \(old?.description ?? "-")\n"
         }
-        return text
+        .joined()
     }
 
     init() {}

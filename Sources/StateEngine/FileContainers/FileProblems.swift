@@ -6,7 +6,10 @@ import StateSystem
 final class FileProblems: Sendable {
     /// The directory as the configuration names it.
     let location: String
+    /// What stands in the way of writes.
     let obstacles = FileObstacles()
+    /// Files whose values are refused, so that file and entry differ.
+    private let refusals = FileObstacles()
     private let log: NoticeLimit
 
     private struct State {
@@ -14,8 +17,6 @@ final class FileProblems: Sendable {
         var loss: StateError?
         /// Why nothing can be written to it for a while; deletes can be tried.
         var failure: StateError?
-        /// Files whose values are refused, so that file and entry differ.
-        var refusals: [FilePath: StateError] = [:]
     }
 
     private let state = StateLock(State())
@@ -29,8 +30,6 @@ final class FileProblems: Sendable {
     func shown(_ path: FilePath) -> String {
         path.isRoot ? location : "\(location)/\(path.shown)"
     }
-
-    // MARK: From any thread
 
     /// Refuses a key whose file cannot be written at the moment.
     func validate(_ key: Bytes, at path: FilePath, isDelete: Bool) throws(StateError) {
@@ -49,29 +48,20 @@ final class FileProblems: Sendable {
 
     /// All of them, sorted by path; `unwatched` are directories that cannot be watched.
     func all(_ unwatched: [FilePath: StateError]) -> [(path: String, error: StateError)] {
-        let state = state.withLock { $0 }
-        var found = unwatched.merging(state.refusals) { $1 }
+        var found = unwatched.merging(refusals.all) { $1 }
         found.merge(obstacles.all) { $1 }
-        if let reason = state.loss ?? state.failure { found[.root] = reason }
+        if let reason = state.withLock({ $0.loss ?? $0.failure }) { found[.root] = reason }
         return found.map { (shown($0.key), $0.value) }.sorted { $0.path < $1.path }
     }
 
-    // MARK: One file
-
     /// Notes a file whose value is refused: the file is left, and its key keeps its value.
     func refuse(_ path: FilePath, _ error: StateError) {
-        let isNew = state.withLock { state in
-            guard state.refusals.count < FileObstacles.limit || state.refusals[path] != nil else {
-                return false
-            }
-            return state.refusals.updateValue(error, forKey: path) != error
+        if refusals.put(error, at: path) {
+            log("\(shown(path)) is not taken over: \(error.message)")
         }
-        if isNew { log("\(shown(path)) is not taken over: \(error.message)") }
     }
 
-    func accept(_ path: FilePath) {
-        state.withLock { if !$0.refusals.isEmpty { $0.refusals[path] = nil } }
-    }
+    func accept(_ path: FilePath) { refusals.remove(path) }
 
     /// Refuses writes to a key whose row is stored and whose file cannot be written.
     func refuseWrites(to path: FilePath, _ reason: String) {
@@ -88,11 +78,9 @@ final class FileProblems: Sendable {
 
     /// Forgets the files of another directory; obstacles stay for which `isKept` returns true.
     func forgetFiles(except isKept: (FilePath) -> Bool) {
-        state.withLock { $0.refusals = [:] }
-        for path in obstacles.all.keys where !isKept(path) { obstacles.remove(path) }
+        refusals.removeAll { _ in true }
+        obstacles.removeAll { !isKept($0) }
     }
-
-    // MARK: The directory
 
     /// The directory cannot be used: its keys keep their values, and writes to them are refused.
     func lose(_ reason: String) {

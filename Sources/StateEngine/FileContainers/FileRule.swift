@@ -14,25 +14,24 @@ package struct FileRule: Hashable, Sendable {
     }
 }
 
-/// Which container a key lives in: the one that the most specific rule says.
+/// Finds the most specific rule of a key.
 struct FileRuleTable: Sendable {
-    private let rules: [(keys: Pattern, container: Int?)]
+    private let rules: [Pattern]
     private let index: PatternIndex
 
-    init(_ rules: [(keys: Pattern, container: Int?)]) {
-        self.rules = rules
-        index = PatternIndex(rules.map(\.keys))
+    init(_ rules: [FileRule]) {
+        self.rules = rules.map(\.keys)
+        index = PatternIndex(self.rules)
     }
 
+    /// The place of the rule in the list; nil if no rule matches.
+    ///
     /// - Complexity: O(*n*) in the bytes of the key, but for the rules that it begins as.
-    func container(of key: Bytes) -> Int? {
+    func rule(of key: Bytes) -> Int? {
         var best: Int?
         index.forEachMatch(key) { rule in
-            if let known = best, !rules[rule].keys.isMoreSpecific(than: rules[known].keys) {
-                return
-            }
-            best = rule
+            if best.map({ rules[rule].isMoreSpecific(than: rules[$0]) }) ?? true { best = rule }
         }
-        return best.flatMap { rules[$0].container }
+        return best
     }
 }

@@ -36,7 +36,7 @@ struct FormerFiles {
 
         init(_ rules: [FileRule]) {
             self.rules = rules
-            table = FileRuleTable(rules.indices.map { (rules[$0].keys, $0) })
+            table = FileRuleTable(rules)
         }
 
         /// Reads lines; a pattern that is none any more meant no key.
@@ -56,7 +56,7 @@ struct FormerFiles {
         var hasFiles: Bool { rules.contains { $0.directory != nil } }
 
         func rule(of key: Bytes) -> FileRule? {
-            table.container(of: key).map { rules[$0] }.flatMap { $0.directory == nil ? nil : $0 }
+            table.rule(of: key).map { rules[$0] }.flatMap { $0.directory == nil ? nil : $0 }
         }
     }
 

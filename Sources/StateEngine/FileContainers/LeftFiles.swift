@@ -134,11 +134,8 @@ struct LeftFiles {
     /// rest is not looked at: others may have made them.
     private func removeTemporaries(now containers: FileContainers?, _ notice: (String) -> Void) {
         let used = Set(containers?.containers.map(\.location) ?? [])
-        for (directory, place) in places where isOwner && !used.contains(directory) {
-            let marks = [FormerFiles.text(keyspace.epoch)]
-            guard let tree = try? FileTree(trusted: directory, isShared: true, marks: marks),
-                (try? tree.isOwn(DirectoryIdentity(tree.root), place)) ?? false
-            else { continue }
+        for directory in places.keys where isOwner && !used.contains(directory) {
+            guard let tree = try? open(directory) else { continue }
             for path in temporaries(in: tree) {
                 do throws(FileFailure) { try tree.remove(path) } catch {
                     notice(
@@ -148,6 +145,14 @@ struct LeftFiles {
                 }
             }
         }
+    }
+
+    /// Opens a directory; nil if it is not the one that held the files.
+    private func open(_ directory: String) throws -> FileTree? {
+        let marks = [FormerFiles.text(keyspace.epoch)]
+        // Others may write there, because only such files are removed.
+        let tree = try FileTree(trusted: directory, isShared: true, marks: marks)
+        return try tree.isOwn(DirectoryIdentity(tree.root), places[directory]) ? tree : nil
     }
 
     private func temporaries(in tree: FileTree) -> [FilePath] {
@@ -178,16 +183,14 @@ struct LeftFiles {
     ) -> (rest: [File], failure: String?) {
         let tree: FileTree
         do {
-            // What others may write there is nothing but such files.
-            let marks = [FormerFiles.text(keyspace.epoch)]
-            tree = try FileTree(trusted: directory, isShared: true, marks: marks)
-            guard try tree.isOwn(DirectoryIdentity(tree.root), places[directory]) else {
+            guard let opened = try open(directory) else {
                 return (
                     files.values.flatMap { $0 },
                     "it is empty, and not the one that held them; is it not mounted?"
                         + " If they are gone for good, make \(directory)/.stated"
                 )
             }
+            tree = opened
         } catch {
             return (files.values.flatMap { $0 }, LeftFiles.sentence(error))
         }

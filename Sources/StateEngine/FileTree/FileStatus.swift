@@ -34,6 +34,13 @@ struct FileStatus {
         changed = FileStatus.nanoseconds(status.st_ctim)
     }
 
+    /// The status of an open file.
+    init(of descriptor: Int32, _ path: FilePath) throws(FileFailure) {
+        var found = stat()
+        guard fstat(descriptor, &found) == 0 else { throw FileFailure("fstat", path) }
+        self.init(found)
+    }
+
     private static func nanoseconds(_ time: timespec) -> Int64 {
         Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }

@@ -44,12 +44,10 @@ extension FileTree {
             }
             defer { close(file) }
             return try FileTree.readStable(file, path, before, syncs: syncs)
-        } catch let error as StateError {
-            throw error
         } catch let failure as FileFailure {
             throw StateError(.storage, failure.sentence)
         } catch {
-            throw StateError(.storage, "\(path): \(error)")
+            throw error as? StateError ?? StateError(.storage, "\(path): \(error)")
         }
     }
 
@@ -87,9 +85,7 @@ extension FileTree {
         _ path: FilePath,
         _ before: FileStatus
     ) throws(FileFailure) -> Bool {
-        var found = stat()
-        guard fstat(file, &found) == 0 else { throw FileFailure("fstat", path) }
-        let now = FileStatus(found)
+        let now = try FileStatus(of: file, path)
         return now.stamp == before.stamp && now.changed == before.changed && now.isRegular
     }
 
@@ -115,9 +111,7 @@ extension FileTree {
             try FileTree.fill(file, with: value, path)
             try FileTree.protect(file, like: old, mode: mode, path)
             guard fsync(file) == 0 else { throw FileFailure("fsync", path) }
-            var status = stat()
-            guard fstat(file, &status) == 0 else { throw FileFailure("fstat", path) }
-            return FileStatus(status).stamp
+            return try FileStatus(of: file, path).stamp
         } catch {
             _ = FilePath.withCString(path.name) { unlinkat(parent.descriptor, $0, 0) }
             throw error
@@ -152,9 +146,8 @@ extension FileTree {
     ) throws(FileFailure) {
         // Order matters: a change of owner clears bits of the mode.
         if let old {
-            var own = stat()
-            guard fstat(file, &own) == 0 else { throw FileFailure("fstat", path) }
-            if own.st_uid != old.uid || own.st_gid != old.gid {
+            let own = try FileStatus(of: file, path)
+            if own.uid != old.uid || own.gid != old.gid {
                 guard fchown(file, old.uid, old.gid) == 0 else { throw FileFailure("fchown", path) }
             }
         }

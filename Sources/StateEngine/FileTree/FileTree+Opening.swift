@@ -1,7 +1,13 @@
 import Glibc
 
-/// The journal's directory, before it is used.
+/// The journal's directory, before and after it is used.
 extension FileTree {
+    /// Removes the journal, and makes that durable.
+    func removeJournal() throws(FileFailure) {
+        try remove(FileJournal.path)
+        try directory(FileJournal.directory).sync()
+    }
+
     /// Makes the directory for the journal, and both directories durable.
     ///
     /// - Throws: ``FileFailure``, also if the journal's directory is one that others made or may write: they could have steps replayed.

@@ -135,11 +135,7 @@ final class FileTree: Sendable {
 
     /// Refuses a directory that others may change.
     static func check(_ directory: borrowing Directory) throws(FileFailure) {
-        var found = stat()
-        guard fstat(directory.descriptor, &found) == 0 else {
-            throw FileFailure("fstat", directory.path)
-        }
-        let status = FileStatus(found)
+        let status = try FileStatus(of: directory.descriptor, directory.path)
         guard status.isTrusted else { throw FileFailure(untrusted: directory.path, status) }
     }
 

@@ -48,7 +48,8 @@ enum TrustedPath {
         "/" + parts(of: location).joined(separator: "/")
     }
 
-    private static func parts(of location: String) -> [Substring] {
+    /// The names on a path, without `.`.
+    static func parts(of location: String) -> [Substring] {
         location.split(separator: "/").filter { $0 != "." }
     }
 
@@ -141,9 +142,8 @@ struct DirectoryIdentity: Equatable, Sendable {
     let born: Int64
 
     init(_ directory: borrowing FileTree.Directory) throws(FileFailure) {
-        var found = stat()
-        guard fstat(directory.descriptor, &found) == 0 else { throw FileFailure("fstat", .root) }
-        (device, inode) = (UInt64(found.st_dev), UInt64(found.st_ino))
+        let stamp = try FileStatus(of: directory.descriptor, .root).stamp
+        (device, inode) = (stamp.device, stamp.inode)
         born = max(0, clinux_birth_time(directory.descriptor))
     }
 

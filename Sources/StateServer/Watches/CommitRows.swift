@@ -6,11 +6,11 @@ import StateWire
 /// Rows and what they replaced are in the order of the commits; each commit says where its own end.
 struct CommitRows: ~Copyable {
     struct Commit {
-        var revision: Int64
-        var count: Int
-        var rowsEnd: Int
-        var replacedEnd: Int
-        var cause: [UInt8]
+        fileprivate(set) var revision: Int64 = 0
+        fileprivate(set) var count = 0
+        fileprivate(set) var rowsEnd = 0
+        fileprivate(set) var replacedEnd = 0
+        fileprivate(set) var cause: [UInt8] = []
     }
 
     /// What a change replaced, to be looked up once the changes are read.
@@ -23,20 +23,15 @@ struct CommitRows: ~Copyable {
     private(set) var rows = ByteBuffer()
     private(set) var commits: [Commit] = []
     private(set) var replaced: [Replaced] = []
-    // The open commit.
-    private var openCount = 0
-    private var openCause: [UInt8] = []
+    private var open = Commit()
 
-    /// Adds a row to the open commit.
+    /// Adds the row that `write` appends to the open commit; `cause` is nil if nobody asks for it.
     ///
-    /// - Parameters:
-    ///   - cause: Who made the commit; nil if nobody asks for it.
-    ///   - write: Appends the row.
     /// - Returns: The bytes of the row.
     mutating func add(_ cause: Bytes?, _ write: (inout ByteBuffer) -> Void) -> Int {
         let before = rows.count
-        if openCount == 0 { openCause = cause.map { Array($0) } ?? [] }
-        openCount += 1
+        if open.count == 0, let cause { open.cause = Array(cause) }
+        open.count += 1
         write(&rows)
         return rows.count - before
     }
@@ -48,24 +43,17 @@ struct CommitRows: ~Copyable {
 
     /// Ends the open commit; one without rows is left out.
     mutating func endCommit(at revision: Int64) {
-        guard openCount > 0 else { return }
-        commits.append(
-            Commit(
-                revision: revision,
-                count: openCount,
-                rowsEnd: rows.count,
-                replacedEnd: replaced.count,
-                cause: openCause
-            )
-        )
-        openCount = 0
+        guard open.count > 0 else { return }
+        (open.revision, open.rowsEnd, open.replacedEnd) = (revision, rows.count, replaced.count)
+        commits.append(open)
+        open = Commit()
     }
 
     /// Removes the rows of the open commit.
     mutating func dropOpen() {
         rows.truncate(to: commits.last?.rowsEnd ?? 0)
         replaced.removeSubrange((commits.last?.replacedEnd ?? 0)...)
-        openCount = 0
+        open = Commit()
     }
 
     /// Releases the memory of rows that are written.
