@@ -1,11 +1,11 @@
 extension FileBacking {
     /// Writes the files of all changes beside their targets, syncs them, renames them and syncs the directories.
     ///
-    /// - Throws: ``EditedMeanwhile``, where others changed one of the files or something else is in its place. ``StateError``
+    /// - Throws: ``EditedMeanwhile``, if others changed one of the files or something else is in its place. ``StateError``
     ///   with ``StateError/Code/noSpace`` or ``StateError/Code/readOnly``: every file is as it was, unless the message begins
     ///   with `outcome unknown`.
     /// - Complexity: O(*n*) in the bytes of the values, with one sync for each file and each directory, and two for a journal
-    ///   where there are several files.
+    ///   if there are several files.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard let files, unfinished == nil else {
             throw StateError(.readOnly, "\(directory) is not open: nothing was committed")
@@ -29,8 +29,6 @@ extension FileBacking {
         files.finish(staged)
     }
 
-    // MARK: What others did meanwhile
-
     /// Adopts what the commit has met; nothing of it is staged then.
     private func meet(_ staged: StagedFiles, in files: FileDirectory) throws {
         guard staged.edited.isEmpty else { try adopt(staged.edited, in: files) }
@@ -45,7 +43,7 @@ extension FileBacking {
         }
     }
 
-    /// Takes what others did below what is being committed, which is then done again on it.
+    /// Adopts what others did before the commit, which is then repeated on top of it.
     func adopt(_ paths: [FilePath], in files: FileDirectory) throws -> Never {
         meetingCount += 1
         guard meetingCount <= 16 else {

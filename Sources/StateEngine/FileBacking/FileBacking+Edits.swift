@@ -24,7 +24,7 @@ extension FileBacking {
         return Int(ordinal)
     }
 
-    /// What others have changed, as far as it has come to rest.
+    /// What others have changed and are not writing any more.
     public func takeOutsideChanges() -> [OutsideChange] {
         guard let files else { return [] }
         let places = files.takeDue()
@@ -38,7 +38,7 @@ extension FileBacking {
 
     /// Looks at one place, and notes what is there.
     ///
-    /// - Returns: What it holds, where that may be new; nil where nothing changed, it holds no value, or is not at rest.
+    /// - Returns: What it holds, if that may be new; nil if nothing changed, it holds no value, or is still being written.
     func look(at path: FilePath, isWritten: Bool, in files: FileDirectory) -> OutsideChange? {
         guard let found = files.look(at: path, isWritten: isWritten) else { return nil }
         return OutsideChange(

@@ -49,7 +49,7 @@ extension FileBacking {
             _ = try written.get()
             try tree.directory(FileJournal.directory).sync()
         } catch {
-            // What may be replayed is not refused: only where the journal is surely gone was nothing committed.
+            // Nothing was committed only if the journal is certainly gone: else a start may replay it.
             do throws(FileFailure) { try tree.removeJournal() } catch let second {
                 throw StateError(.readOnly, "\(StateError.unknownOutcome): \(second.sentence)")
             }
@@ -65,7 +65,7 @@ extension FileBacking {
     /// Only a rename or the sync of a directory can have failed in it, the files were synced before. A file system that has lost
     /// a change of a directory refuses every sync after it (it aborts its journal), so one that succeeds is to be believed.
     ///
-    /// - Throws: ``StateError/Code/storage``, where they cannot be taken yet.
+    /// - Throws: ``StateError/Code/storage``, if they cannot be taken yet.
     public func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void

@@ -4,7 +4,7 @@ import Glibc
 /// One file for each key, below a directory: the value as it is, for people, editors, git and configuration management.
 ///
 /// `FileName` says which file is a key's. A commit writes each new file beside its target, with the old one's mode and
-/// owner, and syncs it; then come the renames and the sync of each directory. Where it changes several files, a journal makes
+/// owner, and syncs it; then come the renames and the sync of each directory. If it changes several files, a journal makes
 /// them all or none across a crash. What others do to the files is adopted as commits whose cause is `file`.
 ///
 /// The files hold values and nothing else: each start is another epoch, with every entry at its first revision.
@@ -37,7 +37,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     private let isShared: Bool
     let onUnreadable: @Sendable (Unreadable) -> Void
 
-    // From load to close; of whom the backing's turn is.
+    // From load to close; only for whoever has the backing.
     var files: FileDirectory?
     /// What a commit whose outcome is unknown has to do still.
     var unfinished: UnfinishedCommit?
@@ -48,12 +48,12 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
 
     private let obstacles = FileObstacles()
 
-    /// The store in a directory, which is made where it is absent, with mode 0700.
+    /// The store in a directory, which is made with mode 0700 if it is missing.
     ///
     /// Nothing is opened until ``load(_:)``.
     ///
     /// - Parameters:
-    ///   - directory: Where the files are.
+    ///   - directory: The directory of the files.
     ///   - isShared: Whether others than root and this process's user may write the directory itself.
     ///   - newFileMode: The mode of a file that supersedes none; one that does keeps the old mode.
     ///   - valueByteCount: The largest file that is a value; not below the limit of the keyspace.
@@ -89,7 +89,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
         if let obstacle = obstacles.onTheWay(to: path) { throw .obstructed(key, by: obstacle) }
     }
 
-    /// Begins to tell of edits.
+    /// Begins to report edits.
     public func watchOutside(_ wake: @escaping @Sendable () -> Void) {
         files?.watcher.setWake(wake)
     }
@@ -112,7 +112,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     ///
     /// - Parameter receive: Called for each value; the bytes in it live for that call.
     /// - Returns: A new epoch.
-    /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid, or ``StateError/Code/storage``, where the
+    /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid, or ``StateError/Code/storage``, if the
     ///   directory cannot be used or others may write it. No file of a key was touched then.
     /// - Complexity: O(*n*) in the bytes of the files.
     public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {

@@ -4,17 +4,17 @@ import StateSystem
 /// A file as it was last read or written.
 struct KnownFile {
     var stamp: FileStamp
-    /// What it held; nil where nobody asks for that.
+    /// What it held; nil if that is not known.
     var mark: ValueMark?
-    /// Whether what it holds may not be what its entry says: looked at again, it counts as an edit even where it has not changed.
+    /// Whether its entry may differ: the next look takes it for an edit even if it has not changed.
     var isDoubtful = false
 }
 
-/// What stands in the place of a key, where that may be new.
+/// What stands in the place of a key, if that may be new.
 struct FoundFile {
     let path: FilePath
     let key: Key
-    /// Nil where there is no file any more.
+    /// Nil if the file is gone.
     let value: [UInt8]?
     let status: FileStatus?
     /// What was known of it before.
@@ -26,8 +26,7 @@ struct FoundFile {
 
 /// The files of keys below one directory: which of them are known, and what others do to them.
 ///
-/// What ``FileBacking`` and ``FileContainer`` have in common. Of whom the backing's turn is; only the watcher and the obstacles, which
-/// have locks of their own, may be asked from anywhere.
+/// ``FileBacking`` and ``FileContainer`` both use it. Only whoever has the backing may, but any thread may ask watcher and obstacles.
 final class FileDirectory {
     let tree: FileTree
     private let lock: DirectoryLock
@@ -52,13 +51,13 @@ final class FileDirectory {
     /// - Parameters:
     ///   - tree: The directory.
     ///   - lock: What makes this process its owner, for as long as this object lives.
-    ///   - obstacles: Where it is noted what stands in the way of keys.
+    ///   - obstacles: Notes what stands in the way of keys.
     ///   - limits: The largest file that is a value, and how many names there may be.
     ///   - edits: What happens to an edit that a commit meets.
     ///   - newFileMode: The mode of a file that replaces none; nil if the mode of the directory decides.
     ///   - keyOf: The key whose value a file is.
     ///   - report: Called for each file that is found to be no value.
-    /// - Throws: ``StateError/Code/storage``, where it cannot be watched.
+    /// - Throws: ``StateError/Code/storage``, if it cannot be watched.
     init(
         _ tree: FileTree,
         lock: DirectoryLock,
@@ -155,7 +154,7 @@ final class FileDirectory {
         }
     }
 
-    /// The places that may have changed and have come to rest, and whether bytes were written there.
+    /// The places that may have changed and are quiet now, and whether bytes were written there.
     func takeDue() -> [FilePath: Bool] {
         let (due, failures) = watcher.takeDue()
         for (path, error) in failures { report(path, error) }
@@ -196,7 +195,7 @@ final class FileDirectory {
     ///   - path: The place.
     ///   - isWritten: Whether it is read though it seems to be the file that is known.
     ///   - syncs: Whether what is read is made durable.
-    /// - Returns: What it holds, where that may be new; nil where nothing changed, it holds no value, or is not at rest.
+    /// - Returns: What it holds, if that may be new; nil if nothing changed, it holds no value, or is still being written.
     func look(at path: FilePath, isWritten: Bool, syncs: Bool = true) -> FoundFile? {
         guard let key = keyOf(path) else { return nil }
         do throws(StateError) {

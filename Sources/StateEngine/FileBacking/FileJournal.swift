@@ -31,7 +31,7 @@ enum FileJournal {
         return writer.bytes
     }
 
-    /// The steps of a journal; nil where it is not whole.
+    /// The steps of a journal; nil if it is incomplete.
     static func decoded(_ bytes: [UInt8]) -> [FileStep]? {
         guard bytes.count >= mark.count + 16, bytes.starts(with: mark) else { return nil }
         let body = bytes[..<(bytes.count - 8)]

@@ -11,9 +11,9 @@ struct FilePublisher: ~Copyable {
     private let leavesOut: Bool
     /// Whether anything was changed under the name of a key.
     private(set) var hasBegun = false
-    /// Files of others that stand where a step was to be taken.
+    /// Targets that others have changed meanwhile.
     private(set) var edited: [FilePath] = []
-    /// Where something else than a file has come to stand since it was looked at, and what else was left out; the new file is gone.
+    /// Targets that are no files any more, and others that were left out; their new files are removed.
     private(set) var obstructed: [(path: FilePath, failure: FileFailure)] = []
     private var touched: Set<FilePath> = []
 
@@ -129,7 +129,7 @@ struct FilePublisher: ~Copyable {
             if rename(from, source.name, to, target.name, flags) == 0 {
                 return present == nil ? nil : try FileTree.status(source.name, in: from)?.stamp
             }
-            // Where the file system knows no flags, the last look is what there is.
+            // If the file system knows no flags, the last look has to do.
             if errno == EINVAL, rename(from, source.name, to, target.name, 0) == 0 {
                 return present?.stamp
             }

@@ -7,8 +7,8 @@ struct FileStep: Hashable {
     }
 
     var target: FilePath
-    /// The file that is superseded; nil where there is none.
+    /// The file that is replaced; nil if there is none.
     var before: FileStamp?
-    /// The file that takes its place; nil where the key is deleted.
+    /// The file that takes its place; nil if the key is deleted.
     var staged: Staged?
 }

@@ -11,7 +11,7 @@ extension FileWatcher {
 
     /// Watches a directory and those in it; before anything in them is looked at, so that nothing is missed.
     ///
-    /// What is in one that is watched already, events have told of, unless some were lost.
+    /// One that is watched already is not read again, unless events were lost.
     func add(_ path: FilePath, afterLoss: Bool = false) {
         var rest = [path]
         while let next = rest.popLast() { watch(next, &rest, afterLoss) }
@@ -81,7 +81,7 @@ extension FileWatcher {
         }
     }
 
-    /// A directory that has left its place: what happens in it is told no more.
+    /// Stops watching a directory that was moved away.
     ///
     /// - Complexity: O(*n*) in the directories that are watched.
     private func forget(_ path: FilePath) {

@@ -79,7 +79,7 @@ final class FileWatcher: Sendable {
 
     func start() { thread.start { self.run() } }
 
-    /// Ends the thread; nothing is told afterwards.
+    /// Ends the thread; nothing is reported afterwards.
     func stop() {
         state.withLock { $0.wake = {} }
         isStopping.store(true, ordering: .releasing)
@@ -150,13 +150,13 @@ final class FileWatcher: Sendable {
 
     // MARK: Whether anything has changed
 
-    /// Whether places are noted that have not come to rest.
+    /// Whether places are noted that are not quiet yet.
     var isMoving: Bool { state.withLock { !$0.due.isEmpty } }
 
     /// When the last file or directory was removed, on the monotonic clock.
     var removedAt: Int64 { state.withLock { $0.removedAt } }
 
-    /// Whether others may have changed the file at `path`, or any where it is nil, and what they did is not known yet.
+    /// Whether others may have changed the file at `path`, or any file if it is nil, and what they did is not known yet.
     ///
     /// Looks at no file: the kernel has queued the event of a change before the call that made it returns. So what somebody did
     /// before he asked is seen here.
@@ -175,7 +175,7 @@ final class FileWatcher: Sendable {
         }
     }
 
-    /// Forgets what renames of this process's own have noted, where `isOurs` says that the place is as it was left.
+    /// Forgets events of this process's own renames, if `isOurs` returns true for the place.
     func forgetOwn(_ paths: [FilePath], where isOurs: (FilePath) -> Bool) {
         readEvents()
         for path in paths {
@@ -207,7 +207,7 @@ final class FileWatcher: Sendable {
             guard poll(&waiting, 2, timeout) > 0 else { continue }
             if waiting[1].revents != 0 {
                 readEvents()
-                // Where much happens, one look for all of it.
+                // One look for many events.
                 waiting[0].revents = 0
                 poll(&waiting, 1, 20)
             }
@@ -230,9 +230,9 @@ final class FileWatcher: Sendable {
         add(paths.map { Place(path: $0, isTree: true) })
     }
 
-    /// Wakes the commit thread where a place counts now.
+    /// Wakes the commit thread if a place is due.
     ///
-    /// - Returns: Milliseconds until the next one does, or until `probe` where a directory is not watched; -1 where there is none.
+    /// - Returns: Milliseconds until the next one is, or until `probe` if a directory is not watched; -1 if there is none.
     private func wakeDue(orAt probe: Int64) -> Int32 {
         let now = clinux_monotonic_nanoseconds()
         let (wake, rest) = state.withLock { state -> ((@Sendable () -> Void)?, Int64?) in

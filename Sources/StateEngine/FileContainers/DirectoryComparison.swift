@@ -1,11 +1,11 @@
 import CLinux
 
-/// The comparison of a whole directory with its entries, which a directory that was given up and is back needs.
+/// The comparison of all files with their entries, which a directory needs that was lost and is back.
 ///
 /// Until it is done, what was known of the files before it counts: a commit has to note what each file holds.
 struct DirectoryComparison {
     private(set) var known: [FilePath: KnownFile] = [:]
-    /// Until when it may wait for the directory to come to rest, on the monotonic clock; nil if none is due.
+    /// When it begins even if files are still changing, on the monotonic clock; nil if none is due.
     private(set) var deadline: Int64?
 
     var isDue: Bool { deadline != nil }

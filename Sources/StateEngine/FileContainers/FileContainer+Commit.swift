@@ -113,8 +113,6 @@ extension FileContainer {
         }
     }
 
-    // MARK: After a failure
-
     /// Brings a file to the value of its row, unless somebody has made something else of it.
     ///
     /// - Returns: Whether that is settled: what somebody has made of it is an edit, to be looked at.

@@ -14,7 +14,7 @@ extension FileContainer {
     ///   - noted: The one that it was then, if that is known.
     ///   - acceptsAnother: Whether it may be another than the one that this container has used before.
     ///   - wake: Called on any thread when there is something to look at.
-    /// - Throws: ``StateError``, where it cannot be used, or is another than the one that this container has used before.
+    /// - Throws: ``StateError``, if it cannot be used, or is another than the one that this container has used before.
     func open(
         expectsFiles: Bool = false,
         noted: DirectoryIdentity? = nil,
@@ -48,7 +48,7 @@ extension FileContainer {
         }
     }
 
-    /// Another directory has come to stand at the place: whoever put it there may be reading and writing what he should not.
+    /// Another directory stands at the path: whoever put it there might read and write what he should not.
     private func exchanged() -> StateError {
         StateError(
             .storage,
@@ -74,7 +74,7 @@ extension FileContainer {
         files = nil
     }
 
-    /// Why a directory cannot be used, and what to do where a service may not write it.
+    /// Why a directory cannot be used, and what to do if a service may not write it.
     static func unusable(_ location: String, _ failure: FileFailure) -> StateError {
         var advice = ""
         if failure.code == EROFS || getenv("INVOCATION_ID") != nil {

@@ -2,7 +2,7 @@ import CLinux
 import StateSystem
 
 extension FileContainer {
-    /// Whether the directory is still the one at its place, and whether it, or another if that is meant, has come to stand there.
+    /// Opens the directory again if the one in use is not at its path any more.
     func checkPlace(acceptsAnother: Bool = false, _ wake: @escaping @Sendable () -> Void) {
         if files != nil, isInPlace { return }
         release()
@@ -36,7 +36,7 @@ extension FileContainer {
         comparison.begin(within: 0)
     }
 
-    /// What others have changed, as far as it has come to rest.
+    /// What others have changed and are not writing any more.
     func takeFound() -> [FoundFile] {
         guard let files else { return [] }
         let due = files.takeDue()
@@ -85,13 +85,12 @@ extension FileContainer {
             found.append(file)
         }
         guard !found.isEmpty else { return [] }
-        // Order matters: what was read is durable before it is told.
+        // Order matters: what was read is durable before it is acknowledged.
         if isMany { files.tree.syncAll() } else { files.syncParents(of: found.map(\.path)) }
         return found
     }
 
-    /// How long removed files wait, in nanoseconds, because others are being removed: a directory that is removed as a whole, file by
-    /// file, removes no key.
+    /// How long removed files wait, in nanoseconds: a directory that is removed with all its files removes no key.
     private func pauseOfRemovals(_ count: Int, _ files: FileDirectory) -> Int64 {
         guard count > 0 else { return 0 }
         let now = clinux_monotonic_nanoseconds()
@@ -102,7 +101,7 @@ extension FileContainer {
         return now - since < 5_000_000_000 ? pause : 0
     }
 
-    /// Whether a file has the name of a key that lives here; it is refused, once, where it has not.
+    /// Returns true if a file has the name of a key that lives here; refuses it otherwise, once.
     func isNamed(_ path: FilePath) -> Bool {
         guard keys.only == nil else { return keys.key(of: path) != nil }
         if path.isRoot || keys.key(of: path) != nil { return !path.isRoot }

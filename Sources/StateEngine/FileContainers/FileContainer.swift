@@ -83,8 +83,6 @@ final class FileContainer: @unchecked Sendable {
         problems.all(used.withLock { $0.watcher }?.unwatched ?? [:])
     }
 
-    // MARK: What is on its way
-
     /// Refuses a key whose row is stored and whose file cannot be written, and tries again.
     func leaveUnpublished(_ path: FilePath, old: ValueMark?, _ reason: String) {
         unpublished[path] = Unpublished(old: unpublished[path]?.old ?? old, reason: reason)

@@ -8,7 +8,7 @@ struct FilePublication {
 extension FileContainers {
     /// Writes the new files of a batch beside their targets, and gives the batch the mark that names them.
     ///
-    /// - Returns: What is to be published once the batch is stored; nil where there is nothing to do.
+    /// - Returns: What is to be published once the batch is stored; nil if there is nothing to do.
     /// - Throws: ``StateError``; every file is as it was.
     /// - Complexity: O(*n*) in the bytes of the values that live in files, with one sync for each; else in the changes.
     func stage(_ batch: CommitBatch) throws(StateError) -> FilePublication? {
@@ -79,7 +79,7 @@ extension FileContainers {
 
     /// Puts the new files of a batch that is stored in their places.
     ///
-    /// What cannot be is left to be tried again, and refused meanwhile: the rows are stored, and are told.
+    /// A file that cannot be written is tried again, and its key refused meanwhile: the rows are stored, and acknowledged.
     func publish(_ publication: FilePublication) {
         onStep(2)
         switch publication.mark {

@@ -30,7 +30,7 @@ extension FileContainers {
             container.take(limits)
         }
         guard places != former, let marks = keyspace.queue.capabilities.files else { return }
-        // Where it is not noted which they are, the next start takes them for its own if they are not empty.
+        // If this note cannot be written, the next start takes them for its own if they are not empty.
         guard let note = try? marks.fileContainers() else { return }
         try? marks.setFileContainers(FormerFiles(note).standing(at: places).text)
     }
@@ -49,7 +49,7 @@ extension FileContainers {
         }
     }
 
-    /// Compares all of a directory that has come back, once it has come to rest.
+    /// Compares all of a directory that is back, once its files do not change any more.
     private func rescan(_ container: FileContainer, _ keyspace: LocalKeyspace) {
         guard let files = container.files, let deadline = container.comparison.deadline else {
             return
@@ -94,7 +94,7 @@ extension FileContainers {
                 !(left?.has(file.value, at: path, in: container.location) ?? false),
                 !keyspace.holds(file)
             else { continue }
-            // Whoever fills a directory does not fill the memory, where rules refuse what is in it.
+            // A directory full of values that rules refuse does not fill the memory.
             guard byteCount <= container.limits.transactionByteCount else {
                 container.lookAgain([file], after: 0)
                 continue

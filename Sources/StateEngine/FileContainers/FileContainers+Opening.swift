@@ -51,7 +51,7 @@ extension FileContainers {
             container.files?.watcher.finishLook()
         }
         let kept = left.remove(now: self, notice)
-        // Where it is not noted that they are gone, the next start looks again.
+        // If this note cannot be written, the next start looks again.
         if isAnew { try? marks.setFileContainers(now.keeping(kept).text) }
     }
 
@@ -67,10 +67,10 @@ extension FileContainers {
     /// Finishes what a commit had not reached, by the mark that it left in the store.
     ///
     /// - Parameters:
-    ///   - text: The mark; nil where there is none.
+    ///   - text: The mark; nil if there is none.
     ///   - hadFile: Whether a key had its file where it has it now: a file that is not there was removed, then.
     ///   - value: What the store says of a key.
-    /// - Throws: ``StateError/Code/corrupt``, where it is no mark.
+    /// - Throws: ``StateError/Code/corrupt``, if it is no mark.
     func settle(
         _ text: String?,
         where hadFile: (FileContainer, Key) -> Bool = { _, _ in true },
@@ -174,13 +174,13 @@ extension FileContainers {
 private struct FileExport {
     let container: FileContainer
     let path: FilePath
-    /// What it held before; nil where there was none.
+    /// What it held before; nil if there was none.
     let old: [UInt8]?
     let new: [UInt8]
 
     /// Has it hold that again, unless somebody has made something else of it.
     ///
-    /// - Returns: The file, where that could not be.
+    /// - Returns: The file, if that failed.
     func takeBack() -> KeptFiles? {
         let mark = ValueMark(new)
         guard !container.settle(path, old: mark, to: old) else { return nil }
@@ -204,7 +204,7 @@ extension FileContainer {
         rule.directory == location && rule.prefixByteCount == keys.prefix.count
     }
 
-    /// What a file holds; nil where there is none that is a value.
+    /// What a file holds; nil if it is no value.
     fileprivate func value(at path: FilePath) throws -> [UInt8]? {
         let contents = try files?.tree.contents(of: path, limit: limits.valueByteCount)
         guard case .value(let bytes, _)? = contents else { return nil }

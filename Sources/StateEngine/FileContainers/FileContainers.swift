@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// A commit with keys that live in files takes four steps, the order of which is the guarantee (``CommitQueue/commit(_:)``): each new file
 /// is written beside its target and synced; the rows are committed, and with them a mark of the files that are not reached yet
-/// (``FileMark``); the new files take their places; it is told. What others do to the files is noticed, and adopted as commits like any
-/// other whose cause is `file`: they are rows too. Where such an edit meets a write, it comes after it; a writer who asks
+/// (``FileMark``); the new files take their places; the commit is acknowledged. What others do to the files is noticed, and adopted as commits like any
+/// other whose cause is `file`: they are rows too. If such an edit meets a write, it comes after it; a writer who asks
 /// ``mayHaveChanged(_:)`` first, and waits while it may, comes after every edit that was complete before.
 ///
 /// What is not immutable or under a lock belongs to whose turn the backing is: the proof of `@unchecked Sendable`.
@@ -25,14 +25,14 @@ package final class FileContainers: @unchecked Sendable {
     /// The keyspace, from ``LocalKeyspace/attach(_:)`` until it is closed.
     let keyspace = StateLock<LocalKeyspace?>(nil)
 
-    // Of whom the backing's turn is.
+    // Only for whoever has the backing.
     /// Whether the store has a mark, and the keys that it names are only those that are not published.
     var hasMark = false
     var isMarkMinimal = false
     /// After a failure, edits are adopted again later and later.
     var adoptionRetry = Retry()
 
-    /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published; at an opening 0, where directories are filled.
+    /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published; 0 is an opening that has filled directories.
     package var onStep: @Sendable (Int) -> Void = { _ in }
 
     private let alarm = StateLock<Int64?>(nil)
@@ -40,10 +40,10 @@ package final class FileContainers: @unchecked Sendable {
     private let isStopping = Atomic(false)
     private let thread = WorkerThread(name: "directories")
 
-    /// The containers of a configuration; nil where no key lives in files.
+    /// The containers of a configuration; nil if no key lives in files.
     ///
     /// - Parameters:
-    ///   - rules: What each rule says that says where its keys live.
+    ///   - rules: The rules that say where their keys live.
     ///   - limits: The largest file that is a value, and how many files there may be.
     ///   - notice: Told of what is found to be wrong, a sentence each; called from any thread.
     package init?(
@@ -64,7 +64,7 @@ package final class FileContainers: @unchecked Sendable {
 
     // MARK: From any thread
 
-    /// Where a key lives; nil where it lives in no file.
+    /// The container of a key; nil if it lives in no file.
     func container(of key: Bytes) -> FileContainer? {
         table.rule(of: key).flatMap { byRule[$0] }
     }
@@ -74,7 +74,7 @@ package final class FileContainers: @unchecked Sendable {
 
     /// Whether others may have changed the file of `key`, and that is not adopted yet.
     ///
-    /// Whoever changed it before he asked is seen: the kernel tells. It looks at no file.
+    /// Every change before the call is seen, because the kernel has queued its event. Looks at no file.
     package func mayHaveChanged(_ key: Bytes) -> Bool {
         container(of: key)?.mayHaveChanged(key) ?? false
     }
@@ -88,7 +88,7 @@ package final class FileContainers: @unchecked Sendable {
     /// that are gone.
     package var refused: [(path: String, error: StateError)] { containers.flatMap(\.refused) }
 
-    /// What STATE.STATUS tells.
+    /// What STATE.STATUS reports.
     package var report: String {
         let refused = refused
         guard let first = refused.first else { return "ok" }
@@ -110,9 +110,9 @@ package final class FileContainers: @unchecked Sendable {
 
     func start() { thread.start { [unowned self] in run() } }
 
-    /// Has the commit thread look where a directory is not in its place any more, and when something is to be tried again.
+    /// Has the commit thread look if a directory is not at its path any more, or something is to be tried again.
     ///
-    /// That a directory was moved, with one above it perhaps, or unmounted, no event of its own tells: it is asked once a second.
+    /// The kernel queues no event if a directory is unmounted, or moved with one above it: this looks once a second.
     private func run() {
         while !isStopping.load(ordering: .acquiring) {
             let now = clinux_monotonic_nanoseconds()

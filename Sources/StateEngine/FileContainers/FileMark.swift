@@ -1,6 +1,6 @@
 /// The keys whose files a commit may not have reached yet, each with what its file held before.
 ///
-/// Written by the transaction of the rows themselves, so that a start can tell a file that was not reached from one that somebody has
+/// Written by the transaction of the rows themselves, so that a start can distinguish a file that was not reached from one that somebody has
 /// edited since: a file that holds what it held before is brought to the row's value, one that holds neither is an edit.
 ///
 /// ```
@@ -19,7 +19,7 @@ struct FileMark {
 
     init() {}
 
-    /// Reads ``text``; nil where it is none.
+    /// Reads ``text``; nil if it is malformed.
     init?(_ text: String) {
         for line in text.split(separator: "\n") {
             let parts = line.split(separator: " ")
@@ -57,7 +57,7 @@ package protocol FileMarkBacking: Backing {
     /// The mark that the last ``Backing/load(_:)`` or ``Backing/reopen(after:_:)`` found; once.
     func takeFileMark() -> String?
 
-    /// Which directories held files of keys when they were last opened, as ``FileContainers`` wrote it; nil where none did.
+    /// Which directories held files of keys when they were last opened, as ``FileContainers`` wrote it; nil if none did.
     func fileContainers() throws -> String?
 
     /// Notes which directories do, in a transaction of its own.

@@ -2,7 +2,7 @@
 package struct FileRule: Hashable, Sendable {
     /// The keys; a glob never lives in files.
     package var keys: Pattern
-    /// The directory of their files; nil where they live elsewhere, though a wider rule may say files.
+    /// The directory of their files; nil if they live elsewhere, though a wider rule may say files.
     package var directory: String?
     /// Whether others than root and this process's user may write the directory.
     package var isShared: Bool

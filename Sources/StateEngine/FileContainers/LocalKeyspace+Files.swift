@@ -9,7 +9,7 @@ extension LocalKeyspace {
     ///
     /// - Parameters:
     ///   - files: The directories; nil for none.
-    ///   - notice: Told of what is wrong where there are none.
+    ///   - notice: Called for each problem if there are none.
     /// - Throws: ``StateError``, naming the directory that cannot be used. Entries are as they were.
     /// - Complexity: O(*n*) in the bytes of the files.
     package func attach(
@@ -85,10 +85,10 @@ extension LocalKeyspace {
         _ = try answer.wait().get()
     }
 
-    /// What the files are, where keys live in files.
+    /// The files; nil if no key lives in files.
     package var files: FileContainers? { queue.files.withLock { $0 } }
 
-    /// After the last commit; where every file was written, the store needs no mark any more.
+    /// After the last commit; if every file was written, the store needs no mark any more.
     func closeFiles() {
         guard let files = queue.files.withLock({ $0 }) else { return }
         withCore { $0.admission.files = nil }
@@ -97,7 +97,7 @@ extension LocalKeyspace {
         guard files.hasMark, files.containers.allSatisfy(\.unpublished.isEmpty),
             let marks = queue.capabilities.files
         else { return }
-        // Where it stays, the next start finds every file as its row says.
+        // If it stays, the next start finds every file as its row says.
         do { try marks.removeFileMark() } catch { return }
         files.hasMark = false
     }

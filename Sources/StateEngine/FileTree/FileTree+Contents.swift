@@ -9,9 +9,9 @@ extension FileTree {
         case unstable
     }
 
-    /// Reads a file, and where it `syncs`, makes what was read durable.
+    /// Reads a file, and makes what was read durable if `syncs` is true.
     ///
-    /// - Throws: ``StateError``, where it is no file, too large, or cannot be read.
+    /// - Throws: ``StateError``, if it is no file, too large, or cannot be read.
     func contents(
         of path: FilePath,
         limit: Int,
@@ -57,7 +57,7 @@ extension FileTree {
         _ before: FileStatus,
         syncs: Bool
     ) throws(FileFailure) -> Contents {
-        // Order matters: nothing is read of what has come to stand there since the look.
+        // Order matters: nothing is read of a file that was put there after the look.
         guard try FileTree.isUnchanged(file, path, before) else { return .unstable }
         var bytes = [UInt8](repeating: 0, count: Int(before.stamp.byteCount) + 1)
         var count = 0

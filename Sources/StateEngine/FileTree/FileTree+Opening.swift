@@ -21,7 +21,7 @@ extension FileTree {
             try journal.sync()
             try root.sync()
         }
-        // Where it may not be opened, it is not ours, and so not new.
+        // If it may not be opened, it is not ours, and so not new.
         let parent = openat(root.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard parent >= 0 else { return }
         defer { Glibc.close(parent) }

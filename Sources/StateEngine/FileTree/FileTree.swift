@@ -106,7 +106,7 @@ final class FileTree: Sendable {
 
     /// Opens a directory of the store.
     ///
-    /// - Complexity: one system call, where others may write; else three for each name on the way.
+    /// - Complexity: one system call if others may write; else three for each name on the way.
     func directory(_ path: FilePath) throws(FileFailure) -> Directory {
         guard isPrivate else { return try FileTree.open(path, in: root, as: path) }
         var here = try FileTree.open(.root, in: root, as: .root)
@@ -139,7 +139,7 @@ final class FileTree: Sendable {
         guard status.isTrusted else { throw FileFailure(untrusted: directory.path, status) }
     }
 
-    /// What stands at `path`, which is not followed; nil where there is nothing, or no directory for it.
+    /// What stands at `path`, which is not followed; nil if there is nothing, or no directory for it.
     func status(_ path: FilePath) throws(FileFailure) -> FileStatus? {
         do throws(FileFailure) {
             let parent = try directory(path.parent)
@@ -180,7 +180,7 @@ final class FileTree: Sendable {
         throw FileFailure("openat2", .root, ENOENT)
     }
 
-    /// Makes the directories on the way to `path` and itself where they are absent, with the mode of those they are in.
+    /// Makes the missing directories on the way to `path` and itself, with the mode of those they are in.
     ///
     /// - Returns: Those that it made, and those that they were made in.
     func makeDirectories(_ path: FilePath) throws(FileFailure) -> [FilePath] {
@@ -201,7 +201,7 @@ final class FileTree: Sendable {
         return touched
     }
 
-    /// Calls `body` with each name in a directory, `.` and `..` left out, and its kind where the directory tells.
+    /// Calls `body` with each name in a directory, `.` and `..` left out, and whether it is a directory.
     func forEachName(
         in path: FilePath,
         _ body: (_ name: [UInt8], _ isDirectory: Bool) throws(FileFailure) -> Void

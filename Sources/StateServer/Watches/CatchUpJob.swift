@@ -78,7 +78,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
 
     /// Reads on from `place`.
     ///
-    /// - Returns: Whether there are whole commits, or nothing more.
+    /// - Returns: Whether there are complete commits, or nothing more.
     private func read(_ history: any HistoryReading) throws -> Bool {
         var budget = HistoryBudget(byteCount: CatchUpJob.byteCount)
         let isAtEnd = try history.forEachChange(after: place, through: missed.through) { change in
@@ -103,7 +103,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         unwritten.endCommit(at: place.revision)
     }
 
-    /// Writes a change's row where the patterns mean its key.
+    /// Writes the row of a change if the patterns match its key.
     ///
     /// - Returns: As how many bytes it counts.
     private func take(_ change: borrowing StoredChange) -> Int {

@@ -1,9 +1,9 @@
 import StateEngine
 import StateWire
 
-/// The rows of commits that were read from the history: whole commits, and at the end one that is still open.
+/// The rows of commits that were read from the history: complete ones, and at the end one that is still open.
 ///
-/// Rows and what they replaced are in the order of the commits; each commit says where its own end.
+/// Rows and what they replaced are in the order of the commits; each commit has the indices at which its own end.
 struct CommitRows: ~Copyable {
     struct Commit {
         fileprivate(set) var revision: Int64 = 0
