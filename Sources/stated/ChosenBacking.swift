@@ -1,4 +1,5 @@
 import StateEngine
+import StateRules
 import StateSQLite
 import StateServer
 
@@ -26,18 +27,17 @@ struct ChosenBacking {
             return
         }
         let directory = try DataDirectory.prepare(options)
-        let sqlite = SQLiteBacking(directory: directory, history: options.history)
+        let sqlite = SQLiteBacking(directory: directory, history: options.configuration.history)
         sqlite.onCheckpoint = { failure in
-            if let failure {
-                log.write(.warning, "the log cannot be moved into the database: \(failure)")
-            } else {
-                log.write(.notice, "the log is moved into the database again")
-            }
+            log.write(
+                failure: failure.map { "the log cannot be moved into the database: \($0)" },
+                orEnd: "the log is moved into the database again"
+            )
         }
         sqlite.onFinding = { log.write(.warning, $0) }
         backing = sqlite
         name = directory
-        sqlite.reserveByteCount = Int64(options.reserveByteCount)
+        sqlite.reserveByteCount = Int64(options.configuration.limits[.reserveBytes])
         keep = { history, reserveByteCount in
             sqlite.history = history
             sqlite.reserveByteCount = Int64(reserveByteCount)
@@ -64,13 +64,7 @@ struct ChosenBacking {
         _ memory: MemoryBacking,
         _ log: Log
     ) -> () -> [(String, String)] {
-        memory.onCeiling = { failure in
-            if let failure {
-                log.write(.warning, failure)
-            } else {
-                log.write(.notice, "the ceiling of revisions is raised again")
-            }
-        }
+        memory.onCeiling = log.writeCeiling
         return {
             guard let ceiling = memory.ceiling else { return [] }
             let status = ceiling.status

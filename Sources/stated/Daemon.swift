@@ -72,9 +72,9 @@ struct Daemon {
     /// The sockets that were inherited and the one that was asked for; without either, the user's own.
     private func claimSockets() throws(StateError) -> [ListeningSocket] {
         var sockets = try InheritedSockets.take()
-        if options.socket != nil || sockets.isEmpty {
+        if options.configuration.socket.path != nil || sockets.isEmpty {
             let path = try SocketLocation.serverPath(
-                option: options.socket,
+                option: options.configuration.socket.path,
                 environment: SocketLocation.processEnvironment,
                 uid: geteuid(),
                 presence: SocketLocation.filePresence
@@ -82,8 +82,8 @@ struct Daemon {
             sockets.append(
                 try ListeningSocket(
                     path: path,
-                    mode: options.socketMode,
-                    group: options.socketGroup
+                    mode: options.configuration.socket.mode,
+                    group: options.configuration.socket.group
                 )
             )
         }
@@ -94,14 +94,17 @@ struct Daemon {
     private func load(
         from chosen: ChosenBacking
     ) throws(StateError) -> LocalKeyspace {
-        let keyspace = try LocalKeyspace(backing: chosen.backing, limits: options.limits)
+        let keyspace = try LocalKeyspace(
+            backing: chosen.backing,
+            limits: options.configuration.limits.keyspace
+        )
         do throws(StateError) {
             let rules = RuleInstallation(
                 keyspace: keyspace,
                 dataDirectory: try DataDirectory.path(options),
                 log: log
             )
-            try rules.install(options.rules)
+            try rules.install(options.configuration.rules)
             try keyspace.attach(FileContainers(options, log: log)) { log.write(.warning, $0) }
             return keyspace
         } catch {
@@ -118,7 +121,10 @@ struct Daemon {
     }
 
     private func serverOptions() -> ServerOptions {
-        var server = ServerOptions(limits: options.limits, version: Version.current) {
+        var server = ServerOptions(
+            limits: options.configuration.limits.keyspace,
+            version: Version.current
+        ) {
             [log] level, message in log.write(level, message)
         }
         options.apply(to: &server, log)
@@ -141,8 +147,8 @@ struct Daemon {
                 + "\(keyspace.revision) from \(store), loaded in \(Int(milliseconds)) ms, "
                 + "\(MachineMemory.residentByteCount >> 20) MiB of memory"
         )
-        guard let path = options.configuration else { return }
-        let count = options.rules.rules.count
-        log.write(.info, "configured by \(path): \(count) \(count == 1 ? "rule" : "rules")")
+        guard let path = options.path else { return }
+        let count = options.configuration.rules.rules.count
+        log.write(.info, "configured by \(path): \(counted(count, "rule"))")
     }
 }

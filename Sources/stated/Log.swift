@@ -36,6 +36,16 @@ struct Log: Sendable {
         writer.add(formatted(level, message))
     }
 
+    /// Logs what fails from now on, or that it does no longer.
+    func write(failure: String?, orEnd end: String) {
+        write(failure == nil ? .notice : .warning, failure ?? end)
+    }
+
+    /// Logs that the ceiling of revisions cannot be raised, or can be again.
+    func writeCeiling(failure: String?) {
+        write(failure: failure, orEnd: "the ceiling of revisions is raised again")
+    }
+
     private func formatted(_ level: LogLevel, _ message: String) -> String {
         var line = Log.mark(level, isJournal)
         for scalar in message.unicodeScalars {
@@ -54,6 +64,9 @@ struct Log: Sendable {
     /// Waits until all lines are written, for two seconds at most.
     func flush() { writer.flush(nanoseconds: 2_000_000_000) }
 }
+
+/// A number of things, as a sentence names it: `1 rule`, `2 rules`.
+func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
 /// The environment, as it is now.
 enum Environment {

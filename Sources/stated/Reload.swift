@@ -27,7 +27,8 @@ final class Reload: @unchecked Sendable {
         _ notifier: ServiceNotifier?
     ) {
         (self.arguments, running, self.chosen) = (arguments, options, chosen)
-        (locations, fileRules) = (options.rules.locations, options.rules.fileRules)
+        let rules = options.configuration.rules
+        (locations, fileRules) = (rules.locations, rules.fileRules)
         (self.log, self.notifier) = (log, notifier)
     }
 
@@ -46,7 +47,7 @@ final class Reload: @unchecked Sendable {
             "STATUS=Reading the configuration again"
         )
         guard case .serve(let options) = try Request(arguments: arguments),
-            options.configuration != nil
+            options.path != nil
         else {
             throw StateError(
                 .err,
@@ -54,7 +55,7 @@ final class Reload: @unchecked Sendable {
             )
         }
         // The next start would refuse them.
-        if options.rules.fileRules != fileRules {
+        if options.configuration.rules.fileRules != fileRules {
             try FileContainers(options, log: log)?.check()
         }
         let report = running.changes(to: options, locations)
@@ -70,10 +71,11 @@ final class Reload: @unchecked Sendable {
         _ core: KeyspaceCore,
         _ server: inout ServerOptions
     ) {
-        core.replace(rules: options.rules.byKey)
-        core.admission.limits = options.limits
-        core.files?.reload(limits: options.limits)
-        chosen.keep(options.history, options.reserveByteCount)
+        let configuration = options.configuration
+        core.replace(rules: configuration.rules.byKey)
+        core.admission.limits = configuration.limits.keyspace
+        core.files?.reload(limits: configuration.limits.keyspace)
+        chosen.keep(configuration.history, configuration.limits[.reserveBytes])
         options.apply(to: &server, log)
         let retired = RetiredOptions(running)
         running = options.keepingPlaces(of: running)

@@ -25,17 +25,15 @@ enum Stated {
             case .serve(let options):
                 try Daemon(options: options, arguments: arguments, log: log).run()
             case .checkConfiguration(let path):
-                let configuration = try ConfigurationFile.read(path)
                 var options = Options()
-                options.take(configuration)
-                options.configuration = path
+                try options.read(path)
                 try options.checkPlaces()
                 try FileContainers(options, log: log)?.check()
-                let count = configuration.rules.rules.count
-                print("\(path) can be used: \(count) \(count == 1 ? "rule" : "rules")")
-            case .check(let options): try end(StoreCommands.check(options) { print($0) })
-            case .salvage(let options, let target):
-                try end(StoreCommands.salvage(options, to: target) { print($0) })
+                let count = options.configuration.rules.rules.count
+                print("\(path) can be used: \(counted(count, "rule"))")
+            case .check(let store): try end(StoreCommands.check(store) { print($0) })
+            case .salvage(let store, let target):
+                try end(StoreCommands.salvage(store, to: target) { print($0) })
             }
         } catch {
             log.write(.error, error.message)

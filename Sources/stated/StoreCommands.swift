@@ -10,10 +10,9 @@ enum StoreCommands {
     /// - Returns: Whether nothing is wrong.
     /// - Throws: why nothing could be checked.
     static func check(
-        _ options: Options,
+        _ store: String,
         _ print: @escaping (String) -> Void
     ) throws(StateError) -> Bool {
-        let store = try DataDirectory.path(options)
         let progress = Progress("checked")
         let check = StoreCheck(store: store, report: print, progress: progress.show)
         defer { progress.clear() }
@@ -41,11 +40,10 @@ enum StoreCommands {
     /// - Returns: Whether every row was whole.
     /// - Throws: why there is no new store.
     static func salvage(
-        _ options: Options,
+        _ store: String,
         to target: String,
         _ print: @escaping (String) -> Void
     ) throws(StateError) -> Bool {
-        let store = try DataDirectory.path(options)
         let progress = Progress("copied")
         let salvage = StoreSalvage(
             store: store,

@@ -35,25 +35,21 @@ struct ConfigurationTests {
         let daemon = try Daemon(["--config", manual])
         #expect(try daemon.connect().set([1], for: "k").revision == 1)
         let text = String(decoding: try readFile(manual), as: UTF8.self)
-        for (name, standard, _) in Configuration.limitOptions {
+        for option in LimitOption.allCases {
+            let name = option.rawValue
             let line = try #require(
                 text.split(separator: "\n").first { $0.contains("    \(name): ") },
                 "\(name) is missing"
             )
             let written = line.drop { $0 != ":" }.dropFirst(2).filter { $0 != "," && $0 != "\"" }
             let number =
-                name.hasSuffix("Timeout") || ["rest", "checkEvery"].contains(name)
+                option.unit == .milliseconds
                 ? Int64(try Quantity.duration(String(written)) / .milliseconds(1))
                 : try Quantity.byteCount(String(written))
-            #expect(number == standard, "\(name)")
+            #expect(number == Int64(option.standard), "\(name)")
         }
         let standard = (limits: Limits(), history: HistoryLimits())
-        let known = Dictionary(
-            uniqueKeysWithValues: Configuration.limitOptions.map { ($0.name, Int($0.standard)) }
-        )
-        #expect(known["valueBytes"] == standard.limits.valueByteCount)
-        #expect(known["queueBytes"] == standard.limits.queueByteCount)
-        #expect(known["transactionBytes"] == standard.limits.transactionByteCount)
+        #expect(Configuration().limits.keyspace == standard.limits)
         #expect(text.contains("age: \"7d\"") && standard.history.age == .seconds(7 * 86_400))
         #expect(text.contains("changes: 1000000") && standard.history.changeCount == 1_000_000)
         #expect(text.contains("bytes: \"1GiB\"") && standard.history.byteCount == 1 << 30)

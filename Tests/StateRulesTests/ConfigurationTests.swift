@@ -51,16 +51,21 @@ struct ConfigurationTests {
         let configuration = try read(
             #"""
             {"socket": {"path": "/run/s", "mode": "0660", "group": "audio"}, "data": "/var/lib/stated",
-             "limits": {"valueBytes": "8MiB", "clients": 10000},
-             "history": {"age": "7d", "changes": 1000000, "bytes": "1GiB"}}
+             "limits": {"valueBytes": "1MiB", "clients": 500},
+             "history": {"age": "6d", "changes": 2000000, "bytes": "2GiB"}}
             """#
         )
-        #expect(configuration.socketPath == "/run/s" && configuration.socketMode == 0o660)
-        #expect(configuration.socketGroup?.number == 29)
-        #expect(configuration.limits == ["valueBytes": 8 << 20, "clients": 10_000])
-        #expect(configuration.historyAge == .seconds(7 * 86_400))
-        #expect(configuration.historyChangeCount == 1_000_000)
-        #expect(configuration.historyByteCount == 1 << 30)
+        #expect(configuration.socket.path == "/run/s" && configuration.socket.mode == 0o660)
+        #expect(configuration.socket.group == 29)
+        #expect(configuration.dataDirectory == "/var/lib/stated")
+        #expect(configuration.limits[.valueBytes] == 1 << 20)
+        #expect(configuration.limits[.clients] == 500)
+        #expect(configuration.history.age == .seconds(6 * 86_400))
+        #expect(configuration.history.changeCount == 2_000_000)
+        #expect(configuration.history.byteCount == 2 << 30)
+        let same = try Configuration(.object([:]), over: configuration, accounts: accounts)
+        #expect(same.socket.path == "/run/s" && same.limits[.clients] == 500)
+        #expect(same.limits[.watches] == 1_000 && same.history == configuration.history)
     }
 
     @Test(arguments: [

@@ -11,6 +11,11 @@ package struct OptionFault: Error, Hashable, CustomStringConvertible {
         self.message = message
     }
 
+    /// Of a word that is none of those that may stand there.
+    init(_ path: JSONPath, _ word: String, isNoneOf names: [String]) {
+        self.init(path, "one of \(names.joined(separator: ", ")) is wanted, not \"\(word)\"")
+    }
+
     package var description: String {
         path.steps.isEmpty ? message : "\(path): \(message)"
     }

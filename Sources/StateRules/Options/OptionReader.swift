@@ -1,14 +1,14 @@
 import StateEngine
-package import StateJSON
+import StateJSON
 
 /// Reads the members of one object of a configuration, each once, and refuses what is left.
-package struct OptionReader {
-    package let path: JSONPath
+struct OptionReader {
+    let path: JSONPath
     private let members: [String: JSONValue]
     private var known: [String] = []
 
     /// - Throws: ``OptionFault``, where `value` is no object.
-    package init(_ value: JSONValue, at path: JSONPath) throws(OptionFault) {
+    init(_ value: JSONValue, at path: JSONPath) throws(OptionFault) {
         guard case .object(let members) = value else {
             throw OptionFault(path, "an object in { } is wanted, not \(value.kindDescription)")
         }
@@ -17,7 +17,7 @@ package struct OptionReader {
     }
 
     /// Hands the member of that name to `body`, with its place; nil where it is absent.
-    package mutating func read<R>(
+    mutating func read<R>(
         _ name: String,
         _ body: (JSONValue, JSONPath) throws(OptionFault) -> R
     ) throws(OptionFault) -> R? {
@@ -26,10 +26,25 @@ package struct OptionReader {
         return try body(value, path.member(name))
     }
 
+    /// Whether it has a member of that name.
+    func has(_ name: String) -> Bool { members[name] != nil }
+
+    /// Hands the members of that object to `body`, and refuses what that leaves.
+    mutating func object(
+        _ name: String,
+        _ body: (inout OptionReader) throws(OptionFault) -> Void
+    ) throws(OptionFault) {
+        _ = try read(name) { value, path throws(OptionFault) in
+            var reader = try OptionReader(value, at: path)
+            try body(&reader)
+            try reader.finish()
+        }
+    }
+
     /// Refuses members that nothing has asked for.
     ///
     /// - Throws: ``OptionFault``, with the nearest name that is known.
-    package func finish() throws(OptionFault) {
+    func finish() throws(OptionFault) {
         guard let unknown = members.keys.sorted().first(where: { !known.contains($0) }) else {
             return
         }
@@ -71,17 +86,99 @@ package struct OptionReader {
 
 // MARK: Values
 
-extension JSONValue {
-    /// `true` or `false`.
-    package func option(_ path: JSONPath, as type: Bool.Type) throws(OptionFault) -> Bool {
-        guard case .bool(let value) = self else {
-            throw OptionFault(path, "true or false is wanted, not \(kindDescription)")
+extension OptionReader {
+    mutating func bool(_ name: String) throws(OptionFault) -> Bool? {
+        try read(name) { value, path throws(OptionFault) in
+            guard case .bool(let value) = value else {
+                throw OptionFault(path, "true or false is wanted, not \(value.kindDescription)")
+            }
+            return value
         }
-        return value
     }
 
+    mutating func string(_ name: String) throws(OptionFault) -> String? {
+        try string(name) { text, _ in text }
+    }
+
+    /// What `body` makes of a string.
+    mutating func string<R>(
+        _ name: String,
+        _ body: (String, JSONPath) throws(OptionFault) -> R
+    ) throws(OptionFault) -> R? {
+        try read(name) { value, path throws(OptionFault) in
+            try body(try value.string(path), path)
+        }
+    }
+
+    /// The strings of an array, each with its place.
+    mutating func strings(
+        _ name: String
+    ) throws(OptionFault) -> [(text: String, path: JSONPath)]? {
+        try read(name) { value, path throws(OptionFault) in try value.strings(path) }
+    }
+
+    /// One of a few words.
+    mutating func word<Word: CaseIterable & RawRepresentable<String>>(
+        _ name: String,
+        of words: Word.Type
+    ) throws(OptionFault) -> Word? {
+        try string(name) { text, path throws(OptionFault) in
+            if let word = Word(rawValue: text) { return word }
+            throw OptionFault(path, text, isNoneOf: Word.allCases.map(\.rawValue))
+        }
+    }
+
+    /// A whole number in `range`.
+    mutating func count(
+        _ name: String,
+        in range: ClosedRange<Int> = 0...Int.max
+    ) throws(OptionFault) -> Int? {
+        try read(name) { value, path throws(OptionFault) in
+            if case .number(let digits) = value, let number = Int(digits), range.contains(number) {
+                return number
+            }
+            let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound) is wanted"
+            throw OptionFault(path, "\(wanted), not \(value.kindDescription)")
+        }
+    }
+
+    /// A number of bytes: a whole number, or a text such as `"8MiB"`.
+    mutating func byteCount(
+        _ name: String,
+        in range: ClosedRange<Int64> = 0...Int64.max
+    ) throws(OptionFault) -> Int64? {
+        try quantity(name, "a number of bytes, such as \"8MiB\"") { text throws(StateError) in
+            try Quantity.byteCount(text, in: range)
+        }
+    }
+
+    /// A time: a text such as `"7d"`.
+    mutating func duration(_ name: String) throws(OptionFault) -> Duration? {
+        try quantity(name, "a time in quotes, such as \"7d\"") { text throws(StateError) in
+            try Quantity.duration(text)
+        }
+    }
+
+    private mutating func quantity<R>(
+        _ name: String,
+        _ wanted: String,
+        _ body: (String) throws(StateError) -> R
+    ) throws(OptionFault) -> R? {
+        try read(name) { value, path throws(OptionFault) in
+            switch value {
+            case .string(let text), .number(let text):
+                do throws(StateError) { return try body(text) } catch {
+                    throw OptionFault(path, "wanted are \(error.message)")
+                }
+            default: throw OptionFault(path, "\(wanted) is wanted, not \(value.kindDescription)")
+            }
+        }
+    }
+}
+
+extension JSONValue {
     /// A text.
-    package func option(_ path: JSONPath, as type: String.Type) throws(OptionFault) -> String {
+    func string(_ path: JSONPath) throws(OptionFault) -> String {
         guard case .string(let text) = self else {
             throw OptionFault(path, "a string is wanted, not \(kindDescription)")
         }
@@ -89,7 +186,7 @@ extension JSONValue {
     }
 
     /// The elements of an array, with their places.
-    package func elements(
+    func elements(
         _ path: JSONPath
     ) throws(OptionFault) -> [(value: JSONValue, path: JSONPath)] {
         guard case .array(let elements) = self else {
@@ -98,44 +195,10 @@ extension JSONValue {
         return elements.enumerated().map { ($1, path.element($0)) }
     }
 
-    /// A whole number in `range`.
-    package func count(_ path: JSONPath, in range: ClosedRange<Int>) throws(OptionFault) -> Int {
-        let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound) is wanted"
-        guard case .number(let digits) = self, let number = Int(digits), range.contains(number)
-        else { throw OptionFault(path, "\(wanted), not \(kindDescription)") }
-        return number
-    }
-
-    /// A number of bytes: a whole number, or a text such as `"8MiB"`.
-    package func byteCount(
-        _ path: JSONPath,
-        in range: ClosedRange<Int64>
-    ) throws(OptionFault) -> Int64 {
-        try quantity(path, "a number of bytes, such as \"8MiB\"") { text throws(StateError) in
-            try Quantity.byteCount(text, in: range)
-        }
-    }
-
-    /// A time: a text such as `"7d"`.
-    package func duration(_ path: JSONPath) throws(OptionFault) -> Duration {
-        try quantity(path, "a time in quotes, such as \"7d\"") { text throws(StateError) in
-            try Quantity.duration(text)
-        }
-    }
-
-    private func quantity<R>(
-        _ path: JSONPath,
-        _ wanted: String,
-        _ body: (String) throws(StateError) -> R
-    ) throws(OptionFault) -> R {
-        let text: String
-        switch self {
-        case .string(let written): text = written
-        case .number(let digits): text = digits
-        default: throw OptionFault(path, "\(wanted) is wanted, not \(kindDescription)")
-        }
-        do throws(StateError) { return try body(text) } catch {
-            throw OptionFault(path, "wanted are \(error.message)")
+    /// The elements of an array of strings, with their places.
+    func strings(_ path: JSONPath) throws(OptionFault) -> [(text: String, path: JSONPath)] {
+        try elements(path).map { (value, path) throws(OptionFault) in
+            (try value.string(path), path)
         }
     }
 }

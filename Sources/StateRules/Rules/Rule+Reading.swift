@@ -16,6 +16,29 @@ package struct AccountDirectory: Sendable {
     }
 }
 
+extension AccountDirectory {
+    /// The number of a group, which may be named by it.
+    func groupNumber(_ name: String, _ path: JSONPath) throws(OptionFault) -> UInt32 {
+        if let number = UInt32(name) ?? group(name) { return number }
+        throw OptionFault(path, "there is no group \"\(name)\" on this machine")
+    }
+
+    /// Whom a word of an access list means.
+    fileprivate func principal(_ text: String, _ path: JSONPath) throws(OptionFault) -> Principal {
+        if text == "*" { return .everybody }
+        if text == "owner" { return .owner }
+        if text.hasPrefix("group:") {
+            let name = String(text.dropFirst(6))
+            return .group(try groupNumber(name, path), name: name)
+        }
+        if let number = UInt32(text) ?? user(text) { return .user(number, name: text) }
+        throw OptionFault(
+            path,
+            "there is no user \"\(text)\" on this machine; a group is \"group:NAME\", everybody \"*\""
+        )
+    }
+}
+
 extension Rule {
     /// Reads a rule out of a configuration.
     ///
@@ -27,8 +50,7 @@ extension Rule {
         accounts: AccountDirectory
     ) throws(OptionFault) {
         var reader = try OptionReader(value, at: path)
-        let keys = try reader.read("keys", Rule.pattern)
-        guard let keys else {
+        guard let keys = try reader.string("keys", Rule.pattern) else {
             throw OptionFault(path, "'keys' is missing: a key, a prefix that ends in /, or a glob")
         }
         self.index = index
@@ -40,47 +62,40 @@ extension Rule {
         }
         try readValue(&reader)
         for action in KeyAction.allCases {
-            access[action] = try reader.read(action.rawValue) { value, path throws(OptionFault) in
-                try Rule.principals(value, path, accounts)
-            }
+            access[action] = try reader.strings(action.rawValue)?.map(accounts.principal)
         }
-        limits = try reader.read("limits", Rule.limits) ?? [:]
-        softLimits = try reader.read("softLimits", Rule.limits) ?? [:]
+        limits = try Rule.limits("limits", &reader)
+        softLimits = try Rule.limits("softLimits", &reader)
         try checkLimits(reader.path)
         try reader.finish()
     }
 
-    private static func pattern(
-        _ value: JSONValue,
-        _ path: JSONPath
-    ) throws(OptionFault) -> Pattern {
-        let text = try value.option(path, as: String.self)
+    private static func pattern(_ text: String, _ path: JSONPath) throws(OptionFault) -> Pattern {
         do throws(StateError) { return try Pattern(text) } catch {
             throw OptionFault(path, error.message)
         }
     }
 
-    private static func word<Word: CaseIterable & RawRepresentable<String>>(
-        _ value: JSONValue,
-        _ path: JSONPath,
-        of words: Word.Type
-    ) throws(OptionFault) -> Word {
-        let text = try value.option(path, as: String.self)
-        guard let word = Word(rawValue: text) else {
-            let names = Word.allCases.map(\.rawValue).joined(separator: ", ")
-            throw OptionFault(path, "one of \(names) is wanted, not \"\(text)\"")
-        }
-        return word
-    }
-
     private enum BackingName: String, CaseIterable { case sqlite, file, memory }
 
     private mutating func readStorage(_ reader: inout OptionReader) throws(OptionFault) {
-        let name = try reader.read("backing") { value, path throws(OptionFault) in
-            try Rule.word(value, path, of: BackingName.self)
+        backing = try Rule.backing(of: keys, &reader)
+        durability = try reader.string("durability") { text, path throws(OptionFault) in
+            if let level = Durability(text) { return level }
+            throw OptionFault(path, text, isNoneOf: ["memory", "written", "synced"])
         }
-        let directory = try reader.read("directory") { value, path throws(OptionFault) in
-            let text = try value.option(path, as: String.self)
+        expiry = try reader.duration("expire")
+        if let expiry, expiry <= .zero {
+            throw OptionFault(reader.path.member("expire"), "a time above 0 is wanted")
+        }
+    }
+
+    private static func backing(
+        of keys: Pattern,
+        _ reader: inout OptionReader
+    ) throws(OptionFault) -> KeyBacking? {
+        let name = try reader.word("backing", of: BackingName.self)
+        let directory = try reader.string("directory") { text, path throws(OptionFault) in
             guard text.hasPrefix("/"), text.count > 1, text.utf8.allSatisfy({ $0 >= 0x20 }) else {
                 throw OptionFault(
                     path,
@@ -89,9 +104,7 @@ extension Rule {
             }
             return text
         }
-        let isShared = try reader.read("shared") { value, path throws(OptionFault) in
-            try value.option(path, as: Bool.self)
-        }
+        let isShared = try reader.bool("shared")
         if name != .file, directory != nil || isShared != nil {
             let option = directory == nil ? "shared" : "directory"
             throw OptionFault(
@@ -100,9 +113,9 @@ extension Rule {
             )
         }
         switch name {
-        case nil: break
-        case .sqlite: backing = .sqlite
-        case .memory: backing = .memory
+        case nil: return nil
+        case .sqlite: return .sqlite
+        case .memory: return .memory
         case .file:
             guard let directory else {
                 throw OptionFault(reader.path, "backing: \"file\" needs a directory")
@@ -113,19 +126,7 @@ extension Rule {
                     "keys in files are those of a prefix or one key, not of a glob"
                 )
             }
-            backing = .file(directory: directory, isShared: isShared ?? false)
-        }
-        durability = try reader.read("durability") { value, path throws(OptionFault) in
-            let text = try value.option(path, as: String.self)
-            guard let level = Durability(text) else {
-                throw OptionFault(path, "one of memory, written, synced is wanted, not \"\(text)\"")
-            }
-            return level
-        }
-        expiry = try reader.read("expire") { value, path throws(OptionFault) in
-            let time = try value.duration(path)
-            guard time > .zero else { throw OptionFault(path, "a time above 0 is wanted") }
-            return time
+            return .file(directory: directory, isShared: isShared ?? false)
         }
     }
 
@@ -137,12 +138,8 @@ extension Rule {
             }
             return try Rule.bytes(value, path)
         }
-        isReadOnly = try reader.read("readonly") { value, path throws(OptionFault) in
-            try value.option(path, as: Bool.self)
-        }
-        isWriteOnce = try reader.read("writeOnce") { value, path throws(OptionFault) in
-            try value.option(path, as: Bool.self)
-        }
+        isReadOnly = try reader.bool("readonly")
+        isWriteOnce = try reader.bool("writeOnce")
     }
 
     /// The bytes that an entry of that value has: a text is bare.
@@ -154,42 +151,6 @@ extension Rule {
         do throws(StateError) { return try value.text() } catch {
             throw OptionFault(path, error.message)
         }
-    }
-
-    private static func principals(
-        _ value: JSONValue,
-        _ path: JSONPath,
-        _ accounts: AccountDirectory
-    ) throws(OptionFault) -> [Principal] {
-        var principals: [Principal] = []
-        for (element, path) in try value.elements(path) {
-            let text = try element.option(path, as: String.self)
-            principals.append(try principal(text, path, accounts))
-        }
-        return principals
-    }
-
-    private static func principal(
-        _ text: String,
-        _ path: JSONPath,
-        _ accounts: AccountDirectory
-    ) throws(OptionFault) -> Principal {
-        if text == "*" { return .everybody }
-        if text == "owner" { return .owner }
-        if text.hasPrefix("group:") {
-            let name = String(text.dropFirst(6))
-            guard let number = UInt32(name) ?? accounts.group(name) else {
-                throw OptionFault(path, "there is no group \"\(name)\" on this machine")
-            }
-            return .group(number, name: name)
-        }
-        guard let number = UInt32(text) ?? accounts.user(text) else {
-            throw OptionFault(
-                path,
-                "there is no user \"\(text)\" on this machine; a group is \"group:NAME\", everybody \"*\""
-            )
-        }
-        return .user(number, name: text)
     }
 
     /// A connection is of no keys, and of how deep a value is nothing is logged.
@@ -210,21 +171,26 @@ extension Rule {
     }
 
     private static func limits(
-        _ value: JSONValue,
-        _ path: JSONPath
+        _ name: String,
+        _ reader: inout OptionReader
     ) throws(OptionFault) -> [KeyLimit: Int64] {
-        var reader = try OptionReader(value, at: path)
         var limits: [KeyLimit: Int64] = [:]
-        for limit in KeyLimit.allCases {
-            limits[limit] = try reader.read(limit.rawValue) { value, path throws(OptionFault) in
-                switch limit {
-                case .valueBytes, .bytes: try value.byteCount(path, in: 0...Int64.max)
-                case .depth: Int64(try value.count(path, in: 0...JSONDocument.depthLimit))
-                default: Int64(try value.count(path, in: 0...Int.max))
-                }
-            }
+        try reader.object(name) { reader throws(OptionFault) in
+            for limit in KeyLimit.allCases { limits[limit] = try Rule.limit(limit, &reader) }
         }
-        try reader.finish()
         return limits
+    }
+
+    private static func limit(
+        _ limit: KeyLimit,
+        _ reader: inout OptionReader
+    ) throws(OptionFault) -> Int64? {
+        switch limit {
+        case .valueBytes, .bytes: return try reader.byteCount(limit.rawValue)
+        case .depth:
+            let range = 0...JSONDocument.depthLimit
+            return try reader.count(limit.rawValue, in: range).map { Int64($0) }
+        default: return try reader.count(limit.rawValue).map { Int64($0) }
+        }
     }
 }

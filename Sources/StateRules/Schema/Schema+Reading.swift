@@ -33,11 +33,7 @@ extension Schema {
         try readObject(&reader, depth)
         try readArray(&reader, depth)
         // What is for people.
-        for name in ["title", "description", "$comment"] {
-            _ = try reader.read(name) { value, path throws(OptionFault) in
-                try value.option(path, as: String.self)
-            }
-        }
+        for name in ["title", "description", "$comment"] { _ = try reader.string(name) }
         try reader.finish()
     }
 
@@ -46,20 +42,14 @@ extension Schema {
         _ path: JSONPath
     ) throws(OptionFault) -> SchemaTypes {
         if case .string(let name) = value { return try type(name, path) }
-        var types: SchemaTypes = []
-        for (element, path) in try value.elements(path) {
-            types.formUnion(try type(element.option(path, as: String.self), path))
-        }
+        let types = try value.strings(path).map(type)
         guard !types.isEmpty else { throw OptionFault(path, "a type is missing") }
-        return types
+        return SchemaTypes(types)
     }
 
     private static func type(_ name: String, _ path: JSONPath) throws(OptionFault) -> SchemaTypes {
-        guard let type = SchemaTypes(name: name) else {
-            let names = SchemaTypes.names.map(\.name).joined(separator: ", ")
-            throw OptionFault(path, "one of \(names) is wanted, not \"\(name)\"")
-        }
-        return type
+        if let type = SchemaTypes(name: name) { return type }
+        throw OptionFault(path, name, isNoneOf: SchemaTypes.names.map(\.name))
     }
 
     private mutating func readChoices(_ reader: inout OptionReader) throws(OptionFault) {
@@ -100,20 +90,12 @@ extension Schema {
     private mutating func readText(_ reader: inout OptionReader) throws(OptionFault) {
         minimumLength = try reader.read("minLength", Schema.count)
         maximumLength = try reader.read("maxLength", Schema.count)
-        pattern = try reader.read("pattern") { value, path throws(OptionFault) in
-            let text = try value.option(path, as: String.self)
+        pattern = try reader.string("pattern") { text, path throws(OptionFault) in
             do throws(StateError) { return try RegularExpression(text) } catch {
                 throw OptionFault(path, error.message)
             }
         }
-        format = try reader.read("format") { value, path throws(OptionFault) in
-            let name = try value.option(path, as: String.self)
-            guard let format = SchemaFormat(rawValue: name) else {
-                let names = SchemaFormat.allCases.map(\.rawValue).joined(separator: ", ")
-                throw OptionFault(path, "one of \(names) is wanted, not \"\(name)\"")
-            }
-            return format
-        }
+        format = try reader.word("format", of: SchemaFormat.self)
     }
 
     private static func count(_ value: JSONValue, _ path: JSONPath) throws(OptionFault) -> Int {
@@ -128,14 +110,7 @@ extension Schema {
 
     private mutating func readObject(_ reader: inout OptionReader, _ depth: Int) throws(OptionFault)
     {
-        let names = try reader.read("required") { value, path throws(OptionFault) in
-            var names: [String] = []
-            for (element, path) in try value.elements(path) {
-                names.append(try element.option(path, as: String.self))
-            }
-            return names
-        }
-        required = names ?? []
+        required = try reader.strings("required")?.map(\.text) ?? []
         let members = try reader.read("properties") { value, path throws(OptionFault) in
             guard case .object(let members) = value else {
                 throw OptionFault(path, "an object in { } is wanted, not \(value.kindDescription)")
@@ -151,19 +126,23 @@ extension Schema {
             return schemas
         }
         properties = members ?? [:]
-        let rest = try reader.read("additionalProperties") { value, path throws(OptionFault) in
-            try Schema(value, at: path, depth: depth + 1)
-        }
-        if let rest { self.rest = .matching(rest) }
+        rest = try Schema.parts("additionalProperties", &reader, depth)
     }
 
     private mutating func readArray(_ reader: inout OptionReader, _ depth: Int) throws(OptionFault)
     {
-        let each = try reader.read("items") { value, path throws(OptionFault) in
-            try Schema(value, at: path, depth: depth + 1)
-        }
-        if let each { items = .matching(each) }
+        items = try Schema.parts("items", &reader, depth)
         minimumItems = try reader.read("minItems", Schema.count)
         maximumItems = try reader.read("maxItems", Schema.count)
+    }
+
+    private static func parts(
+        _ name: String,
+        _ reader: inout OptionReader,
+        _ depth: Int
+    ) throws(OptionFault) -> Parts {
+        try reader.read(name) { value, path throws(OptionFault) in
+            .matching(try Schema(value, at: path, depth: depth + 1))
+        } ?? .anything
     }
 }

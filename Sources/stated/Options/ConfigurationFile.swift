@@ -8,10 +8,13 @@ enum ConfigurationFile {
     /// The largest one that is read.
     private static let byteLimit = 16 << 20
 
-    /// Reads a configuration.
+    /// Reads a configuration; what it does not name is as in `base`.
     ///
     /// - Throws: ``StateError/Code/err``: the file, the place in it, what was read and what may stand there.
-    static func read(_ path: String) throws(StateError) -> Configuration {
+    static func read(
+        _ path: String,
+        over base: Configuration = Configuration()
+    ) throws(StateError) -> Configuration {
         let bytes = try self.bytes(path)
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw StateError(.err, "\(path) is not UTF-8")
@@ -26,7 +29,7 @@ enum ConfigurationFile {
             throw self.error(path, document, OptionFault(repeated, "it appears twice"))
         }
         do throws(OptionFault) {
-            return try Configuration(document.value, accounts: .system)
+            return try Configuration(document.value, over: base, accounts: .system)
         } catch {
             throw self.error(path, document, error)
         }
@@ -34,25 +37,22 @@ enum ConfigurationFile {
 
     private static func bytes(_ path: String) throws(StateError) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw StateError(.err, "\(path) cannot be read: \(String(cString: strerror(errno)))")
-        }
+        guard descriptor >= 0 else { throw unreadable(path) }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 64 << 10)
         while bytes.count <= byteLimit {
             let count = Glibc.read(descriptor, &part, part.count)
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else {
-                throw StateError(
-                    .err,
-                    "\(path) cannot be read: \(String(cString: strerror(errno)))"
-                )
-            }
+            guard count >= 0 else { throw unreadable(path) }
             if count == 0 { return bytes }
             bytes += part[..<count]
         }
         throw StateError(.err, "\(path) has more than \(byteLimit) bytes")
+    }
+
+    private static func unreadable(_ path: String) -> StateError {
+        StateError(.err, "\(path) cannot be read: \(String(cString: strerror(errno)))")
     }
 
     private static func error(

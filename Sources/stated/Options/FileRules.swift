@@ -6,8 +6,8 @@ extension FileContainers {
     /// The directories of the rules that say `backing: "file"`; nil where none does.
     convenience init?(_ options: Options, log: Log) {
         self.init(
-            options.rules.fileRules,
-            limits: options.limits,
+            options.configuration.rules.fileRules,
+            limits: options.configuration.limits.keyspace,
             notice: { log.write(.warning, $0) }
         )
     }

@@ -6,28 +6,14 @@ import StateServer
 extension Options {
     /// The options of the daemon as a configuration names them, each as it is written.
     private var written: [(name: String, value: String?, isLive: Bool)] {
-        func bytes(_ count: Int) -> String { Quantity.text(byteCount: Int64(count)) }
+        let (socket, limits) = (configuration.socket, configuration.limits)
+        let history = configuration.history
         return [
-            ("socket.path", socket, false),
-            ("socket.mode", "0" + String(socketMode, radix: 8), false),
-            ("socket.group", socketGroup.map { String($0) }, false),
-            ("data", dataDirectory, false),
-            ("limits.valueBytes", bytes(limits.valueByteCount), true),
-            ("limits.clients", String(clientCount), true),
-            ("limits.watches", String(watchCount), true),
-            ("limits.steps", String(stepCount), true),
-            ("limits.globs", String(globCount), true),
-            ("limits.outputBytes", bytes(outputByteCount), true),
-            ("limits.inputBytes", bytes(inputByteCount), true),
-            ("limits.queueBytes", bytes(limits.queueByteCount), true),
-            ("limits.transactionBytes", bytes(limits.transactionByteCount), true),
-            ("limits.replyBytes", bytes(replyByteCount), true),
-            ("limits.files", String(limits.fileCount), true),
-            ("limits.memoryBytes", bytes(memoryByteCount), true),
-            ("limits.frameTimeout", Quantity.text(.milliseconds(frameMilliseconds)), true),
-            ("limits.rest", Quantity.text(.milliseconds(restMilliseconds)), true),
-            ("limits.checkEvery", Quantity.text(.milliseconds(checkMilliseconds)), true),
-            ("limits.reserveBytes", bytes(reserveByteCount), true),
+            ("socket.path", socket.path, false),
+            ("socket.mode", "0" + String(socket.mode, radix: 8), false),
+            ("socket.group", socket.group.map { String($0) }, false),
+            ("data", configuration.dataDirectory, false),
+        ] + LimitOption.allCases.map { ("limits.\($0.rawValue)", limits.text($0), true) } + [
             ("history.age", Quantity.text(history.age), true),
             ("history.changes", String(history.changeCount), true),
             ("history.bytes", Quantity.text(byteCount: history.byteCount), true),
@@ -41,35 +27,35 @@ extension Options {
             let change = ReloadReport.Change(option: old.name, old: old.value, new: new.value)
             old.isLive ? report.changed.append(change) : report.needsRestart.append(change)
         }
-        report.changed += RuleChanges(rules.policies, next.rules.policies).changes
-        report.needsRestart += RuleChanges(locations, next.rules.locations).changes
+        let rules = configuration.rules
+        report.changed += RuleChanges(rules.policies, next.configuration.rules.policies).changes
+        report.needsRestart += RuleChanges(locations, next.configuration.rules.locations).changes
         return report
     }
 
     /// These options, with what another configuration may only say at a start.
     func keepingPlaces(of running: Options) -> Options {
         var options = self
-        options.socket = running.socket
-        options.socketMode = running.socketMode
-        options.socketGroup = running.socketGroup
-        options.dataDirectory = running.dataDirectory
+        options.configuration.socket = running.configuration.socket
+        options.configuration.dataDirectory = running.configuration.dataDirectory
         return options
     }
 
     /// Has a server keep to these limits.
     func apply(to server: inout ServerOptions, _ log: Log) {
-        server.limits = limits
-        server.watchCount = watchCount
-        server.stepCount = stepCount
-        server.globCount = globCount
-        server.outputByteCount = outputByteCount
-        server.inputByteCount = inputByteCount
-        server.replyByteCount = replyByteCount
-        server.memoryByteCount = MachineMemory.bound(memoryByteCount, log: log)
-        server.frameMilliseconds = Int64(frameMilliseconds)
-        server.restMilliseconds = Int64(restMilliseconds)
-        server.checkMilliseconds = Int64(checkMilliseconds)
-        server.clientCount = DescriptorLimit.raise(forClients: clientCount, log: log)
+        let limits = configuration.limits
+        server.limits = limits.keyspace
+        server.watchCount = limits[.watches]
+        server.stepCount = limits[.steps]
+        server.globCount = limits[.globs]
+        server.outputByteCount = limits[.outputBytes]
+        server.inputByteCount = limits[.inputBytes]
+        server.replyByteCount = limits[.replyBytes]
+        server.memoryByteCount = MachineMemory.bound(limits[.memoryBytes], log: log)
+        server.frameMilliseconds = Int64(limits[.frameTimeout])
+        server.restMilliseconds = Int64(limits[.rest])
+        server.checkMilliseconds = Int64(limits[.checkEvery])
+        server.clientCount = DescriptorLimit.raise(forClients: limits[.clients], log: log)
     }
 }
 

@@ -10,11 +10,11 @@ extension Options {
     func checkPlaces() throws(StateError) {
         // Where nothing says where the values live, that is said later.
         let data = (try? DataDirectory.path(self)).map(Options.resolved)
-        let file = configuration.map(Options.resolved)
-        for rule in rules.rules {
+        let file = path.map(Options.resolved)
+        for rule in configuration.rules.rules {
             guard case .file(let directory, _)? = rule.backing else { continue }
             let place = Options.resolved(directory)
-            let name = "\(configuration ?? ""): rules[\(rule.index)].directory: \(directory)"
+            let name = "\(path ?? ""): rules[\(rule.index)].directory: \(directory)"
             if let data, place.starts(with: data) || data.starts(with: place) {
                 throw Options.misplaced(
                     name,

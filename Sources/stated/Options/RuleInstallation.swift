@@ -30,8 +30,7 @@ struct RuleInstallation {
     /// Logs that keys have moved.
     private func noteMoved(_ count: Int) {
         guard count > 0 else { return }
-        let keys = count == 1 ? "1 key" : "\(count) keys"
-        log.write(.notice, "\(keys) moved to the backing of their rule")
+        log.write(.notice, "\(counted(count, "key")) moved to the backing of their rule")
     }
 
     private var memoryKeys: MemoryKeysFile {
@@ -49,14 +48,8 @@ struct RuleInstallation {
     }
 
     private func bound(_ rules: RuleTable) throws(StateError) {
-        let ceiling = try RevisionCeiling(path: dataDirectory + "/memory.revisions") {
-            [log] failure in
-            if let failure {
-                log.write(.warning, failure)
-            } else {
-                log.write(.notice, "the ceiling of revisions is raised again")
-            }
-        }
+        let path = dataDirectory + "/memory.revisions"
+        let ceiling = try RevisionCeiling(path: path, onFailure: log.writeCeiling)
         if rules.byKey.memoryPatterns.isEmpty {
             // What an earlier life told of keys in memory stays below.
             if ceiling.floor > 0 { keyspace.skip(to: ceiling.floor + 1) }

@@ -1,0 +1,81 @@
+package import StateEngine
+
+/// A limit of the daemon, as a configuration names it below `limits`; in the order in which a reload reports them.
+package enum LimitOption: String, CaseIterable, Sendable {
+    case valueBytes, clients, watches, steps, globs, outputBytes, inputBytes, queueBytes
+    case transactionBytes, replyBytes, files, memoryBytes, frameTimeout, rest, checkEvery
+    case reserveBytes
+
+    /// What the number of a limit counts.
+    package enum Unit: Sendable { case things, bytes, milliseconds }
+
+    package var unit: Unit {
+        switch self {
+        case .clients, .watches, .steps, .globs, .files: .things
+        case .frameTimeout, .rest, .checkEvery: .milliseconds
+        default: .bytes
+        }
+    }
+
+    /// The limit of a daemon whose configuration does not name it.
+    package var standard: Int { form.standard }
+
+    /// What it may be.
+    package var range: ClosedRange<Int> { form.range }
+
+    private var form: (standard: Int, range: ClosedRange<Int>) {
+        switch self {
+        case .valueBytes: (8 << 20, 1...512 << 20)
+        case .clients: (10_000, 1...1_000_000)
+        case .watches: (1_000, 1...1_000_000)
+        case .steps: (10_000, 1...1_000_000)
+        case .globs: (100, 0...1_000_000)
+        case .outputBytes: (8 << 20, 64 << 10...1 << 40)
+        case .inputBytes: (256 << 20, 64 << 10...1 << 40)
+        case .queueBytes: (64 << 20, 64 << 10...1 << 40)
+        case .transactionBytes: (64 << 20, 64 << 10...1 << 40)
+        case .replyBytes: (256 << 20, 64 << 10...1 << 40)
+        case .files: (100_000, 1...100_000_000)
+        case .memoryBytes: (512 << 20, 16 << 20...1 << 40)
+        case .frameTimeout: (60_000, 0...86_400_000)
+        case .rest: (500, 0...10_000)
+        case .checkEvery: (86_400_000, 0...31_536_000_000)
+        case .reserveBytes: (10 << 20, 0...1 << 40)
+        }
+    }
+}
+
+/// The limits of the daemon: what was configured, else the defaults.
+package struct ConfiguredLimits: Sendable {
+    private var configured: [LimitOption: Int] = [:]
+
+    package init() {}
+
+    package subscript(option: LimitOption) -> Int {
+        get { configured[option] ?? option.standard }
+        set { configured[option] = newValue }
+    }
+
+    /// A limit as a configuration has it.
+    package func text(_ option: LimitOption) -> String {
+        let number = Int64(self[option])
+        return switch option.unit {
+        case .things: String(number)
+        case .bytes: Quantity.text(byteCount: number)
+        case .milliseconds: Quantity.text(.milliseconds(number))
+        }
+    }
+
+    /// The largest value that a transaction can hold, with its key.
+    package var largestValueByteCount: Int { self[.transactionBytes] - Key.maximumByteCount }
+
+    /// Those of the keyspace.
+    package var keyspace: Limits {
+        var limits = Limits()
+        limits.valueByteCount = self[.valueBytes]
+        limits.queueByteCount = self[.queueBytes]
+        limits.transactionByteCount = self[.transactionBytes]
+        limits.fileCount = self[.files]
+        return limits
+    }
+}

@@ -1,0 +1,95 @@
+import StateEngine
+import StateRules
+
+/// What the command line asks for.
+enum Request {
+    case serve(Options)
+    /// Reads the configuration, and says whether it can be used.
+    case checkConfiguration(String)
+    case check(store: String)
+    case salvage(store: String, to: String)
+    case help
+    case version
+
+    /// - Throws: ``StateError/Code/err``, naming the argument that makes no sense.
+    init(arguments: [String]) throws(StateError) {
+        var given: [(name: String, value: String)] = []
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            let (name, attached) = Request.split(argument)
+            if ["--help", "-h"].contains(name) {
+                self = .help
+                return
+            }
+            if ["--version", "-V"].contains(name) {
+                self = .version
+                return
+            }
+            if ["--memory", "--check", "--salvage"].contains(name) {
+                guard attached == nil else { throw Request.error("\(name) takes no value") }
+                given.append((name, ""))
+                continue
+            }
+            guard Options.names.contains(name) || Request.names.contains(name) else {
+                throw Request.error("unknown argument '\(argument)'")
+            }
+            guard let value = attached ?? rest.popFirst(), !value.isEmpty else {
+                throw Request.error("\(name) needs a value")
+            }
+            given.append((name, value))
+        }
+        try self.init(given)
+    }
+
+    /// The options with a value that do not say how to serve.
+    private static let names: Set = ["--config", "--check-config", "--to"]
+
+    private init(_ given: [(name: String, value: String)]) throws(StateError) {
+        func last(_ name: String) -> String? { given.last { $0.name == name }?.value }
+        let options = try Request.options(given)
+        if let checked = last("--check-config") {
+            self = .checkConfiguration(checked)
+            return
+        }
+        let mode = given.last { ["--check", "--salvage"].contains($0.name) }?.name
+        if let mode, options.isMemory {
+            throw Request.error("\(mode) and --memory exclude each other")
+        }
+        switch (mode, last("--to")) {
+        case (nil, nil):
+            try options.checkPlaces()
+            self = .serve(options)
+        case ("--salvage", let target?):
+            self = .salvage(store: try DataDirectory.path(options), to: target)
+        case ("--salvage", nil):
+            throw Request.error("--salvage needs --to DIRECTORY, for the new store")
+        case (_, .some): throw Request.error("--to goes with --salvage")
+        case (.some, nil): self = .check(store: try DataDirectory.path(options))
+        }
+    }
+
+    /// What the configuration says that is named, or the one that is there for these options; then the options.
+    private static func options(
+        _ given: [(name: String, value: String)]
+    ) throws(StateError) -> Options {
+        var options = Options()
+        for (name, value) in given where name == "--config" { try options.read(value) }
+        if let path = ConfigurationPlace.standard(for: Set(given.map(\.name))) {
+            try options.read(path)
+        }
+        for (name, value) in given { try options.take(name, value) }
+        return options
+    }
+
+    /// `--name=value` as its two halves.
+    private static func split(_ argument: String) -> (name: String, value: String?) {
+        guard argument.hasPrefix("--"), let equals = argument.firstIndex(of: "=") else {
+            return (argument, nil)
+        }
+        return (String(argument[..<equals]), String(argument[argument.index(after: equals)...]))
+    }
+
+    static func error(_ sentence: String) -> StateError {
+        StateError(.err, sentence + "; see stated --help")
+    }
+}
