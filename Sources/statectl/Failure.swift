@@ -38,8 +38,7 @@ enum Failure: Error {
         case .brokenPipe: 0
         case .negative: 1
         case .found: 4
-        case .usage: 2
-        case .file: 2
+        case .usage, .file: 2
         case .refused(let error): Self.exitCode(for: error.code)
         }
     }
@@ -56,7 +55,9 @@ enum Failure: Error {
 }
 
 /// Runs what may be refused by the daemon.
-func attempt<Result>(_ body: () throws(StateError) -> Result) throws(Failure) -> Result {
+func attempt<Result>(
+    _ body: @autoclosure () throws(StateError) -> Result
+) throws(Failure) -> Result {
     do throws(StateError) {
         return try body()
     } catch {

@@ -20,7 +20,7 @@ struct Input: ~Copyable {
         name = String(decoding: path, as: UTF8.self)
         descriptor = open(path.map { CChar(bitPattern: $0) } + [0], O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            throw .file("cannot open \(name): \(String(cString: strerror(errno)))")
+            throw .file("cannot open \(name): \(lastError)")
         }
     }
 
@@ -76,7 +76,7 @@ struct Input: ~Copyable {
         buffer.removeLast(room - max(0, count))
         if count == 0 { isAtEnd = true }
         guard count >= 0 else {
-            throw .file("cannot read \(name): \(String(cString: strerror(errno)))")
+            throw .file("cannot read \(name): \(lastError)")
         }
     }
 }

@@ -27,15 +27,15 @@ struct Invocation {
         var verb: Verb?
         var rest = arguments[...]
         while let argument = rest.popFirst() {
-            if argument == Array("--".utf8) {
+            if argument == "--".bytes {
                 try end(with: rest, verb)
                 break
             } else if argument.starts(with: "--".utf8) {
                 try read(option: argument, &rest, verb)
-            } else if verb == nil, argument == Array("-h".utf8) {
+            } else if verb == nil, argument == "-h".bytes {
                 options["--help"] = []
             } else if verb == nil {
-                verb = try Self.verb(String(decoding: argument, as: UTF8.self))
+                verb = try Verb.named(String(decoding: argument, as: UTF8.self))
             } else {
                 operands.append(argument)
             }
@@ -55,6 +55,26 @@ struct Invocation {
 
     /// Whether the option was given.
     func has(_ option: String) -> Bool { options[option] != nil }
+
+    /// Whether what is printed is JSON.
+    var isJSON: Bool { has("--json") }
+
+    /// The key that is the first operand.
+    func key() throws(Failure) -> Key { try attempt(try Key(bytes: operands[0])) }
+
+    /// The pattern of a verb that takes one, or everything.
+    func pattern() throws(Failure) -> Pattern {
+        try operands.first.map(Self.pattern) ?? .everything
+    }
+
+    /// Reads a pattern.
+    static func pattern(_ text: [UInt8]) throws(Failure) -> Pattern {
+        try attempt(
+            try text.withUnsafeBufferPointer { (bytes) throws(StateError) in
+                try Pattern(Bytes(bytes))
+            }
+        )
+    }
 
     /// The value of the option; nil where it was not given.
     func value(_ option: String) -> [UInt8]? { options[option] }
@@ -97,20 +117,16 @@ struct Invocation {
     /// The option, else the environment, else what the library has.
     private mutating func readReplyTimeout() throws(Failure) {
         let variable = "STATED_REPLY_TIMEOUT"
-        let time: Duration?
-        if let given = try duration("--reply-timeout") {
-            time = given
-        } else if let text = getenv(variable).map({ String(cString: $0) }), !text.isEmpty {
+        var time = try duration("--reply-timeout")
+        if time == nil, let text = environmentVariable(variable) {
             time = try Self.duration(text, of: "$\(variable)")
-        } else {
-            return
         }
-        replyTimeout = time == .zero ? nil : time
+        if let time { replyTimeout = time == .zero ? nil : time }
     }
 
     /// A client connected to the daemon that is meant.
     func connect() throws(Failure) -> Client {
-        try attempt { () throws(StateError) in try newClient() }
+        try attempt(try newClient())
     }
 
     /// The same for who looks at the error; the daemon has to answer each command before `deadline`, where that is earlier.
@@ -121,7 +137,7 @@ struct Invocation {
     }
 
     private mutating func end(with rest: ArraySlice<[UInt8]>, _ verb: Verb?) throws(Failure) {
-        guard verb == .watch else {
+        guard verb?.name == "watch" else {
             operands += rest
             return
         }
@@ -157,19 +173,13 @@ struct Invocation {
         guard let verb else {
             return "unknown option '\(name)' before the verb; the nearest is '\(nearest)'"
         }
-        return "unknown option '\(name)' of '\(verb.rawValue)'; the nearest is '\(nearest)'"
-    }
-
-    private static func verb(_ word: String) throws(Failure) -> Verb {
-        if let verb = Verb(rawValue: word) { return verb }
-        let nearest = Spelling.nearest(to: word, among: Verb.allCases.map(\.rawValue))
-        throw .usage("unknown verb '\(word)'; the nearest is '\(nearest)'")
+        return "unknown option '\(name)' of '\(verb.name)'; the nearest is '\(nearest)'"
     }
 
     private func checkOperands(_ verb: Verb) throws(Failure) {
         guard !verb.operandCount.contains(operands.count) else { return }
         throw .usage(
-            "'\(verb.rawValue)' with \(operands.count) operands; usage: \(Help.usage(of: verb))"
+            "'\(verb.name)' with \(operands.count) operands; usage: \(verb.usage)"
         )
     }
 }

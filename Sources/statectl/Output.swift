@@ -22,18 +22,55 @@ struct Output {
         more.withUnsafeBytes { EscapedText.append($0, to: &bytes) }
     }
 
-    /// Adds a key escaped as it stands before ` = `.
-    mutating func writeEscaped(key: [UInt8]) {
-        key.withUnsafeBytes { EscapedText.append(key: $0, to: &bytes) }
+    /// Adds a line of fields, escaped, with tabs between them.
+    mutating func writeFields(_ fields: [[UInt8]]) {
+        for (index, field) in fields.enumerated() {
+            if index > 0 { write("\t") }
+            writeEscaped(field)
+        }
+        write("\n")
     }
+
+    /// Adds `key = value`, escaped so that it can be read back, as a line.
+    mutating func writePair(_ key: [UInt8], _ value: [UInt8]) {
+        key.withUnsafeBytes { EscapedText.append(key: $0, to: &bytes) }
+        write(" = ")
+        writeEscaped(value)
+        write("\n")
+    }
+
+    /// Adds an object as a line.
+    mutating func write(json object: JSONLine) { bytes += object.line }
 
     /// Adds how many keys a commit changed; as JSON, its revision too.
     mutating func write(_ commit: Client.Commit, isJSON: Bool) {
         guard isJSON else { return write("\(commit.count)\n") }
-        var object = JSONLine()
-        object.add("revision", number: commit.revision)
-        object.add("count", number: Int64(commit.count))
-        write(object.line)
+        write(json: ["revision": .number(commit.revision), "count": .number(Int64(commit.count))])
+    }
+
+    /// Adds `name: value` lines whose values stand below each other, escaped.
+    mutating func writeAligned(_ fields: [(name: String, value: [UInt8])]) {
+        let width = fields.map(\.name.utf8.count).max() ?? 0
+        for (name, value) in fields {
+            write(name + ":" + String(repeating: " ", count: width - name.utf8.count + 1))
+            writeEscaped(value)
+            write("\n")
+        }
+    }
+
+    /// Writes rows whose cells stand below each other, escaped, below the names of the columns.
+    mutating func writeTable(_ names: [String], _ rows: [[[UInt8]]]) throws(Failure) {
+        let rows = [names.map(\.bytes)] + rows
+        let widths = names.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        for row in rows {
+            for (cell, width) in zip(row.dropLast(), widths) {
+                writeEscaped(cell)
+                write(String(repeating: " ", count: width - cell.count + 2))
+            }
+            writeEscaped(row[row.count - 1])
+            write("\n")
+            try flushIfLarge()
+        }
     }
 
     /// Writes what there is if it is a block.
@@ -45,34 +82,10 @@ struct Output {
     ///
     /// - Throws: ``Failure/brokenPipe`` where nobody reads it any more.
     mutating func flush() throws(Failure) {
-        var written = 0
-        while written < bytes.count {
-            let count = bytes.withUnsafeBytes { bytes in
-                Glibc.write(
-                    STDOUT_FILENO,
-                    bytes.baseAddress.map { $0 + written },
-                    bytes.count - written
-                )
-            }
-            if count >= 0 {
-                written += count
-                continue
-            }
-            let number = errno
-            guard number == EINTR || number == EAGAIN else {
-                bytes.removeAll()
-                if number == EPIPE { throw .brokenPipe }
-                throw .file("standard output: \(String(cString: strerror(number)))")
-            }
-            if number == EAGAIN { Self.waitUntilWritable() }
-        }
-        bytes.removeAll(keepingCapacity: true)
-    }
-
-    /// A standard output that someone else made non-blocking is waited for.
-    private static func waitUntilWritable() {
-        var waiting = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
-        poll(&waiting, 1, -1)
+        let number = writeAll(bytes, to: STDOUT_FILENO)
+        bytes.removeAll(keepingCapacity: number == 0)
+        if number == EPIPE { throw .brokenPipe }
+        if number != 0 { throw .file("standard output: \(String(cString: strerror(number)))") }
     }
 
     /// Tells a person something on standard error: whatever the daemon quotes of what others have set, it cannot command the
@@ -85,9 +98,6 @@ struct Output {
 
     /// Writes to standard error as it is; what cannot be written is lost.
     static func writeError(_ text: String) {
-        var text = text
-        text.withUTF8 { bytes in
-            _ = Glibc.write(STDERR_FILENO, bytes.baseAddress, bytes.count)
-        }
+        _ = Glibc.write(STDERR_FILENO, text, text.utf8.count)
     }
 }

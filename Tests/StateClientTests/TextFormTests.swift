@@ -75,20 +75,20 @@ struct Base64Tests {
 
 struct JSONTests {
     @Test func `a line is an object with plain strings`() {
-        var line = JSONLine()
-        line.add("revision", number: 12)
-        line.add("op", text: "set")
-        line.add("key", text: "audio/volume")
-        line.add(value: Array("0.7".utf8), named: "value", elseBase64: "base64")
-        line.add(nullNamed: "expires")
+        let line: JSONLine = [
+            "revision": .number(12), "op": .text("set"), "key": .text("audio/volume"),
+            "value": .value(Array("0.7".utf8)), "previous": nil, "expires": .number(nil),
+            "tags": .texts(["a", "b"]), "none": .text(nil), "options": .json(Array("{}".utf8)),
+            "old": .value([0xFF]),
+        ]
         let expected =
-            #"{"revision":12,"op":"set","key":"audio/volume","value":"0.7","expires":null}"#
+            #"{"revision":12,"op":"set","key":"audio/volume","value":"0.7","expires":null,"#
+            + #""tags":["a","b"],"none":null,"options":{},"oldBase64":"/w=="}"#
         #expect(line.line == Array((expected + "\n").utf8))
     }
 
     @Test func `what JSON must escape is escaped, and C1 too`() {
-        var line = JSONLine()
-        line.add("v", text: "\"\\/\n\t\r\u{1}\u{7F}\u{9B}é")
+        let line: JSONLine = ["v": .text("\"\\/\n\t\r\u{1}\u{7F}\u{9B}é")]
         let expected = #"{"v":"\"\\/\n\t\r\u0001\u007f\u009bé"}"#
         #expect(line.object == Array(expected.utf8))
     }
@@ -101,8 +101,7 @@ struct JSONTests {
             seed.isMultiple(of: 2)
             ? random.bytes(Int(seed))
             : Array(random.bytes(Int(seed)).map { Character(Unicode.Scalar($0)) }.flatMap(\.utf8))
-        var line = JSONLine()
-        line.add(value: value, named: "value", elseBase64: "base64")
+        let line: JSONLine = ["value": .value(value)]
         #expect(!line.object.contains { $0 < 0x20 || $0 == 0x7F })
         let members = try JSONValue(parsing: line.line).members
         switch (members["value"], members["base64"]) {

@@ -5,11 +5,29 @@ import StateModel
 ///
 /// Strings are plain: what is UTF-8 is written as it is, but for `"`, `\`, control characters and what changes the direction of
 /// writing.
-package struct JSONLine: Sendable {
+package struct JSONLine: Sendable, ExpressibleByDictionaryLiteral {
+    /// What a field has.
+    package enum Field: Sendable {
+        /// A number; nil for null.
+        case number(Int64?)
+        /// A string; nil for null.
+        case text(String?)
+        /// A string of bytes that are UTF-8; U+FFFD stands for each byte that is not.
+        case bytes([UInt8])
+        /// A value: a string, or if the bytes are not UTF-8 base 64 under the name of the field with `Base64`, `base64` for `value`.
+        case value([UInt8])
+        /// An array of strings.
+        case texts([String])
+        /// What is JSON already.
+        case json([UInt8])
+    }
+
     private var text: [UInt8] = [UInt8(ascii: "{")]
 
-    /// Makes an object without a field.
-    package init() {}
+    /// Makes an object of these fields; one that is nil is left out.
+    package init(dictionaryLiteral fields: (String, Field?)...) {
+        for case (let name, let field?) in fields { add(name, field) }
+    }
 
     /// The line, with its newline.
     package var line: [UInt8] { text + [UInt8(ascii: "}"), UInt8(ascii: "\n")] }
@@ -17,62 +35,43 @@ package struct JSONLine: Sendable {
     /// The object without a newline.
     package var object: [UInt8] { text + [UInt8(ascii: "}")] }
 
-    /// Adds a number.
-    package mutating func add(_ name: String, number: Int64) {
-        appendName(name)
-        text += String(number).utf8
-    }
-
-    /// Adds a value that is JSON already.
-    package mutating func add(_ name: String, json value: [UInt8]) {
-        appendName(name)
-        text += value
-    }
-
-    /// Adds a null.
-    package mutating func add(nullNamed name: String) {
-        appendName(name)
-        text += "null".utf8
-    }
-
-    /// Adds a string.
-    package mutating func add(_ name: String, text string: String) {
-        add(name, bytes: Array(string.utf8))
-    }
-
-    /// Adds an array of strings.
-    package mutating func add(_ name: String, texts strings: [String]) {
-        appendName(name)
-        text.append(UInt8(ascii: "["))
-        for (index, string) in strings.enumerated() {
-            if index > 0 { text.append(UInt8(ascii: ",")) }
-            Array(string.utf8).withUnsafeBytes { appendString($0) }
-        }
-        text.append(UInt8(ascii: "]"))
-    }
-
-    /// Adds a string of bytes that are UTF-8; U+FFFD stands for each byte that is not.
-    package mutating func add(_ name: String, bytes: [UInt8]) {
-        appendName(name)
-        bytes.withUnsafeBytes { appendString($0) }
-    }
-
-    /// Adds bytes as a string under one name, or where they are not UTF-8 as base 64 under another.
-    package mutating func add(value bytes: [UInt8], named name: String, elseBase64 other: String) {
-        guard bytes.withUnsafeBytes({ UTF8Sequence.isValid($0) }) else {
-            appendName(other)
+    /// Adds a field.
+    package mutating func add(_ name: String, _ field: Field) {
+        if case .value(let bytes) = field, !bytes.withUnsafeBytes({ UTF8Sequence.isValid($0) }) {
+            appendName(name == "value" ? "base64" : name + "Base64")
             text.append(UInt8(ascii: "\""))
             bytes.withUnsafeBytes { Base64.append($0, to: &text) }
             text.append(UInt8(ascii: "\""))
             return
         }
-        add(name, bytes: bytes)
+        appendName(name)
+        switch field {
+        case .number(let number?): text += String(number).utf8
+        case .text(let string?): appendString(string)
+        case .number(nil), .text(nil): text += "null".utf8
+        case .bytes(let bytes), .value(let bytes): bytes.withUnsafeBytes { appendString($0) }
+        case .texts(let strings): append(strings)
+        case .json(let json): text += json
+        }
+    }
+
+    private mutating func append(_ strings: [String]) {
+        text.append(UInt8(ascii: "["))
+        for (index, string) in strings.enumerated() {
+            if index > 0 { text.append(UInt8(ascii: ",")) }
+            appendString(string)
+        }
+        text.append(UInt8(ascii: "]"))
+    }
+
+    private mutating func appendString(_ string: String) {
+        var string = string
+        string.withUTF8 { appendString(Bytes($0)) }
     }
 
     private mutating func appendName(_ name: String) {
         if text.count > 1 { text.append(UInt8(ascii: ",")) }
-        var name = name
-        name.withUTF8 { appendString(Bytes($0)) }
+        appendString(name)
         text.append(UInt8(ascii: ":"))
     }
 

@@ -7,7 +7,7 @@ extension Statectl {
     /// `check [PATTERN]`: what the daemon's rules refuse of what is stored; or what is wrong with a store on disk.
     static func check(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         guard !invocation.has("--store"), !invocation.has("--data") else {
-            guard invocation.operands.isEmpty, !invocation.has("--json") else {
+            guard invocation.operands.isEmpty, !invocation.isJSON else {
                 throw .usage("'check' of a store takes no pattern and no --json")
             }
             return try checkStore(invocation)
@@ -17,9 +17,7 @@ extension Statectl {
         var (checkedCount, refusedCount) = (Int64(0), 0)
         var next: [UInt8]?
         repeat {
-            let page = try attempt { () throws(StateError) in
-                try client.refusals(of: pattern, after: next)
-            }
+            let page = try attempt(try client.refusals(of: pattern, after: next))
             for value in page.values { write(value, invocation, &output) }
             for file in page.files { write(file, invocation, &output) }
             try output.flushIfLarge()
@@ -27,7 +25,7 @@ extension Statectl {
             refusedCount += page.values.count + page.files.count
             next = page.next
         } while next != nil
-        if !invocation.has("--json") {
+        if !invocation.isJSON {
             let verdict = refusedCount == 0 ? "nothing is refused" : "\(refusedCount) refused"
             output.write("\(checkedCount) checked: \(verdict)\n")
         }
@@ -39,18 +37,13 @@ extension Statectl {
         _ invocation: Invocation,
         _ output: inout Output
     ) {
-        guard !invocation.has("--json") else {
-            var object = JSONLine()
-            object.add("revision", number: value.revision)
-            object.add("key", bytes: value.key)
-            object.add("issue", text: value.issue)
-            return output.write(object.line)
+        guard invocation.isJSON else {
+            return output.writeFields(["\(value.revision)".bytes, value.key, value.issue.bytes])
         }
-        output.write("\(value.revision)\t")
-        output.writeEscaped(value.key)
-        output.write("\t")
-        output.writeEscaped(Array(value.issue.utf8))
-        output.write("\n")
+        output.write(json: [
+            "revision": .number(value.revision), "key": .bytes(value.key),
+            "issue": .text(value.issue),
+        ])
     }
 
     private static func write(
@@ -58,29 +51,20 @@ extension Statectl {
         _ invocation: Invocation,
         _ output: inout Output
     ) {
-        guard !invocation.has("--json") else {
-            var object = JSONLine()
-            object.add("path", text: file.path)
-            object.add("issue", text: file.issue)
-            return output.write(object.line)
+        guard invocation.isJSON else {
+            return output.writeFields(["-".bytes, file.path.bytes, file.issue.bytes])
         }
-        output.write("-\t")
-        output.writeEscaped(Array(file.path.utf8))
-        output.write("\t")
-        output.writeEscaped(Array(file.issue.utf8))
-        output.write("\n")
+        output.write(json: ["path": .text(file.path), "issue": .text(file.issue)])
     }
 
     /// Becomes `stated --check`, which has what it takes to read a store; this program is small for it has not.
     private static func checkStore(_ invocation: Invocation) throws(Failure) {
-        var arguments = ["stated", "--check"].map { Array($0.utf8) }
-        if let directory = invocation.value("--data") {
-            arguments += [Array("--data".utf8), directory]
-        }
-        let argv = arguments.map { strdup($0.map { CChar(bitPattern: $0) } + [0]) } + [nil]
+        var arguments = ["stated".bytes, "--check".bytes]
+        if let directory = invocation.value("--data") { arguments += ["--data".bytes, directory] }
+        let argv = cStrings(arguments)
         if let beside = programBeside() { execv(beside, argv) }
         execvp("stated", argv)
-        throw .file("cannot run stated: \(String(cString: strerror(errno)))")
+        throw .file("cannot run stated: \(lastError)")
     }
 
     /// The path of the `stated` that lies where this program does; nil where none does.

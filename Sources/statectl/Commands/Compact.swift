@@ -13,16 +13,15 @@ extension Statectl {
             try client.compact(to: revision, shrinks: shrinks)
         }
         progress.end()
-        let done = try attempt { () throws(StateError) in try result.get() }
-        guard invocation.has("--json") else {
-            output.write("the history is whole from revision \(done.compacted) on\n")
-            if let count = done.freedByteCount { output.write("\(count) bytes were given back\n") }
-            return
+        let done = try attempt(try result.get())
+        guard !invocation.isJSON else {
+            return output.write(json: [
+                "compacted": .number(done.compacted),
+                "freed": done.freedByteCount.map { .number($0) },
+            ])
         }
-        var object = JSONLine()
-        object.add("compacted", number: done.compacted)
-        if let count = done.freedByteCount { object.add("freed", number: count) }
-        output.write(object.line)
+        output.write("the history is whole from revision \(done.compacted) on\n")
+        if let count = done.freedByteCount { output.write("\(count) bytes were given back\n") }
     }
 }
 

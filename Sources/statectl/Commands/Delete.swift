@@ -6,10 +6,9 @@ extension Statectl {
     static func delete(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let patterns = try patterns(invocation)
         let client = try invocation.connect()
-        let commit = try attempt { () throws(StateError) in
-            try client.delete(patterns, isDryRun: invocation.has("--dry-run"))
-        }
-        output.write(commit, isJSON: invocation.has("--json"))
+        let isDryRun = invocation.has("--dry-run")
+        let commit = try attempt(try client.delete(patterns, isDryRun: isDryRun))
+        output.write(commit, isJSON: invocation.isJSON)
     }
 
     private static func patterns(_ invocation: Invocation) throws(Failure) -> [Pattern] {
@@ -22,15 +21,15 @@ extension Statectl {
             return [.everything]
         }
         guard !invocation.operands.isEmpty else {
-            throw .usage("'delete' needs a key or a prefix; usage: \(Help.usage(of: .delete))")
+            throw .usage(
+                "'delete' needs a key or a prefix; usage: \(try Verb.named("delete").usage)"
+            )
         }
         guard narrower.count == invocation.operands.count else {
             throw .usage("'/' is everything; to delete everything say 'statectl delete --all'")
         }
-        var patterns: [Pattern] = []
-        for text in narrower {
-            patterns.append(try attempt { () throws(StateError) in try Pattern(literal: text) })
+        return try narrower.map { text throws(Failure) in
+            try attempt(try Pattern(literal: text))
         }
-        return patterns
     }
 }

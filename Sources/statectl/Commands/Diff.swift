@@ -9,17 +9,15 @@ extension Statectl {
         // A key of digits alone is a pattern where it stands third.
         let isRevision = operands.count == 2 || operands.first.map { isNumber($0) } ?? false
         let second = isRevision ? try revision(operands.removeFirst()) : nil
-        let pattern = try operands.first.map { (text) throws(Failure) in
-            try Invocation.pattern(text)
-        }
+        let pattern = try operands.first.map(Invocation.pattern)
         if let second, second < first {
             throw .usage("'diff' takes the earlier revision first: \(second) \(first)")
         }
         let client = try invocation.connect()
-        let differences = try attempt { () throws(StateError) in
+        let differences = try attempt(
             try Differences(of: pattern ?? .everything, from: first, to: second, client)
-        }
-        try differences.write(isJSON: invocation.has("--json"), &output)
+        )
+        try differences.write(isJSON: invocation.isJSON, &output)
     }
 
     private static func isNumber(_ text: [UInt8]) -> Bool {
@@ -110,34 +108,24 @@ struct Differences {
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }
         for (key, difference) in sorted {
             if isJSON {
-                output.write(Self.json(key, difference))
+                output.write(json: Self.json(key, difference))
             } else {
                 for (sign, value) in [("- ", difference.before), ("+ ", difference.after)] {
                     guard let value else { continue }
                     output.write(sign)
-                    output.writeEscaped(key: key)
-                    output.write(" = ")
-                    output.writeEscaped(value)
-                    output.write("\n")
+                    output.writePair(key, value)
                 }
             }
             try output.flushIfLarge()
         }
     }
 
-    private static func json(_ key: [UInt8], _ difference: Difference) -> [UInt8] {
-        var object = JSONLine()
-        object.add("revision", number: difference.revision)
-        object.add("op", text: difference.after == nil ? "delete" : "set")
-        object.add("key", bytes: key)
-        if let value = difference.after {
-            object.add(value: value, named: "value", elseBase64: "base64")
-        }
-        if let previous = difference.before {
-            object.add(value: previous, named: "previous", elseBase64: "previousBase64")
-        } else {
-            object.add(nullNamed: "previous")
-        }
-        return object.line
+    private static func json(_ key: [UInt8], _ difference: Difference) -> JSONLine {
+        [
+            "revision": .number(difference.revision),
+            "op": .text(difference.after == nil ? "delete" : "set"), "key": .bytes(key),
+            "value": difference.after.map { .value($0) },
+            "previous": difference.before.map { .value($0) } ?? .text(nil),
+        ]
     }
 }

@@ -7,12 +7,9 @@ extension Statectl {
         let pattern = try invocation.pattern()
         let client = try invocation.connect()
         var pages = client.pages(of: pattern)
-        while let page = try attempt({ () throws(StateError) in try pages.next() }) {
+        while let page = try attempt(try pages.next()) {
             for entry in page {
-                var object = JSONLine()
-                object.add("key", bytes: entry.key)
-                object.add(value: entry.value ?? [], named: "value", elseBase64: "base64")
-                output.write(object.line)
+                output.write(json: ["key": .bytes(entry.key), "value": .value(entry.value ?? [])])
                 try output.flushIfLarge()
             }
         }

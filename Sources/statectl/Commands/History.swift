@@ -4,36 +4,42 @@ import StateModel
 extension Statectl {
     /// `history KEY`: what it was, newest first.
     static func history(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
-        let isJSON = invocation.has("--json")
         try forEachChange(invocation, &output) { (change, key, output) in
-            guard !isJSON else { return output.write(json(change, key)) }
-            output.write("\(change.revision)\t\(operation(change))\t")
-            output.write("\(Timestamp.universal(change.time))\t")
-            output.writeEscaped(change.value ?? [])
-            output.write("\n")
+            let operation = operation(change)
+            guard !invocation.isJSON else {
+                return output.write(json: [
+                    "revision": .number(change.revision), "op": .text(operation),
+                    "key": .bytes(key.bytes), "value": change.value.map { .value($0) },
+                    "time": .number(change.time), "by": .text(change.writer),
+                ])
+            }
+            output.writeFields([
+                "\(change.revision)".bytes,
+                operation.bytes,
+                Timestamp.universal(change.time).bytes,
+                change.value ?? [],
+            ])
         }
     }
 
     /// `blame KEY`: who changed it, newest first.
     static func blame(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
-        let isJSON = invocation.has("--json")
         var users = UserNames()
         try forEachChange(invocation, &output) { (change, key, output) in
-            guard !isJSON else { return output.write(blameJSON(change, key, &users)) }
-            output.write("\(change.revision)\t\(operation(change))\t")
-            output.write(Timestamp.local(change.time))
-            guard let cause = Cause(change.writer) else {
-                output.write("\t")
-                output.writeEscaped(Array(change.writer.utf8))
-                output.write("\t\t\t\n")
-                return
+            let cause = Cause(change.writer)
+            let user = cause.map { users.name(of: $0.uid) } ?? change.writer
+            guard !invocation.isJSON else {
+                return output.write(json: blameJSON(change, key, cause, user: user))
             }
-            let user = users.name(of: cause.uid)
-            for field in [user, String(cause.pid), cause.command, cause.client] {
-                output.write("\t")
-                output.writeEscaped(Array(field.utf8))
-            }
-            output.write("\n")
+            output.writeFields([
+                "\(change.revision)".bytes,
+                operation(change).bytes,
+                Timestamp.local(change.time).bytes,
+                user.bytes,
+                (cause.map { String($0.pid) } ?? "").bytes,
+                (cause?.command ?? "").bytes,
+                (cause?.client ?? "").bytes,
+            ])
         }
     }
 
@@ -45,16 +51,13 @@ extension Statectl {
         _ output: inout Output,
         _ body: (Client.HistoryEntry, Key, inout Output) -> Void
     ) throws(Failure) {
-        let bytes = invocation.operands[0]
-        let key = try attempt { () throws(StateError) in try Key(bytes: bytes) }
+        let key = try invocation.key()
         var left = try invocation.number("--limit", atLeast: 1) ?? .max
         let client = try invocation.connect()
         var last: Int64?
         while left > 0 {
             let limit = Int(min(left, pageCount))
-            let page = try attempt { () throws(StateError) in
-                try client.history(of: key, limit: limit, before: last)
-            }
+            let page = try attempt(try client.history(of: key, limit: limit, before: last))
             for change in page {
                 body(change, key, &output)
                 try output.flushIfLarge()
@@ -71,39 +74,26 @@ extension Statectl {
         change.value == nil ? "delete" : "set"
     }
 
-    private static func json(_ change: Client.HistoryEntry, _ key: Key) -> [UInt8] {
-        var object = JSONLine()
-        object.add("revision", number: change.revision)
-        object.add("op", text: operation(change))
-        object.add("key", bytes: key.bytes)
-        if let value = change.value {
-            object.add(value: value, named: "value", elseBase64: "base64")
-        }
-        object.add("time", number: change.time)
-        object.add("by", text: change.writer)
-        return object.line
-    }
-
     private static func blameJSON(
         _ change: Client.HistoryEntry,
         _ key: Key,
-        _ users: inout UserNames
-    ) -> [UInt8] {
-        var object = JSONLine()
-        object.add("revision", number: change.revision)
-        object.add("op", text: operation(change))
-        object.add("key", bytes: key.bytes)
-        object.add("time", number: change.time)
-        if let cause = Cause(change.writer) {
-            object.add("uid", number: Int64(cause.uid))
-            object.add("user", text: users.name(of: cause.uid))
-            object.add("gid", number: Int64(cause.gid))
-            object.add("pid", number: Int64(cause.pid))
-            object.add("command", text: cause.command)
-            object.add("client", text: cause.client)
-        } else {
-            object.add("by", text: change.writer)
+        _ cause: Cause?,
+        user: String
+    ) -> JSONLine {
+        var object: JSONLine = [
+            "revision": .number(change.revision), "op": .text(operation(change)),
+            "key": .bytes(key.bytes), "time": .number(change.time),
+        ]
+        guard let cause else {
+            object.add("by", .text(change.writer))
+            return object
         }
-        return object.line
+        object.add("uid", .number(Int64(cause.uid)))
+        object.add("user", .text(user))
+        object.add("gid", .number(Int64(cause.gid)))
+        object.add("pid", .number(Int64(cause.pid)))
+        object.add("command", .text(cause.command))
+        object.add("client", .text(cause.client))
+        return object
     }
 }

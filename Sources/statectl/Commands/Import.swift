@@ -18,18 +18,15 @@ extension Statectl {
         )
         while let line = try input.nextLine() { try importer.take(line) }
         try importer.finish()
-        guard invocation.has("--json") else {
-            let revision = importer.commitCount > 0 ? "; revision \(importer.revision)" : ""
-            output.write(
-                "\(importer.entryCount) entries in \(importer.commitCount) commits\(revision)\n"
-            )
-            return
+        let (count, commitCount) = (importer.entryCount, importer.commitCount)
+        guard !invocation.isJSON else {
+            return output.write(json: [
+                "revision": .number(importer.revision), "count": .number(Int64(count)),
+                "commits": .number(Int64(commitCount)),
+            ])
         }
-        var object = JSONLine()
-        object.add("revision", number: importer.revision)
-        object.add("count", number: Int64(importer.entryCount))
-        object.add("commits", number: Int64(importer.commitCount))
-        output.write(object.line)
+        let revision = commitCount > 0 ? "; revision \(importer.revision)" : ""
+        output.write("\(count) entries in \(commitCount) commits\(revision)\n")
     }
 }
 

@@ -12,20 +12,18 @@ extension Statectl {
         let revision = try invocation.number("--at", atLeast: 0)
         let client = try invocation.connect()
         guard !invocation.has("--count") else {
-            let count = try attempt { () throws(StateError) in
-                try client.count(of: pattern, at: revision)
-            }
-            try write(count: count, invocation, &output)
-            return
+            let count = try attempt(try client.count(of: pattern, at: revision))
+            guard invocation.isJSON else { return output.write("\(count)\n") }
+            return output.write(json: ["count": .number(count)])
         }
         let keysOnly = invocation.has("--keys")
         let isLong = invocation.has("--long")
         var pages = client.pages(of: pattern, keysOnly: keysOnly, isLong: isLong, at: revision)
         var users = UserNames()
-        while let page = try attempt({ () throws(StateError) in try pages.next() }) {
+        while let page = try attempt(try pages.next()) {
             for entry in page {
-                if invocation.has("--json") {
-                    output.write(json(entry, &users))
+                if invocation.isJSON {
+                    output.write(json: json(entry, &users))
                 } else {
                     write(entry, &users, &output)
                 }
@@ -35,54 +33,32 @@ extension Statectl {
     }
 
     private static func write(
-        count: Int64,
-        _ invocation: Invocation,
-        _ output: inout Output
-    ) throws(Failure) {
-        guard invocation.has("--json") else {
-            output.write("\(count)\n")
-            return
-        }
-        var object = JSONLine()
-        object.add("count", number: count)
-        output.write(object.line)
-    }
-
-    private static func write(
         _ entry: Client.ListedEntry,
         _ users: inout UserNames,
         _ output: inout Output
     ) {
-        if let value = entry.value, let details = entry.details {
-            output.write("\(entry.revision)\t")
-            output.writeEscaped(entry.key)
-            output.write("\t")
-            output.writeEscaped(value)
-            output.write("\t\(details.backing)\t\(details.type(of: value))\t")
-            output.write(users.name(of: details.owner))
-        } else if let value = entry.value {
-            output.writeEscaped(key: entry.key)
-            output.write(" = ")
-            output.writeEscaped(value)
-        } else {
-            output.writeEscaped(entry.key)
-        }
-        output.write("\n")
+        guard let value = entry.value else { return output.writeFields([entry.key]) }
+        guard let details = entry.details else { return output.writePair(entry.key, value) }
+        output.writeFields([
+            "\(entry.revision)".bytes,
+            entry.key,
+            value,
+            details.backing.bytes,
+            details.type(of: value).bytes,
+            users.name(of: details.owner).bytes,
+        ])
     }
 
-    private static func json(_ entry: Client.ListedEntry, _ users: inout UserNames) -> [UInt8] {
-        var object = JSONLine()
-        if entry.value != nil { object.add("revision", number: entry.revision) }
-        object.add("key", bytes: entry.key)
-        if let value = entry.value {
-            object.add(value: value, named: "value", elseBase64: "base64")
-            if let details = entry.details {
-                object.add("backing", text: details.backing)
-                object.add("type", text: details.type(of: value))
-                object.add("owner", text: users.name(of: details.owner))
-            }
-        }
-        return object.line
+    private static func json(_ entry: Client.ListedEntry, _ users: inout UserNames) -> JSONLine {
+        guard let value = entry.value else { return ["key": .bytes(entry.key)] }
+        var object: JSONLine = [
+            "revision": .number(entry.revision), "key": .bytes(entry.key), "value": .value(value),
+        ]
+        guard let details = entry.details else { return object }
+        object.add("backing", .text(details.backing))
+        object.add("type", .text(details.type(of: value)))
+        object.add("owner", .text(users.name(of: details.owner)))
+        return object
     }
 }
 
@@ -98,23 +74,6 @@ extension Client.ListedEntry.Details {
         case .array?: return "array"
         case .object?: return "object"
         case .string?, nil: return "string"
-        }
-    }
-}
-
-extension Invocation {
-    /// The pattern of a verb that takes one, or everything.
-    func pattern() throws(Failure) -> Pattern {
-        guard let text = operands.first else { return .everything }
-        return try Self.pattern(text)
-    }
-
-    /// Reads a pattern.
-    static func pattern(_ text: [UInt8]) throws(Failure) -> Pattern {
-        try attempt { () throws(StateError) in
-            try text.withUnsafeBufferPointer { (bytes) throws(StateError) in
-                try Pattern(Bytes(bytes))
-            }
         }
     }
 }

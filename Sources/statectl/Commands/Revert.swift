@@ -6,19 +6,17 @@ extension Statectl {
     static func revert(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let pattern = try revertedPattern(invocation)
         guard let revision = try invocation.number("--to", atLeast: 0) else {
-            throw .usage("'revert' needs --to REV; usage: \(Help.usage(of: .revert))")
+            throw .usage("'revert' needs --to REV; usage: \(try Verb.named("revert").usage)")
         }
         let client = try invocation.connect()
         guard !invocation.has("--dry-run") else {
-            let differences = try attempt { () throws(StateError) in
+            let differences = try attempt(
                 try Differences(of: pattern, from: revision, to: nil, client)
-            }
-            return try differences.reversed().write(isJSON: invocation.has("--json"), &output)
+            )
+            return try differences.reversed().write(isJSON: invocation.isJSON, &output)
         }
-        let commit = try attempt { () throws(StateError) in
-            try client.revert(pattern, to: revision)
-        }
-        output.write(commit, isJSON: invocation.has("--json"))
+        let commit = try attempt(try client.revert(pattern, to: revision))
+        output.write(commit, isJSON: invocation.isJSON)
     }
 
     private static func revertedPattern(_ invocation: Invocation) throws(Failure) -> Pattern {
@@ -30,7 +28,7 @@ extension Statectl {
                     "'/' is everything; to revert everything say 'statectl revert --all --to REV'"
                 )
             }
-            throw .usage("'revert' needs a pattern; usage: \(Help.usage(of: .revert))")
+            throw .usage("'revert' needs a pattern; usage: \(try Verb.named("revert").usage)")
         }
         guard !invocation.has("--all") else {
             throw .usage("--all reverts everything; leave the pattern out, or leave out --all")

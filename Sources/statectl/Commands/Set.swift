@@ -7,20 +7,18 @@ extension Statectl {
 
     /// `set KEY VALUE|-`: nothing is printed but for `--json`.
     static func set(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
-        let bytes = invocation.operands[0]
-        let key = try attempt { () throws(StateError) in try Key(bytes: bytes) }
+        let key = try invocation.key()
         let condition = try condition(invocation)
         let durability = try durability(invocation)
         let value = try value(invocation)
         let client = try invocation.connect()
-        let commit = try attempt { () throws(StateError) in
+        let commit = try attempt(
             try client.set(value, for: key, if: condition, durability: durability)
-        }
-        guard invocation.has("--json") else { return }
-        var object = JSONLine()
-        object.add("revision", number: commit.revision)
-        object.add("durability", text: commit.durability)
-        output.write(object.line)
+        )
+        guard invocation.isJSON else { return }
+        output.write(json: [
+            "revision": .number(commit.revision), "durability": .text(commit.durability),
+        ])
     }
 
     private static func condition(

@@ -4,12 +4,10 @@ import StateModel
 extension Statectl {
     /// `wait KEY`: ends when the key is as it shall be.
     static func wait(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
-        let key = invocation.operands[0]
         let wanted = try Wanted(invocation)
-        let pattern = try attempt { () throws(StateError) in
-            // Literal: a key may have what makes a pattern.
-            try Pattern(literal: try Key(bytes: key).bytes)
-        }
+        let key = try invocation.key().bytes
+        // Literal: a key may have what makes a pattern.
+        let pattern = try attempt(try Pattern(literal: key))
         var watch = try ResumedWatch(
             invocation,
             [pattern],
@@ -32,24 +30,13 @@ extension Statectl {
             case .progress: continue
             }
             guard isWhole, wanted.holds(of: value) else { continue }
-            if invocation.has("--json") { writeFound(key, value, revision, &output) }
-            return
+            guard invocation.isJSON else { return }
+            return output.write(json: [
+                "revision": .number(revision), "op": .text(value == nil ? "delete" : "set"),
+                "key": .bytes(key), "value": value.map { .value($0) },
+            ])
         }
         throw .negative
-    }
-
-    private static func writeFound(
-        _ key: [UInt8],
-        _ value: [UInt8]?,
-        _ revision: Int64,
-        _ output: inout Output
-    ) {
-        var object = JSONLine()
-        object.add("revision", number: revision)
-        object.add("op", text: value == nil ? "delete" : "set")
-        object.add("key", bytes: key)
-        if let value { object.add(value: value, named: "value", elseBase64: "base64") }
-        output.write(object.line)
     }
 }
 

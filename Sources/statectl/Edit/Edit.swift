@@ -5,10 +5,9 @@ import StateModel
 extension Statectl {
     /// `edit KEY`: a value in an editor, set only where nobody else changed it meanwhile.
     static func edit(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
-        let bytes = invocation.operands[0]
-        let key = try attempt { () throws(StateError) in try Key(bytes: bytes) }
+        let key = try invocation.key()
         let client = try invocation.connect()
-        let entry = try attempt { () throws(StateError) in try client.entry(for: key) }
+        let entry = try attempt(try client.entry(for: key))
         let value = entry?.value ?? []
         let name = key.bytes.withUnsafeBytes { StateError.quoted($0) }
         guard EditedFile.isText(value) else {
@@ -28,7 +27,10 @@ extension Statectl {
             do throws(StateError) {
                 let revision = try set(edited, for: key, at: entry?.revision ?? 0, invocation)
                 file.remove()
-                return write(revision, invocation, &output)
+                guard !invocation.isJSON else {
+                    return output.write(json: ["revision": .number(revision)])
+                }
+                return output.write("set at revision \(revision)\n")
             } catch {
                 guard error.code == .rejected || error.code == .tooBig, mayAskAgain(error) else {
                     throw kept(file, error, name)
@@ -46,17 +48,6 @@ extension Statectl {
     ) throws(StateError) -> Int64 {
         let client = try invocation.newClient()
         return try client.set(value, for: key, if: .revision(revision)).revision
-    }
-
-    private static func write(
-        _ revision: Int64,
-        _ invocation: Invocation,
-        _ output: inout Output
-    ) {
-        guard invocation.has("--json") else { return output.write("set at revision \(revision)\n") }
-        var object = JSONLine()
-        object.add("revision", number: revision)
-        output.write(object.line)
     }
 
     /// Tells a person at a terminal what is wrong, and whether to go on.

@@ -22,33 +22,22 @@ final class EditedFile {
         hasAddedNewline = value.last != newline
         original = hasAddedNewline && !value.isEmpty ? value + [newline] : value
         let suffix = Self.suffix(of: key, value)
-        let template = (Self.variable("TMPDIR") ?? "/tmp") + "/statectl-XXXXXX" + suffix
+        let template = (environmentVariable("TMPDIR") ?? "/tmp") + "/statectl-XXXXXX" + suffix
         var bytes = template.utf8.map { CChar(bitPattern: $0) } + [0]
         let descriptor = mkstemps(&bytes, Int32(suffix.utf8.count))
         guard descriptor >= 0 else {
-            throw .file("cannot make \(template): \(String(cString: strerror(errno)))")
+            throw .file("cannot make \(template): \(lastError)")
         }
         path = String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         defer { close(descriptor) }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        try write(to: descriptor)
+        let code = writeAll(original, to: descriptor)
+        guard code == 0 else {
+            throw .file("cannot write \(path): \(String(cString: strerror(code)))")
+        }
     }
 
     deinit { if !isKept { remove() } }
-
-    private func write(to descriptor: Int32) throws(Failure) {
-        var written = 0
-        while written < original.count {
-            let count = original.withUnsafeBytes {
-                Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, $0.count - written)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else {
-                throw .file("cannot write \(path): \(String(cString: strerror(errno)))")
-            }
-            written += count
-        }
-    }
 
     /// Removes the file.
     func remove() { unlink(path) }
@@ -83,45 +72,28 @@ final class EditedFile {
     ///
     /// - Throws: where it fails; a file that it has changed is kept.
     func edit() throws(Failure) {
-        let editor = Self.variable("VISUAL") ?? Self.variable("EDITOR") ?? "vi"
+        let editor = environmentVariable("VISUAL") ?? environmentVariable("EDITOR") ?? "vi"
         // The variable is a piece of shell: it may have options of the editor in it.
         let words = ["/bin/sh", "-c", "\(editor) \"$@\"", editor, path]
-        let arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        let arguments = cStrings(words.map(\.bytes))
         defer { for argument in arguments { free(argument) } }
         signal(SIGCHLD, SIG_DFL)
         var child: pid_t = 0
         let code = clinux_spawn_bound(&child, arguments, environ, STDIN_FILENO)
-        var failure: String?
+        var reason: String?
         if code == 0 {
             // The terminal sends these to both, and they are the editor's to understand.
             let handlers = [SIGINT, SIGQUIT].map { ($0, signal($0, SIG_IGN)) }
-            failure = Self.failure(of: child)
+            reason = failure(of: child)
             for (number, handler) in handlers { signal(number, handler) }
         } else {
-            failure = "was not started: \(String(cString: strerror(code)))"
+            reason = "was not started: \(String(cString: strerror(code)))"
         }
-        guard let failure else { return }
+        guard let reason else { return }
         let isChanged = try bytes() != original
         if isChanged { keep() }
         let place = isChanged ? "; what was written is in \(path)" : ""
-        throw .file("the editor '\(editor)' \(failure): nothing was set\(place)")
-    }
-
-    /// A variable of the environment; nil where it is not set or empty.
-    private static func variable(_ name: String) -> String? {
-        guard let value = getenv(name), value[0] != 0 else { return nil }
-        return String(cString: value)
-    }
-
-    /// Waits for the end; nil where it ended with 0.
-    private static func failure(of child: pid_t) -> String? {
-        var status: Int32 = 0
-        while waitpid(child, &status, 0) < 0 {
-            guard errno == EINTR else { return "has an end that nobody knows" }
-        }
-        let signal = status & 0x7F
-        if signal != 0 { return "was ended by signal \(signal)" }
-        return status == 0 ? nil : "failed with exit code \(status >> 8 & 0xFF)"
+        throw .file("the editor '\(editor)' \(reason): nothing was set\(place)")
     }
 
     // MARK: What it is

@@ -6,65 +6,7 @@ enum Help {
     /// The text for a verb, or for the program.
     static func text(for verb: Verb?) -> String {
         guard let verb else { return program }
-        return "usage: \(usage(of: verb))\n\n\(details(of: verb))\n\(common)"
-    }
-
-    /// The first line of a verb's help.
-    static func usage(of verb: Verb) -> String {
-        switch verb {
-        case .get: "statectl get KEY [--at REV] [--long] [--raw] [--json]"
-        case .set:
-            "statectl set KEY VALUE|- "
-                + "[--if-absent|--if-present|--if-revision N|--if-value V]"
-                + " [--durability LEVEL] [--raw]"
-        case .delete: "statectl delete KEY|PREFIX/… [--dry-run] [--all]"
-        case .list: "statectl list [PATTERN] [--keys|--long|--count] [--at REV] [--json]"
-        case .watch:
-            "statectl watch PATTERN… [--from REV|--snapshot] [--latest] [--previous] [--count N]"
-                + " [--timeout T] [--json] [[--name N [--reset]] [--on-error retry|skip] -- COMMAND…]"
-        case .wait: "statectl wait KEY [--present|--absent|--value V] [--timeout T] [--json]"
-        case .handlers: "statectl handlers [--json] | statectl handlers --forget N"
-        case .import: "statectl import FILE|- [--prefix P/] [--dots]"
-        case .export: "statectl export [PATTERN]"
-        case .history: "statectl history KEY [--limit N] [--json]"
-        case .blame: "statectl blame KEY [--limit N] [--json]"
-        case .diff: "statectl diff REV1 [REV2] [PATTERN] [--json]"
-        case .revert: "statectl revert PATTERN --to REV [--dry-run] [--all] [--json]"
-        case .compact: "statectl compact [--to REV] [--shrink] [--json]"
-        case .status: "statectl status [--json]"
-        case .watches: "statectl watches [--json]"
-        case .check: "statectl check [PATTERN] [--json] | statectl check --store|--data DIRECTORY"
-        case .reload: "statectl reload [--json]"
-        case .explain: "statectl explain KEY [--json]"
-        case .rules: "statectl rules [--json]"
-        case .edit: "statectl edit KEY [--json]"
-        }
-    }
-
-    private static func details(of verb: Verb) -> String {
-        switch verb {
-        case .get: get
-        case .set: set
-        case .delete: delete
-        case .list: list
-        case .watch: watch
-        case .wait: wait
-        case .handlers: handlers
-        case .import: `import`
-        case .export: export
-        case .history: history
-        case .blame: blame
-        case .diff: diff
-        case .revert: revert
-        case .compact: compact
-        case .status: status
-        case .watches: watches
-        case .check: check
-        case .reload: reload
-        case .explain: explain
-        case .rules: rules
-        case .edit: edit
-        }
+        return "usage: \(verb.usage)\n\n\(verb.details)\n\(common)"
     }
 
     private static let program = """
@@ -127,7 +69,7 @@ enum Help {
 
         """
 
-    private static let get = """
+    static let get = """
         Prints the value and a newline. On a terminal control characters and \\ are escaped. An absent key
         prints nothing and exits 1. KEY is literal.
 
@@ -144,7 +86,7 @@ enum Help {
 
         """
 
-    private static let set = """
+    static let set = """
         Sets the value; it is durable when this ends with 0. For - the value is what standard input has, without
         one final newline. KEY is literal. --json prints the revision.
 
@@ -166,7 +108,7 @@ enum Help {
 
         """
 
-    private static let delete = """
+    static let delete = """
         Deletes keys in one commit and prints how many. KEY and PREFIX/ are literal: no globs. test/ means what
         is below test/, and neither test nor test2.
 
@@ -180,7 +122,7 @@ enum Help {
 
         """
 
-    private static let list = """
+    static let list = """
         Prints 'key = value' lines in key order, which import reads. Control characters, bytes that are not
         UTF-8 and \\ are escaped: \\n, \\t, \\xNN, \\\\; in a key also =. However long it is, it is the state of one
         moment (with a daemon that keeps nothing of what was, '--memory', of 1,000 keys each).
@@ -199,7 +141,7 @@ enum Help {
 
         """
 
-    private static let `import` = """
+    static let `import` = """
         Sets what the lines say, in one commit for each 1,000 lines (or 16 MiB):
 
           key = value                        as sysctl -a and list print it; \\n, \\t, \\xNN and \\\\ are undone
@@ -218,7 +160,7 @@ enum Help {
 
         """
 
-    private static let export = """
+    static let export = """
         Prints one JSON object a line with "key" and "value", or "base64" where the value is not UTF-8. import
         reads back exactly what was exported: the state of one moment (with a daemon that keeps nothing of what
         was, '--memory', of 1,000 keys each).
@@ -229,7 +171,7 @@ enum Help {
 
         """
 
-    private static let status = """
+    static let status = """
         Prints what the daemon says of itself, a 'name: value' line each.
 
         examples:
@@ -238,7 +180,7 @@ enum Help {
 
         """
 
-    private static let watches = """
+    static let watches = """
         Prints a line for each watch of the daemon: whose it is, its state, and how far it is. 'synced' was told all
         that is durable; 'catching up' is being told what was, a state, or latest values; 'blocked' waits for its
         client to read. LAG is in commits, WAITING in bytes. --json also has how many latest values wait.

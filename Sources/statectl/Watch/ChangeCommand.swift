@@ -19,7 +19,8 @@ struct ChangeCommand {
         let operation = change.value == nil ? "delete" : isState ? "snapshot" : "set"
         let input =
             isJSON
-            ? WatchLine.json(change, operation, withPrevious: withPrevious) : change.value ?? []
+            ? WatchLine.json(change, operation, withPrevious: withPrevious).line
+            : change.value ?? []
         return try run(change.key, operation, change.revision, input)
     }
 
@@ -27,7 +28,7 @@ struct ChangeCommand {
     ///
     /// - Returns: False where the deadline passed before it succeeded.
     func run(forGapAt revision: Int64) throws(Failure) -> Bool {
-        try run([], "gap", revision, isJSON ? WatchLine.json(gapAt: revision) : [])
+        try run([], "gap", revision, isJSON ? WatchLine.json(gapAt: revision).line : [])
     }
 
     private func run(

@@ -18,9 +18,8 @@ struct ChildCommand {
     /// - Returns: A sentence where it failed or could not be started; nil where it ended with 0.
     func run(key: [UInt8], operation: String, revision: Int64, input: [UInt8]) -> String? {
         let environment = [
-            Array("STATED_KEY=".utf8) + key,
-            Array("STATED_OP=\(operation)".utf8),
-            Array("STATED_REVISION=\(revision)".utf8),
+            "STATED_KEY=".bytes + key, "STATED_OP=\(operation)".bytes,
+            "STATED_REVISION=\(revision)".bytes,
         ]
         let about =
             key.isEmpty
@@ -28,15 +27,17 @@ struct ChildCommand {
             : "the command for \(key.withUnsafeBytes { StateError.quoted($0) })"
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
-            return "\(about) was not started: pipe: \(Self.text(errno))"
+            return "\(about) was not started: pipe: \(lastError)"
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let (status, child) = spawn(adding: environment, standardInput: ends[0])
         close(ends[0])
-        if status == 0 { Self.write(input, to: ends[1]) }
+        if status == 0 { _ = writeAll(input, to: ends[1]) }
         close(ends[1])
-        guard status == 0 else { return "\(about) was not started: \(Self.text(status))" }
-        return Self.failure(of: child).map { "\(about) \($0)" }
+        guard status == 0 else {
+            return "\(about) was not started: \(String(cString: strerror(status)))"
+        }
+        return failure(of: child).map { "\(about) \($0)" }
     }
 
     private func spawn(
@@ -46,8 +47,8 @@ struct ChildCommand {
         // Who has started us may ignore it: then the system keeps no child's exit code.
         signal(SIGCHLD, SIG_DFL)
         var child: pid_t = 0
-        let arguments = Self.cStrings(arguments)
-        let environment = Self.cStrings(Self.inherited(without: variables) + variables)
+        let arguments = cStrings(arguments)
+        let environment = cStrings(Self.inherited(without: variables) + variables)
         defer { for string in arguments + environment { free(string) } }
         let status = clinux_spawn_bound(&child, arguments, environment, standardInput)
         return (status, child)
@@ -65,39 +66,4 @@ struct ChildCommand {
         }
         return kept
     }
-
-    /// A list of C strings that ends in nil; each is to be freed.
-    private static func cStrings(_ strings: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
-        strings.map { string in
-            strdup(string.map { CChar(bitPattern: $0) } + [0])
-        } + [nil]
-    }
-
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
-        var written = 0
-        while written < bytes.count {
-            let count = bytes.withUnsafeBytes { bytes in
-                Glibc.write(
-                    descriptor,
-                    bytes.baseAddress.map { $0 + written },
-                    bytes.count - written
-                )
-            }
-            if count < 0 && errno != EINTR { return }
-            written += max(0, count)
-        }
-    }
-
-    /// Waits for the end; nil where it ended with 0.
-    private static func failure(of child: pid_t) -> String? {
-        var status: Int32 = 0
-        while waitpid(child, &status, 0) < 0 {
-            guard errno == EINTR else { return "has an end that nobody knows: \(text(errno))" }
-        }
-        let signal = status & 0x7F
-        if signal != 0 { return "was ended by signal \(signal)" }
-        return status == 0 ? nil : "failed with exit code \(status >> 8 & 0xFF)"
-    }
-
-    private static func text(_ number: Int32) -> String { String(cString: strerror(number)) }
 }

@@ -24,7 +24,7 @@ private struct Watcher {
     private var missing: Int64?
 
     init(_ invocation: Invocation) throws(Failure) {
-        isJSON = invocation.has("--json")
+        isJSON = invocation.isJSON
         withPrevious = invocation.has("--previous")
         isLatest = invocation.has("--latest")
         guard !isLatest || !withPrevious else {
@@ -37,11 +37,9 @@ private struct Watcher {
         let handler = try NamedHandler(invocation)
         isNamed = handler != nil
         command = try ChangeCommand(invocation, isNamed: isNamed, until: deadline)
-        var patterns: [Pattern] = []
-        for text in invocation.operands { patterns.append(try Invocation.pattern(text)) }
         watch = try ResumedWatch(
             invocation,
-            patterns,
+            try invocation.operands.map(Invocation.pattern),
             from: try ResumedWatch.Start(invocation),
             ResumedWatch.Options(latest: isLatest, previous: withPrevious),
             for: handler,
@@ -97,7 +95,7 @@ private struct Watcher {
                 guard try command.run(for: change, isState: isState) else { return false }
             } else if isJSON {
                 let operation = change.value == nil ? "delete" : "set"
-                output.write(WatchLine.json(change, operation, withPrevious: withPrevious))
+                output.write(json: WatchLine.json(change, operation, withPrevious: withPrevious))
             } else {
                 WatchLine.write(change, withPrevious: withPrevious, &output)
             }
@@ -111,7 +109,7 @@ private struct Watcher {
         Output.report("changes before revision \(revision) were missed; the state follows")
         if let command { return try command.run(forGapAt: revision) }
         if isJSON {
-            output.write(WatchLine.json(gapAt: revision))
+            output.write(json: WatchLine.json(gapAt: revision))
         } else {
             output.write("\(revision)\tgap\n")
         }
@@ -167,7 +165,7 @@ extension ChangeCommand {
             }
             return nil
         }
-        let isJSON = invocation.has("--json")
+        let isJSON = invocation.isJSON
         guard !invocation.has("--previous") || isJSON else {
             throw .usage("--previous with a command needs --json: the command reads the object")
         }

@@ -5,15 +5,10 @@ enum WatchLine {
     /// `revision TAB set|delete TAB key TAB value`, escaped, and the value before as a fifth field.
     static func write(_ change: Client.Change, withPrevious: Bool, _ output: inout Output) {
         let operation = change.value == nil ? "delete" : "set"
-        output.write("\(change.revision)\t\(operation)\t")
-        output.writeEscaped(change.key)
-        output.write("\t")
-        output.writeEscaped(change.value ?? [])
-        if withPrevious {
-            output.write("\t")
-            output.writeEscaped(change.previous ?? [])
-        }
-        output.write("\n")
+        let previous = withPrevious ? [change.previous ?? []] : []
+        output.writeFields(
+            ["\(change.revision)".bytes, operation.bytes, change.key, change.value ?? []] + previous
+        )
     }
 
     /// The change as an object on a line.
@@ -21,27 +16,16 @@ enum WatchLine {
         _ change: Client.Change,
         _ operation: String,
         withPrevious: Bool
-    ) -> [UInt8] {
-        var object = JSONLine()
-        object.add("revision", number: change.revision)
-        object.add("op", text: operation)
-        object.add("key", bytes: change.key)
-        if let value = change.value {
-            object.add(value: value, named: "value", elseBase64: "base64")
-        }
-        if withPrevious, let previous = change.previous {
-            object.add(value: previous, named: "previous", elseBase64: "previousBase64")
-        } else if withPrevious {
-            object.add(nullNamed: "previous")
-        }
-        return object.line
+    ) -> JSONLine {
+        [
+            "revision": .number(change.revision), "op": .text(operation),
+            "key": .bytes(change.key), "value": change.value.map { .value($0) },
+            "previous": withPrevious ? change.previous.map { .value($0) } ?? .text(nil) : nil,
+        ]
     }
 
     /// A gap as an object on a line.
-    static func json(gapAt revision: Int64) -> [UInt8] {
-        var object = JSONLine()
-        object.add("revision", number: revision)
-        object.add("op", text: "gap")
-        return object.line
+    static func json(gapAt revision: Int64) -> JSONLine {
+        ["revision": .number(revision), "op": .text("gap")]
     }
 }
