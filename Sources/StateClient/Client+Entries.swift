@@ -67,26 +67,20 @@ extension Client {
     ///
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
     public func entry(for key: Key) throws(StateError) -> Entry? {
-        try Self.entry(try call([Array("STATE.GET".utf8), key.bytes], .needsRESP3))
+        try entry(for: key, at: nil)
     }
 
     /// The entry of which a reply to STATE.GET tells.
     static func entry(_ reply: Reply) throws(StateError) -> Entry? {
         if case .null = reply { return nil }
-        guard let value = reply["value"]?.byteValue,
-            let revision = reply["revision"]?.integerValue,
-            let created = reply["created"]?.integerValue,
-            let version = reply["version"]?.integerValue,
-            let time = reply["time"]?.integerValue,
-            let owner = reply["owner"]?.integerValue
-        else { throw unexpected("STATE.GET") }
+        let fields = Fields(reply, of: "STATE.GET")
         return Entry(
-            value: value,
-            revision: revision,
-            created: created,
-            version: version,
-            time: time,
-            owner: UInt32(truncatingIfNeeded: owner),
+            value: try fields.bytes("value"),
+            revision: try fields.number("revision"),
+            created: try fields.number("created"),
+            version: try fields.number("version"),
+            time: try fields.number("time"),
+            owner: UInt32(truncatingIfNeeded: try fields.number("owner")),
             writer: reply["by"]?.textValue ?? "",
             expires: reply["expires"]?.integerValue,
             durability: reply["durability"]?.textValue ?? "",
@@ -99,7 +93,7 @@ extension Client {
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
     public func count(of pattern: Pattern, at revision: Int64? = nil) throws(StateError) -> Int64 {
         var arguments = [Array("STATE.LIST".utf8), pattern.argument, Array("COUNT".utf8)]
-        if let revision { arguments += ["AT", String(revision)].map { Array($0.utf8) } }
+        if let revision { arguments.add("AT", String(revision)) }
         let reply = try call(arguments)
         guard let count = reply.integerValue else { throw Self.unexpected("STATE.LIST") }
         return count
@@ -160,16 +154,12 @@ extension Client {
     /// - Throws: ``StateError/Code/err`` for a revision above the current one; ``StateError/Code/noSpace`` where shrinking has
     ///   no room for its copy, after the history was compacted.
     public func compact(to revision: Int64?, shrinks: Bool) throws(StateError) -> Compaction {
-        var words = [Array("STATE.COMPACT".utf8)]
-        if let revision { words += [Array("TO".utf8), Array("\(revision)".utf8)] }
-        if shrinks { words.append(Array("SHRINK".utf8)) }
-        let reply = try call(words, [.needsRESP3, .waits])
-        var numbers: [String: Int64] = [:]
-        for pair in reply.pairs ?? [] {
-            numbers[pair.key.textValue ?? ""] = pair.value.integerValue
-        }
-        guard let compacted = numbers["compacted"] else { throw Self.unexpected("STATE.COMPACT") }
-        return Compaction(compacted: compacted, freedByteCount: numbers["freed"])
+        let words = (revision.map { ["TO", String($0)] } ?? []) + (shrinks ? ["SHRINK"] : [])
+        let reply = try ask("STATE.COMPACT", [], .waits, words: words)
+        return Compaction(
+            compacted: try reply.number("compacted"),
+            freedByteCount: reply["freed"]?.integerValue
+        )
     }
 
     /// A listing under way.
@@ -226,9 +216,9 @@ extension Client {
             while true {
                 var arguments = [Array("STATE.LIST".utf8), pattern.argument]
                 if let last { arguments += [Array("AFTER".utf8), last] }
-                arguments += [Array("LIMIT".utf8), Array(String(limit).utf8)]
-                if let form { arguments.append(Array(form.utf8)) }
-                if let revision { arguments += ["AT", String(revision)].map { Array($0.utf8) } }
+                arguments.add("LIMIT", String(limit))
+                if let form { arguments.add(form) }
+                if let revision { arguments.add("AT", String(revision)) }
                 do throws(StateError) {
                     guard let rows = try client.call(arguments).elements else {
                         throw Client.unexpected("STATE.LIST")

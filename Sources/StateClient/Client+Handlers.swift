@@ -63,26 +63,22 @@ extension Client {
         from start: HandlerStart,
         isReset: Bool
     ) throws(StateError) -> Attachment {
-        var arguments = [Array("STATE.HANDLER".utf8), Array("ATTACH".utf8), Array(name.utf8)]
-        if isReset { arguments.append(Array("RESET".utf8)) }
+        var operands: [[UInt8]] = []
+        operands.add("ATTACH", name)
+        if isReset { operands.add("RESET") }
         switch start {
         case .now: break
-        case .snapshot: arguments.append(Array("SNAPSHOT".utf8))
-        case .revision(let revision):
-            arguments += [Array("FROM".utf8), Array(String(revision).utf8)]
+        case .snapshot: operands.add("SNAPSHOT")
+        case .revision(let revision): operands.add("FROM", String(revision))
         }
         // What follows is a watch, which needs RESP3 anyway.
-        let reply = try call(arguments + patterns.map(\.argument), [.write, .needsRESP3])
-        guard let isNew = reply["new"]?.integerValue, let epoch = reply["epoch"]?.textValue,
-            let revision = reply["revision"]?.integerValue,
-            let currentEpoch = reply["current_epoch"]?.textValue
-        else { throw Self.unexpected("STATE.HANDLER") }
+        let reply = try ask("STATE.HANDLER", operands + patterns.map(\.argument), .write)
         return Attachment(
             position: reply["position"]?.integerValue,
-            epoch: epoch,
-            isNew: isNew == 1,
-            revision: revision,
-            currentEpoch: currentEpoch
+            epoch: try reply.text("epoch"),
+            isNew: try reply.number("new") == 1,
+            revision: try reply.number("revision"),
+            currentEpoch: try reply.text("current_epoch")
         )
     }
 
@@ -110,26 +106,17 @@ extension Client {
     ///
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
     package func handlers() throws(StateError) -> [Handler] {
-        let reply = try call([Array("STATE.HANDLERS".utf8)], .needsRESP3)
-        guard let rows = reply.elements else { throw Self.unexpected("STATE.HANDLERS") }
-        var handlers: [Handler] = []
-        for row in rows {
-            guard let name = row["name"]?.textValue, let uid = row["uid"]?.integerValue,
-                let epoch = row["epoch"]?.textValue
-            else { throw Self.unexpected("STATE.HANDLERS") }
-            handlers.append(
-                Handler(
-                    name: name,
-                    uid: uid,
-                    patterns: row["patterns"]?.elements?.compactMap(\.byteValue) ?? [],
-                    position: row["position"]?.integerValue,
-                    epoch: epoch,
-                    lag: row["lag"]?.integerValue,
-                    pid: row["pid"]?.integerValue,
-                    time: row["time"]?.integerValue
-                )
+        try ask("STATE.HANDLERS").rows().map { row throws(StateError) in
+            Handler(
+                name: try row.text("name"),
+                uid: try row.number("uid"),
+                patterns: row["patterns"]?.elements?.compactMap(\.byteValue) ?? [],
+                position: row["position"]?.integerValue,
+                epoch: try row.text("epoch"),
+                lag: row["lag"]?.integerValue,
+                pid: row["pid"]?.integerValue,
+                time: row["time"]?.integerValue
             )
         }
-        return handlers
     }
 }

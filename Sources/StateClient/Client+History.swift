@@ -19,11 +19,9 @@ extension Client {
     /// - Throws: ``StateError/Code/compacted``, naming the oldest revision that is kept; ``StateError/Code/err`` for a revision
     ///   above the current one; what else the daemon refused with, or ``StateError/Code/unreachable``.
     public func entry(for key: Key, at revision: Int64?) throws(StateError) -> Entry? {
-        guard let revision else { return try entry(for: key) }
-        let arguments = ["STATE.GET", "AT", String(revision)].map { Array($0.utf8) }
-        return try Self.entry(
-            try call([arguments[0], key.bytes, arguments[1], arguments[2]], .needsRESP3)
-        )
+        var arguments = [Array("STATE.GET".utf8), key.bytes]
+        if let revision { arguments.add("AT", String(revision)) }
+        return try Self.entry(try call(arguments, .needsRESP3))
     }
 
     /// The changes of a key, newest first.
@@ -39,26 +37,17 @@ extension Client {
         limit: Int,
         before revision: Int64? = nil
     ) throws(StateError) -> [HistoryEntry] {
-        var arguments = [Array("STATE.HISTORY".utf8), key.bytes]
-        arguments += ["LIMIT", String(limit)].map { Array($0.utf8) }
-        if let revision { arguments += ["BEFORE", String(revision)].map { Array($0.utf8) } }
-        guard let rows = try call(arguments, .needsRESP3).elements else {
-            throw Self.unexpected("STATE.HISTORY")
-        }
-        var entries: [HistoryEntry] = []
-        for row in rows {
-            guard let revision = row["revision"]?.integerValue, let time = row["time"]?.integerValue
-            else { throw Self.unexpected("STATE.HISTORY") }
-            entries.append(
-                HistoryEntry(
-                    revision: revision,
-                    value: row["value"]?.byteValue,
-                    time: time,
-                    writer: row["by"]?.textValue ?? ""
-                )
+        var words = ["LIMIT", String(limit)]
+        if let revision { words += ["BEFORE", String(revision)] }
+        return try ask("STATE.HISTORY", [key.bytes], words: words).rows().map {
+            row throws(StateError) in
+            HistoryEntry(
+                revision: try row.number("revision"),
+                value: row["value"]?.byteValue,
+                time: try row.number("time"),
+                writer: row["by"]?.textValue ?? ""
             )
         }
-        return entries
     }
 
     /// Brings every key that the pattern means back to what it was at a revision, in one commit.
@@ -68,10 +57,9 @@ extension Client {
     ///   is more than a transaction may be; else as ``set(_:for:if:durability:)``. Nothing has changed then.
     @discardableResult
     public func revert(_ pattern: Pattern, to revision: Int64) throws(StateError) -> Commit {
-        let words = ["STATE.REVERT", "TO", String(revision)].map { Array($0.utf8) }
+        let words = ["TO", String(revision)]
         return try Self.commit(
-            try call([words[0], pattern.bytes, words[1], words[2]], [.write, .needsRESP3]),
-            "STATE.REVERT",
+            try ask("STATE.REVERT", [pattern.bytes], .write, words: words),
             count: 0
         )
     }

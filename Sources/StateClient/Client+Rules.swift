@@ -85,42 +85,25 @@ extension Client {
     /// - Throws: ``StateError/Code/err``, where the file cannot be used, naming the place in it; everything is as it was.
     @discardableResult
     public func reload() throws(StateError) -> Reload {
-        let reply = try call([Array("STATE.RELOAD".utf8)], [.write, .needsRESP3])
-        guard let revision = reply["revision"]?.integerValue else {
-            throw Self.unexpected("STATE.RELOAD")
-        }
+        let reply = try ask("STATE.RELOAD", [], .write)
         return Reload(
-            revision: revision,
-            changed: try Self.changes(reply["changed"]),
-            needsRestart: try Self.changes(reply["restart"])
+            revision: try reply.number("revision"),
+            changed: try reply.rows("changed").map(OptionChange.init),
+            needsRestart: try reply.rows("restart").map(OptionChange.init)
         )
-    }
-
-    private static func changes(_ reply: Reply?) throws(StateError) -> [OptionChange] {
-        try rows(reply, count: 5, "STATE.RELOAD") { row in
-            guard let rule = row[0].integerValue, let keys = row[1].byteValue,
-                let option = row[2].textValue
-            else { return nil }
-            return OptionChange(
-                rule: rule,
-                keys: keys,
-                option: option,
-                old: row[3].textValue,
-                new: row[4].textValue
-            )
-        }
     }
 
     /// The options that hold for a key, whether or not it is present, first those that rules say.
     ///
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
     public func explain(_ key: Key) throws(StateError) -> [ExplainedOption] {
-        let reply = try call([Array("STATE.EXPLAIN".utf8), key.bytes], .needsRESP3)
-        return try Self.rows(reply, count: 4, "STATE.EXPLAIN") { row in
-            guard let name = row[0].textValue, let value = row[1].textValue,
-                let rule = row[2].integerValue, let keys = row[3].byteValue
-            else { return nil }
-            return ExplainedOption(name: name, value: value, rule: rule, keys: keys)
+        try ask("STATE.EXPLAIN", [key.bytes]).rows().map { row throws(StateError) in
+            ExplainedOption(
+                name: try row.text(0),
+                value: try row.text(1),
+                rule: try row.number(2),
+                keys: try row.bytes(3)
+            )
         }
     }
 
@@ -128,12 +111,8 @@ extension Client {
     ///
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
     public func rules() throws(StateError) -> [Rule] {
-        let reply = try call([Array("STATE.RULES".utf8)], .needsRESP3)
-        return try Self.rows(reply, count: 3, "STATE.RULES") { row in
-            guard let number = row[0].integerValue, let keys = row[1].byteValue,
-                let options = row[2].textValue
-            else { return nil }
-            return Rule(number: number, keys: keys, options: options)
+        try ask("STATE.RULES").rows().map { row throws(StateError) in
+            Rule(number: try row.number(0), keys: try row.bytes(1), options: try row.text(2))
         }
     }
 
@@ -148,42 +127,33 @@ extension Client {
         of pattern: Pattern,
         after key: [UInt8]? = nil
     ) throws(StateError) -> Refusals {
-        var arguments = [Array("STATE.CHECK".utf8), pattern.argument]
-        if let key { arguments += [Array("AFTER".utf8), key] }
-        let reply = try call(arguments, .needsRESP3)
-        guard let count = reply["checked"]?.integerValue, let next = reply["next"] else {
-            throw Self.unexpected("STATE.CHECK")
-        }
+        let after = key.map { [Array("AFTER".utf8), $0] } ?? []
+        let reply = try ask("STATE.CHECK", [pattern.argument] + after)
         return Refusals(
-            checkedCount: count,
-            values: try Self.rows(reply["refused"], count: 3, "STATE.CHECK") { row in
-                guard let key = row[0].byteValue, let revision = row[1].integerValue,
-                    let issue = row[2].textValue
-                else { return nil }
-                return RefusedValue(key: key, revision: revision, issue: issue)
+            checkedCount: try reply.number("checked"),
+            values: try reply.rows("refused").map { row throws(StateError) in
+                RefusedValue(
+                    key: try row.bytes(0),
+                    revision: try row.number(1),
+                    issue: try row.text(2)
+                )
             },
-            files: try Self.rows(reply["files"], count: 2, "STATE.CHECK") { row in
-                guard let path = row[0].textValue, let issue = row[1].textValue else { return nil }
-                return RefusedFile(path: path, issue: issue)
+            files: try reply.rows("files").map { row throws(StateError) in
+                RefusedFile(path: try row.text(0), issue: try row.text(1))
             },
-            next: next.byteValue
+            next: reply["next"]?.byteValue
         )
     }
+}
 
-    private static func rows<Row>(
-        _ reply: Reply?,
-        count: Int,
-        _ verb: String,
-        _ read: ([Reply]) -> Row?
-    ) throws(StateError) -> [Row] {
-        guard let elements = reply?.elements else { throw unexpected(verb) }
-        var rows: [Row] = []
-        for element in elements {
-            guard let parts = element.elements, parts.count >= count, let row = read(parts) else {
-                throw unexpected(verb)
-            }
-            rows.append(row)
-        }
-        return rows
+extension Client.OptionChange {
+    fileprivate init(_ row: Fields) throws(StateError) {
+        self.init(
+            rule: try row.number(0),
+            keys: try row.bytes(1),
+            option: try row.text(2),
+            old: row[3]?.textValue,
+            new: row[4]?.textValue
+        )
     }
 }

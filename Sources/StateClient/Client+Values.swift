@@ -54,19 +54,16 @@ extension Client {
         if condition: Condition? = nil,
         durability: Durability = .synced
     ) throws(StateError) -> Commit {
-        var arguments = [Array("STATE.SET".utf8), key.bytes, value]
+        var operands = [key.bytes, value]
         switch condition {
         case nil: break
-        case .absent: arguments.append(Array("NX".utf8))
-        case .present: arguments.append(Array("XX".utf8))
-        case .revision(let revision):
-            arguments += [Array("IFREV".utf8), Array(String(revision).utf8)]
-        case .value(let value): arguments += [Array("IFVAL".utf8), value]
+        case .absent: operands.add("NX")
+        case .present: operands.add("XX")
+        case .revision(let revision): operands.add("IFREV", String(revision))
+        case .value(let value): operands += [Array("IFVAL".utf8), value]
         }
-        if durability != .synced {
-            arguments += [Array("DURABILITY".utf8), Array(durability.description.utf8)]
-        }
-        return try Self.commit(try call(arguments, [.write, .needsRESP3]), "STATE.SET", count: 1)
+        if durability != .synced { operands.add("DURABILITY", durability.description) }
+        return try Self.commit(try ask("STATE.SET", operands, .write), count: 1)
     }
 
     /// Sets many values in one commit: all of them, or none.
@@ -87,7 +84,7 @@ extension Client {
             }
         }
         if case .error(let error) = replies[0] { throw error }
-        return try Self.commit(replies[0], "STATE.APPLY", count: values.count)
+        return try Self.commit(Fields(replies[0], of: "STATE.APPLY"), count: values.count)
     }
 
     /// Deletes every key that one of the patterns means, in one commit.
@@ -102,20 +99,16 @@ extension Client {
         _ patterns: [Pattern],
         isDryRun: Bool = false
     ) throws(StateError) -> Commit {
-        var arguments = [Array("STATE.DELETE".utf8)] + patterns.map(\.argument)
-        if isDryRun { arguments.append(Array("DRYRUN".utf8)) }
-        let kind: RequestKind = isDryRun ? .needsRESP3 : [.write, .needsRESP3]
-        return try Self.commit(try call(arguments, kind), "STATE.DELETE", count: 0)
+        let operands = patterns.map(\.argument)
+        guard !isDryRun else {
+            return try Self.commit(try ask("STATE.DELETE", operands, words: ["DRYRUN"]), count: 0)
+        }
+        return try Self.commit(try ask("STATE.DELETE", operands, .write), count: 0)
     }
 
-    static func commit(
-        _ reply: Reply,
-        _ verb: String,
-        count: Int
-    ) throws(StateError) -> Commit {
-        guard let revision = reply["revision"]?.integerValue else { throw unexpected(verb) }
-        return Commit(
-            revision: revision,
+    static func commit(_ reply: Fields, count: Int) throws(StateError) -> Commit {
+        Commit(
+            revision: try reply.number("revision"),
             count: reply["count"]?.integerValue.map(Int.init) ?? count,
             durability: reply["durability"]?.textValue ?? ""
         )

@@ -71,24 +71,21 @@ extension Client {
         previous: Bool = false,
         by: Bool = false
     ) throws(StateError) -> Watch {
-        var arguments = [Array("STATE.WATCH".utf8)] + patterns.map(\.argument)
-        if snapshot { arguments.append(Array("SNAPSHOT".utf8)) }
-        if let revision { arguments += [Array("FROM".utf8), Array(String(revision).utf8)] }
-        if let epoch { arguments += [Array("EPOCH".utf8), Array(epoch.utf8)] }
-        if latest { arguments.append(Array("LATEST".utf8)) }
-        if previous { arguments.append(Array("PREVIOUS".utf8)) }
-        if by { arguments.append(Array("BY".utf8)) }
-        return try Self.watch(try call(arguments, .needsRESP3))
+        var words: [String] = []
+        if snapshot { words.append("SNAPSHOT") }
+        if let revision { words += ["FROM", String(revision)] }
+        if let epoch { words += ["EPOCH", epoch] }
+        if latest { words.append("LATEST") }
+        if previous { words.append("PREVIOUS") }
+        if by { words.append("BY") }
+        return try Self.watch(try ask("STATE.WATCH", patterns.map(\.argument), words: words))
     }
 
     /// The watch of which a reply tells.
-    static func watch(_ reply: Reply) throws(StateError) -> Watch {
-        guard let number = reply["watch"]?.integerValue,
-            let revision = reply["revision"]?.integerValue
-        else { throw Self.unexpected("STATE.WATCH") }
-        return Watch(
-            number: number,
-            revision: revision,
+    static func watch(_ reply: Fields) throws(StateError) -> Watch {
+        Watch(
+            number: try reply.number("watch"),
+            revision: try reply.number("revision"),
             epoch: reply["epoch"]?.textValue ?? ""
         )
     }
@@ -97,7 +94,7 @@ extension Client {
     ///
     /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
     public func unwatch(_ watch: Watch) throws(StateError) {
-        _ = try call([Array("STATE.UNWATCH".utf8), Array(String(watch.number).utf8)], .needsRESP3)
+        _ = try ask("STATE.UNWATCH", words: [String(watch.number)])
     }
 
     /// Waits for the next event of any watch of this client.

@@ -36,23 +36,22 @@ extension Client {
     ///
     /// - Throws: ``StateError/Code/unreachable``.
     public func watches() throws(StateError) -> [WatchReport] {
-        let reply = try call([Array("STATE.WATCHES".utf8)], .needsRESP3)
-        guard let rows = reply.elements else { throw Self.unexpected("STATE.WATCHES") }
-        return rows.map { row in
-            WatchReport(
-                client: row["client"]?.integerValue ?? 0,
-                watch: row["watch"]?.integerValue ?? 0,
-                pid: row["pid"]?.integerValue ?? 0,
-                uid: row["uid"]?.integerValue ?? 0,
+        try ask("STATE.WATCHES").rows().map { row in
+            func number(_ name: String) -> Int64 { row[name]?.integerValue ?? 0 }
+            return WatchReport(
+                client: number("client"),
+                watch: number("watch"),
+                pid: number("pid"),
+                uid: number("uid"),
                 name: row["name"]?.textValue ?? "",
                 patterns: row["patterns"]?.elements?.compactMap(\.byteValue) ?? [],
                 options: row["options"]?.elements?.compactMap(\.textValue) ?? [],
                 state: row["state"]?.textValue ?? "",
-                revision: row["revision"]?.integerValue ?? 0,
-                lag: row["lag"]?.integerValue ?? 0,
-                waiting: row["waiting"]?.integerValue ?? 0,
-                marks: row["marks"]?.integerValue ?? 0,
-                values: row["values"]?.integerValue ?? 0
+                revision: number("revision"),
+                lag: number("lag"),
+                waiting: number("waiting"),
+                marks: number("marks"),
+                values: number("values")
             )
         }
     }

@@ -112,7 +112,7 @@ public final class Client {
         let deadline = kind.contains(.waits) ? nil : timeout.map { Deadline(after: $0) }
         request.removeAll()
         let saysHello = kind.contains(.needsRESP3) && !hasSaidHello
-        if saysHello { appendHello() }
+        if saysHello { request.appendHello(name) }
         write(&request)
         try send(kind, deadline)
         var refusal: StateError?
@@ -123,14 +123,6 @@ public final class Client {
         var replies: [Reply] = []
         while replies.count < count { replies.append(try nextReply(kind, deadline, refusal)) }
         return replies
-    }
-
-    private func appendHello() {
-        if name.isEmpty {
-            request.append(words: "HELLO", "3")
-        } else {
-            request.append(words: "HELLO", "3", "SETNAME", name)
-        }
     }
 
     /// Sends the request, and meanwhile takes in what arrives: a daemon whose replies nobody takes stops reading.
@@ -165,7 +157,7 @@ public final class Client {
     ) throws(StateError) -> Reply {
         do throws(Loss) {
             while true {
-                guard let reply = try parsed() else {
+                guard let reply = try parser.parsed() else {
                     try receive(until: deadline, orHangupOf: nil)
                     continue
                 }
@@ -187,7 +179,7 @@ public final class Client {
         if let loss { throw StateError(.unreachable, loss) }
         do throws(Loss) {
             while true {
-                while let reply = try parsed() {
+                while let reply = try parser.parsed() {
                     if case .push = reply { return reply }
                     throw .malformed("a reply arrived that answers nothing")
                 }
@@ -208,14 +200,6 @@ public final class Client {
         }
         firstPush += 1
         return pushes[firstPush - 1]
-    }
-
-    private func parsed() throws(Loss) -> Reply? {
-        do throws(ReplyError) {
-            return try parser.next()
-        } catch {
-            throw .malformed(error.description)
-        }
     }
 
     private func receive(until deadline: Deadline?, orHangupOf other: Int32?) throws(Loss) {
@@ -256,10 +240,6 @@ public final class Client {
         }
         self.loss = "the connection was lost before: \(sentence)"
         if let refusal { return refusal }
-        let isUnknown = code == .outcomeUnknown
-        return StateError(
-            code,
-            isUnknown ? "\(sentence), after the request was sent: its outcome is unknown" : sentence
-        )
+        return code == .outcomeUnknown ? .unknownOutcome(sentence) : StateError(code, sentence)
     }
 }

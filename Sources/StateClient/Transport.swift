@@ -1,5 +1,6 @@
 import Glibc
-internal import StateEngine
+import StateModel
+import StateWire
 
 /// How a connection ended, before anybody has said what that means for a request.
 enum Loss: Error {
@@ -30,6 +31,38 @@ extension Loss: CustomStringConvertible {
         case .refused(let error): "the daemon refuses the connection: \(error)"
         case .ended: "the keyspace is closed"
         }
+    }
+}
+
+extension StateError {
+    /// Of a write that may have arrived, and whose answer nobody has.
+    static func unknownOutcome(_ cause: String) -> StateError {
+        StateError(
+            .outcomeUnknown,
+            "\(cause), after the request was sent: its outcome is unknown"
+        )
+    }
+}
+
+extension ReplyParser {
+    /// The next reply or push that has arrived whole.
+    mutating func parsed() throws(Loss) -> Reply? {
+        do throws(ReplyError) { return try next() } catch {
+            throw .malformed(error.description)
+        }
+    }
+}
+
+extension RequestWriter {
+    /// One request of these arguments.
+    init(_ arguments: [[UInt8]]) {
+        self.init()
+        append(arguments)
+    }
+
+    /// Adds a HELLO for RESP3, with the client's name if it has one.
+    mutating func appendHello(_ name: String) {
+        append((["HELLO", "3"] + (name.isEmpty ? [] : ["SETNAME", name])).map { Array($0.utf8) })
     }
 }
 

@@ -41,18 +41,8 @@ struct RemoteCall: Sendable {
     ///   - cause: Why there is none.
     ///   - isSent: Whether any of it may have arrived.
     func fail(_ cause: String, isSent: Bool) {
-        if isSent, isWrite {
-            finish(
-                .failure(
-                    StateError(
-                        .outcomeUnknown,
-                        "\(cause), after the request was sent: its outcome is unknown"
-                    )
-                )
-            )
-        } else {
-            finish(.failure(StateError(.unreachable, cause)))
-        }
+        let isUnknown = isSent && isWrite
+        finish(.failure(isUnknown ? .unknownOutcome(cause) : StateError(.unreachable, cause)))
     }
 }
 

@@ -66,9 +66,7 @@ extension RemoteKeyspace {
     }
 
     private static func request(for key: Key) -> RequestWriter {
-        var request = RequestWriter()
-        request.append([Array("STATE.GET".utf8), key.bytes])
-        return request
+        RequestWriter([Array("STATE.GET".utf8), key.bytes])
     }
 
     private static func entry(_ answer: Answer) throws(StateError) -> Entry? {
@@ -126,10 +124,8 @@ private struct Listing {
         guard !isDone, rows.count < limit else { return nil }
         var arguments = [Array("STATE.LIST".utf8), pattern.argument, Array("LONG".utf8)]
         if let last { arguments += [Array("AFTER".utf8), last.bytes] }
-        arguments += [Array("LIMIT".utf8), Array(String(part).utf8)]
-        var request = RequestWriter()
-        request.append(arguments)
-        return request
+        arguments.add("LIMIT", String(part))
+        return RequestWriter(arguments)
     }
 
     private var part: Int { min(partLimit, limit - rows.count) }

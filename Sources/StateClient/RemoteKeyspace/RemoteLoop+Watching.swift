@@ -32,7 +32,7 @@ extension RemoteLoop {
                 wire.keys.refuse(wire, error)
             } else {
                 do throws(StateError) {
-                    let begun = try Client.watch(reply)
+                    let begun = try Client.watch(Fields(reply, of: "STATE.WATCH"))
                     guard let epoch = Epoch(begun.epoch) else {
                         throw Client.unexpected("STATE.WATCH")
                     }

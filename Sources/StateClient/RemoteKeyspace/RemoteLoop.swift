@@ -194,11 +194,7 @@ final class RemoteLoop {
 
     private func greet(_ session: RemoteSession) {
         var request = RequestWriter()
-        if link.name.isEmpty {
-            request.append(words: "HELLO", "3")
-        } else {
-            request.append(words: "HELLO", "3", "SETNAME", link.name)
-        }
+        request.appendHello(link.name)
         ask(request, session) { (reply) throws(Loss) in
             if case .error(let error) = reply { throw .refused(error) }
         }

@@ -101,13 +101,7 @@ final class RemoteSession {
     }
 
     /// The next reply or push that has arrived whole.
-    func next() throws(Loss) -> Reply? {
-        do throws(ReplyError) {
-            return try parser.next()
-        } catch {
-            throw .malformed(error.description)
-        }
-    }
+    func next() throws(Loss) -> Reply? { try parser.parsed() }
 
     /// What the next reply answers.
     func popAwaited() throws(Loss) -> Awaited {

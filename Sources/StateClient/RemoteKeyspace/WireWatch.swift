@@ -33,20 +33,15 @@ final class WireWatch {
     }
 
     var request: RequestWriter {
-        let options: [String] =
-            switch beginning {
-            case .snapshot: ["SNAPSHOT"]
-            case .now: []
-            case .after(let revision):
-                ["FROM", String(revision.number), "EPOCH", revision.epoch.description]
-            }
-        var request = RequestWriter()
-        request.begin(argumentCount: patterns.count + options.count + 2)
-        request.append(argument: "STATE.WATCH")
-        for pattern in patterns { request.append(argument: pattern.argument) }
-        for option in options { request.append(argument: option) }
-        request.append(argument: "BY")
-        return request
+        var arguments = [Array("STATE.WATCH".utf8)] + patterns.map(\.argument)
+        switch beginning {
+        case .snapshot: arguments.add("SNAPSHOT")
+        case .now: break
+        case .after(let revision):
+            arguments.add("FROM", "\(revision.number)", "EPOCH", "\(revision.epoch)")
+        }
+        arguments.add("BY")
+        return RequestWriter(arguments)
     }
 
     /// Whether it is not begun, or what it has told is not whole.
