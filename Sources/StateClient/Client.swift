@@ -61,12 +61,7 @@ public final class Client {
 
     /// Where the daemon is: where `socket` says, else where it is looked for.
     static func path(of socket: String?) throws(StateError) -> String {
-        try SocketLocation.clientPath(
-            option: socket,
-            environment: SocketLocation.processEnvironment,
-            uid: geteuid(),
-            presence: SocketLocation.filePresence
-        )
+        try SocketLocation.process.clientPath(option: socket)
     }
 
     /// What a request does, which decides what its loss means and which protocol it needs.

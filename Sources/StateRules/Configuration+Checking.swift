@@ -87,21 +87,6 @@ extension Configuration {
 }
 
 extension Rule {
-    /// The options that it names, as they are written.
-    package var optionNames: [String] {
-        var names: [String] = []
-        if backing != nil { names.append("backing") }
-        if durability != nil { names.append("durability") }
-        if expiry != nil { names.append("expire") }
-        if schema != nil { names.append("schema") }
-        if standard != nil { names.append("default") }
-        if isReadOnly != nil { names.append("readonly") }
-        if isWriteOnce != nil { names.append("writeOnce") }
-        names += KeyAction.allCases.filter { access[$0] != nil }.map(\.rawValue)
-        for limit in KeyLimit.allCases {
-            if limits[limit] != nil { names.append("limits.\(limit.rawValue)") }
-            if softLimits[limit] != nil { names.append("softLimits.\(limit.rawValue)") }
-        }
-        return names
-    }
+    /// The options that it names, as they are written, in the order of the manual; `directory` and `shared` are parts of `backing`.
+    var optionNames: [String] { writtenNames.filter { !Rule.partsOfBacking.contains($0) } }
 }

@@ -31,23 +31,17 @@ package struct RequestWriter: Sendable {
     }
 
     /// Adds an argument of bytes.
-    package mutating func append(argument: [UInt8]) {
-        appendHeader(UInt8(ascii: "$"), argument.count)
-        bytes += argument
-        appendLineEnd()
-    }
+    package mutating func append(argument: [UInt8]) { append(bytes: argument) }
 
     /// Adds an argument of borrowed bytes.
-    package mutating func append(argument: Bytes) {
-        appendHeader(UInt8(ascii: "$"), argument.count)
-        bytes += argument
-        appendLineEnd()
-    }
+    package mutating func append(argument: Bytes) { append(bytes: argument) }
 
     /// Adds a word.
-    package mutating func append(argument: String) {
-        appendHeader(UInt8(ascii: "$"), argument.utf8.count)
-        bytes += argument.utf8
+    package mutating func append(argument: String) { append(bytes: argument.utf8) }
+
+    private mutating func append(bytes argument: some Collection<UInt8>) {
+        appendHeader(UInt8(ascii: "$"), argument.count)
+        bytes += argument
         appendLineEnd()
     }
 

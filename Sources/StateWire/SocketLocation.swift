@@ -12,13 +12,14 @@ package import StateModel
 /// ```
 ///
 /// Who is told a path takes that one and no other. The daemon serves the first that is its own; a client
-/// takes the first that exists. All of it is a function of the arguments, so that a table can test it.
-package enum SocketLocation {
+/// takes the first that exists. All of it is a function of
+/// the fields, so that a table can test it.
+package struct SocketLocation {
     /// The longest path that `sockaddr_un` holds with its closing zero.
     package static let pathByteLimit = 107
 
     /// The socket of the machine's daemon.
-    package static let systemPath = "/run/stated/stated.sock"
+    private static let systemPath = "/run/stated/stated.sock"
 
     /// What stands at a path.
     package enum Presence: Hashable, Sendable {
@@ -30,101 +31,86 @@ package enum SocketLocation {
         case hidden
     }
 
+    /// The value of a variable, nil if it is not set.
+    private let environment: (String) -> String?
+    /// The effective user.
+    private let uid: UInt32
+    /// What stands at a path; asked only if there is a choice.
+    private let presence: (String) -> Presence
+
+    package init(
+        environment: @escaping (String) -> String?,
+        uid: UInt32,
+        presence: @escaping (String) -> Presence
+    ) {
+        self.environment = environment
+        self.uid = uid
+        self.presence = presence
+    }
+
+    /// As this process has it.
+    package static var process: SocketLocation {
+        SocketLocation(
+            environment: { getenv($0).map { String(cString: $0) } },
+            uid: geteuid(),
+            presence: { path in
+                var status = stat()
+                if stat(path, &status) == 0 { return .owned(by: status.st_uid) }
+                return errno == ENOENT || errno == ENOTDIR ? .absent : .hidden
+            }
+        )
+    }
+
     /// The path that a client connects to.
     ///
-    /// - Parameters:
-    ///   - option: What `--socket` said.
-    ///   - environment: The value of a variable, nil where it is not set.
-    ///   - uid: The effective user.
-    ///   - presence: What stands at a path; asked only where there is a choice.
-    /// - Returns: A path that exists where one does, else the first that was tried.
+    /// - Parameter option: What `--socket` said.
+    /// - Returns: A path that exists if one does, else the first that was tried.
     /// - Throws: ``StateError/Code/err`` for a path that no socket can have.
-    package static func clientPath(
-        option: String?,
-        environment: (String) -> String?,
-        uid: UInt32,
-        presence: (String) -> Presence
-    ) throws(StateError) -> String {
-        if let told = told(option, environment) { return try checked(told) }
-        let candidates = candidates(environment: environment, uid: uid, presence: presence)
+    package func clientPath(option: String?) throws(StateError) -> String {
+        if let told = told(option) { return try checked(told) }
+        let candidates = candidates
         guard candidates.count > 1 else { return try checked(candidates[0]) }
         let existing = candidates.first { presence($0) != .absent }
         return try checked(existing ?? candidates[0])
     }
 
-    /// The path that the daemon serves.
-    ///
-    /// The parameters are those of ``clientPath(option:environment:uid:presence:)``.
-    ///
-    /// - Throws: ``StateError/Code/err`` for a path that no socket can have.
-    package static func serverPath(
-        option: String?,
-        environment: (String) -> String?,
-        uid: UInt32,
-        presence: (String) -> Presence
-    ) throws(StateError) -> String {
-        if let told = told(option, environment) { return try checked(told) }
-        return try checked(candidates(environment: environment, uid: uid, presence: presence)[0])
+    /// The path that the daemon serves, as ``clientPath(option:)`` but for what exists.
+    package func serverPath(option: String?) throws(StateError) -> String {
+        try checked(told(option) ?? candidates[0])
     }
 
     /// The paths of those who are told none, best first; never empty.
-    package static func candidates(
-        environment: (String) -> String?,
-        uid: UInt32,
-        presence: (String) -> Presence
-    ) -> [String] {
-        guard uid != 0 else { return [systemPath] }
+    private var candidates: [String] {
+        guard uid != 0 else { return [SocketLocation.systemPath] }
         var paths: [String] = []
-        if let runtime = directory("XDG_RUNTIME_DIR", environment),
-            presence(runtime) == .owned(by: uid)
-        {
+        if let runtime = directory("XDG_RUNTIME_DIR"), presence(runtime) == .owned(by: uid) {
             paths.append(runtime + "/stated/stated.sock")
         }
-        if let state = directory("XDG_STATE_HOME", environment) {
+        let home = directory("HOME").map { $0 + "/.local/state" }
+        if let state = directory("XDG_STATE_HOME") ?? home {
             paths.append(state + "/stated/stated.sock")
-        } else if let home = directory("HOME", environment) {
-            paths.append(home + "/.local/state/stated/stated.sock")
         }
-        return paths + [systemPath]
+        return paths + [SocketLocation.systemPath]
     }
 
-    /// A variable of this process.
-    package static func processEnvironment(_ name: String) -> String? {
-        getenv(name).map { String(cString: $0) }
-    }
-
-    /// What stands at `path` on this machine.
-    package static func filePresence(_ path: String) -> Presence {
-        var status = stat()
-        if stat(path, &status) == 0 { return .owned(by: status.st_uid) }
-        return errno == ENOENT || errno == ENOTDIR ? .absent : .hidden
-    }
-
-    private static func told(_ option: String?, _ environment: (String) -> String?) -> String? {
+    private func told(_ option: String?) -> String? {
         if let option { return option }
-        guard let variable = environment("STATED_SOCKET"), !variable.isEmpty else { return nil }
-        return variable
+        return environment("STATED_SOCKET").flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// A directory that a variable names. A relative one is ignored:
     /// https://specifications.freedesktop.org/basedir-spec/latest/#variables
-    private static func directory(
-        _ variable: String,
-        _ environment: (String) -> String?
-    ) -> String? {
-        guard let path = environment(variable), path.utf8.first == UInt8(ascii: "/") else {
-            return nil
-        }
-        return path
+    private func directory(_ variable: String) -> String? {
+        environment(variable).flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil }
     }
 
-    private static func checked(_ path: String) throws(StateError) -> String {
+    private func checked(_ path: String) throws(StateError) -> String {
         guard !path.isEmpty else { throw StateError(.err, "the path of the socket is empty") }
-        let count = path.utf8.count
-        guard count <= pathByteLimit else {
+        let (count, limit) = (path.utf8.count, SocketLocation.pathByteLimit)
+        guard count <= limit else {
             throw StateError(
                 .err,
-                "socket path '\(path)' has \(count) bytes; the limit is \(pathByteLimit)"
+                "socket path '\(path)' has \(count) bytes; the limit is \(limit)"
             )
         }
         return path

@@ -72,19 +72,11 @@ struct Daemon {
     /// The sockets that were inherited and the one that was asked for; without either, the user's own.
     private func claimSockets() throws(StateError) -> [ListeningSocket] {
         var sockets = try InheritedSockets.take()
-        if options.configuration.socket.path != nil || sockets.isEmpty {
-            let path = try SocketLocation.serverPath(
-                option: options.configuration.socket.path,
-                environment: SocketLocation.processEnvironment,
-                uid: geteuid(),
-                presence: SocketLocation.filePresence
-            )
+        let socket = options.configuration.socket
+        if socket.path != nil || sockets.isEmpty {
+            let path = try SocketLocation.process.serverPath(option: socket.path)
             sockets.append(
-                try ListeningSocket(
-                    path: path,
-                    mode: options.configuration.socket.mode,
-                    group: options.configuration.socket.group
-                )
+                try ListeningSocket(path: path, mode: socket.mode, group: socket.group)
             )
         }
         return sockets

@@ -1,6 +1,6 @@
-import CLinux
-import Glibc
 import StateServer
+import StateSystem
+import Synchronization
 
 /// Asks the service manager for more time while the values are being loaded, and warns where memory runs out meanwhile; from a
 /// thread of its own.
@@ -9,14 +9,19 @@ import StateServer
 /// the kernel ends for its memory has no time to say why.
 final class LoadingNotice: Sendable {
     /// How often the memory is looked at.
-    private static let intervalMilliseconds: Int32 = 50
+    private static let intervalNanoseconds: Int64 = 50_000_000
     /// Every hundredth look, which is every 5 seconds, asks the service manager for 30 seconds more.
     private static let looksToNotice = 100
     private static let extensionMicroseconds = 30_000_000
 
     private let notifier: ServiceNotifier?
     private let log: Log
-    private let ended: Int32
+    private let hasEnded = Atomic(false)
+    private let wakeup = BlockingSemaphore()
+
+    private init(_ notifier: ServiceNotifier?, _ log: Log) {
+        (self.notifier, self.log) = (notifier, log)
+    }
 
     /// Calls `body`, with notices until it returns.
     static func during<R, E: Error>(
@@ -24,41 +29,18 @@ final class LoadingNotice: Sendable {
         _ log: Log,
         _ body: () throws(E) -> R
     ) throws(E) -> R {
-        guard let notice = LoadingNotice(notifier, log) else { return try body() }
-        var thread = pthread_t()
-        let context = Unmanaged.passRetained(notice)
-        let status = pthread_create(
-            &thread,
-            nil,
-            { context in
-                guard let context else { return nil }
-                Unmanaged<LoadingNotice>.fromOpaque(context).takeRetainedValue().repeatUntilEnded()
-                return nil
-            },
-            context.toOpaque()
-        )
-        guard status == 0 else {
-            context.release()
-            return try body()
-        }
+        let notice = LoadingNotice(notifier, log)
+        let thread = WorkerThread(name: "loading")
+        thread.start { notice.repeatUntilEnded() }
         defer {
-            var count: UInt64 = 1
-            write(notice.ended, &count, MemoryLayout<UInt64>.size)
-            pthread_join(thread, nil)
+            notice.hasEnded.store(true, ordering: .releasing)
+            notice.wakeup.signal()
+            thread.join()
         }
         return try body()
     }
 
-    private init?(_ notifier: ServiceNotifier?, _ log: Log) {
-        (self.notifier, self.log) = (notifier, log)
-        ended = clinux_eventfd()
-        guard ended >= 0 else { return nil }
-    }
-
-    deinit { close(ended) }
-
     private func repeatUntilEnded() {
-        var waited = pollfd(fd: ended, events: Int16(POLLIN), revents: 0)
         var lookCount = 0
         var hasWarned = false
         repeat {
@@ -77,6 +59,7 @@ final class LoadingNotice: Sendable {
                 )
             }
             lookCount += 1
-        } while poll(&waited, 1, LoadingNotice.intervalMilliseconds) == 0
+            wakeup.wait(nanoseconds: LoadingNotice.intervalNanoseconds)
+        } while !hasEnded.load(ordering: .acquiring)
     }
 }

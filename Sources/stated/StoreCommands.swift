@@ -15,14 +15,10 @@ enum StoreCommands {
     ) throws(StateError) -> Bool {
         let progress = Progress("checked")
         let check = StoreCheck(store: store, report: print, progress: progress.show)
-        defer { progress.clear() }
-        let summary = try attempt { try check.run() }
-        progress.clear()
+        let summary = try progress.during { try check.run() }
         let count = summary.findingCount
         if count > StoreCheck.findingLimit { print("and \(count - StoreCheck.findingLimit) more") }
-        let found =
-            "rows \(summary.rowCount), entries \(summary.entryCount), "
-            + "revision \(summary.revision)"
+        let found = found(summary.rowCount, summary.entryCount, summary.revision)
         guard count > 0 else {
             print("\(found): nothing is wrong")
             return true
@@ -51,12 +47,8 @@ enum StoreCommands {
             report: print,
             progress: progress.show
         )
-        defer { progress.clear() }
-        let summary = try attempt { try salvage.run() }
-        progress.clear()
-        let found =
-            "rows \(summary.rowCount), entries \(summary.entryCount), "
-            + "revision \(summary.revision)"
+        let summary = try progress.during { try salvage.run() }
+        let found = found(summary.rowCount, summary.entryCount, summary.revision)
         let verdict =
             switch (summary.hasAllRows, summary.isCounted, summary.lostRowCount) {
             case (true, _, _): "every row was whole"
@@ -72,14 +64,8 @@ enum StoreCommands {
         return summary.isWhole
     }
 
-    private static func attempt<R>(_ body: () throws -> R) throws(StateError) -> R {
-        do {
-            return try body()
-        } catch let error as StateError {
-            throw error
-        } catch {
-            throw StateError(.storage, "\(error)")
-        }
+    private static func found(_ rowCount: Int64, _ entryCount: Int, _ revision: Int64) -> String {
+        "rows \(rowCount), entries \(entryCount), revision \(revision)"
     }
 }
 
@@ -100,8 +86,19 @@ final class Progress {
         write("\r\(verb) \(rowCount) rows")
     }
 
-    /// Takes the line away.
-    func clear() {
+    /// Runs what reports to it, and takes the line away.
+    func during<R>(_ body: () throws -> R) throws(StateError) -> R {
+        defer { clear() }
+        do {
+            return try body()
+        } catch let error as StateError {
+            throw error
+        } catch {
+            throw StateError(.storage, "\(error)")
+        }
+    }
+
+    private func clear() {
         if next > .seconds(1) { write("\r\u{1B}[K") }
         next = .seconds(1)
     }

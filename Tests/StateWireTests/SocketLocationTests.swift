@@ -113,30 +113,24 @@ struct SocketLocationTests {
 
     @Test(arguments: machines)
     func `the socket is where the contract has it`(machine: Machine) throws {
-        let client = try SocketLocation.clientPath(
-            option: machine.option,
+        let location = SocketLocation(
             environment: { machine.environment[$0] },
             uid: machine.uid,
             presence: machine.presence
         )
-        let server = try SocketLocation.serverPath(
-            option: machine.option,
-            environment: { machine.environment[$0] },
-            uid: machine.uid,
-            presence: machine.presence
-        )
-        #expect(client == machine.client)
-        #expect(server == machine.server)
+        #expect(try location.clientPath(option: machine.option) == machine.client)
+        #expect(try location.serverPath(option: machine.option) == machine.server)
     }
+
+    private let nowhere = SocketLocation(
+        environment: { _ in nil },
+        uid: 0,
+        presence: { _ in .absent }
+    )
 
     @Test func `a path of 107 bytes is taken and one of 108 is refused by name`() throws {
         func path(_ count: Int) throws(StateError) -> String {
-            try SocketLocation.serverPath(
-                option: "/" + String(repeating: "x", count: count - 1),
-                environment: { _ in nil },
-                uid: 0,
-                presence: { _ in .absent }
-            )
+            try nowhere.serverPath(option: "/" + String(repeating: "x", count: count - 1))
         }
         #expect(try path(107).utf8.count == 107)
         let error = #expect(throws: StateError.self) { try path(108) }
@@ -145,13 +139,6 @@ struct SocketLocationTests {
     }
 
     @Test func `an empty path is refused`() {
-        #expect(throws: StateError.self) {
-            try SocketLocation.clientPath(
-                option: "",
-                environment: { _ in nil },
-                uid: 0,
-                presence: { _ in .absent }
-            )
-        }
+        #expect(throws: StateError.self) { try nowhere.clientPath(option: "") }
     }
 }

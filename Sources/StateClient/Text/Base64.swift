@@ -14,7 +14,7 @@ package enum Base64 {
             }
             for place in 0..<4 {
                 let value = UInt8(truncatingIfNeeded: group >> UInt32(18 - 6 * place)) & 63
-                text.append(place <= count ? digit(value) : UInt8(ascii: "="))
+                text.append(place <= count ? digits[Int(value)] : UInt8(ascii: "="))
             }
             index += 3
         }
@@ -28,7 +28,7 @@ package enum Base64 {
         bytes.reserveCapacity(text.count / 4 * 3)
         var group: UInt32 = 0
         for (index, character) in text.dropLast(padding).enumerated() {
-            guard let value = value(of: character) else { return nil }
+            guard let value = values[Int(character)] else { return nil }
             group = group << 6 | UInt32(value)
             guard index % 4 == 3 else { continue }
             for shift in [16, 8, 0] { bytes.append(UInt8(truncatingIfNeeded: group >> shift)) }
@@ -49,24 +49,12 @@ package enum Base64 {
         return bytes
     }
 
-    private static func digit(_ value: UInt8) -> UInt8 {
-        switch value {
-        case 0..<26: UInt8(ascii: "A") + value
-        case 26..<52: UInt8(ascii: "a") + value - 26
-        case 52..<62: UInt8(ascii: "0") + value - 52
-        case 62: UInt8(ascii: "+")
-        default: UInt8(ascii: "/")
-        }
-    }
+    private static let digits = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
+    )
 
-    private static func value(of digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): digit - UInt8(ascii: "A")
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): digit - UInt8(ascii: "a") + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0") + 52
-        case UInt8(ascii: "+"): 62
-        case UInt8(ascii: "/"): 63
-        default: nil
-        }
+    /// What each byte stands for; nil for one that is no digit.
+    private static let values: [UInt8?] = (0...255).map { (byte: UInt8) in
+        digits.firstIndex(of: byte).map { UInt8($0) }
     }
 }

@@ -4,14 +4,26 @@ import StateJSON
 // What people are told of rules.
 
 extension Rule {
-    /// Its options with their values as JSON, as they are written, in the order of the manual.
-    package var writtenOptions: [(name: String, value: String)] {
-        var names = optionNames
-        // They belong to the backing, and are none by themselves.
-        for name in ["shared", "directory"] where source[name] != nil {
-            names.insert(name, at: (names.firstIndex(of: "backing") ?? -1) + 1)
+    /// What belongs to `backing`, and is no option by itself.
+    static let partsOfBacking = ["directory", "shared"]
+
+    /// The names of its options, as they are written, in the order of the manual.
+    var writtenNames: [String] {
+        let options =
+            ["backing"] + Rule.partsOfBacking
+            + ["durability", "expire", "schema", "default", "readonly", "writeOnce"]
+            + KeyAction.allCases.map(\.rawValue)
+        var names = options.filter { source[$0] != nil }
+        for limit in KeyLimit.allCases {
+            if limits[limit] != nil { names.append("limits.\(limit.rawValue)") }
+            if softLimits[limit] != nil { names.append("softLimits.\(limit.rawValue)") }
         }
-        return names.map { ($0, written($0)) }
+        return names
+    }
+
+    /// Its options with their values as JSON, in that order.
+    var writtenOptions: [(name: String, value: String)] {
+        writtenNames.map { ($0, written($0)) }
     }
 
     private func written(_ name: String) -> String {
@@ -32,7 +44,7 @@ struct WrittenRules: RuleTexts {
             let known = Set(found.map(\.name))
             for option in rule.writtenOptions where !known.contains(option.name) {
                 // A directory goes with its backing, which a more specific rule may have said.
-                let isPart = option.name == "directory" || option.name == "shared"
+                let isPart = Rule.partsOfBacking.contains(option.name)
                 if isPart, known.contains("backing") { continue }
                 found.append(
                     RuleOption(

@@ -97,7 +97,7 @@ extension KeyRule.Settings {
 
 extension Rule {
     /// Whether neither is more specific, and a key can match both.
-    package func ties(with other: Rule) -> Bool {
+    func ties(with other: Rule) -> Bool {
         guard keys.kind == other.keys.kind, keys.literal.count == other.keys.literal.count else {
             return false
         }

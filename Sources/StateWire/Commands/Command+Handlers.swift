@@ -22,25 +22,21 @@ func readHandler(_ arguments: Arguments) throws(StateError) -> Command {
     }
     var start: Command.HandlerStart?
     var isReset = false
-    var index = 2
-    while index < arguments.count {
-        if arguments.isWord(index, "RESET"), !isReset {
+    var options = OptionCursor(arguments, from: 2)
+    while true {
+        if !isReset, options.take("RESET") {
             isReset = true
-        } else if arguments.isWord(index, "SNAPSHOT"), start == nil {
+        } else if start == nil, options.take("SNAPSHOT") {
             start = .snapshot
-        } else if arguments.isWord(index, "FROM"), start == nil, index + 1 < arguments.count {
-            index += 1
-            start = .revision(try revision(arguments[index]))
+        } else if start == nil, let number = options.value(of: "FROM") {
+            start = .revision(try revision(number))
         } else {
             break
         }
-        index += 1
     }
-    guard index < arguments.count else {
-        throw syntaxError("STATE.HANDLER ATTACH takes a pattern")
-    }
-    let patterns = arguments.dropFirst(index)
-    return .stateHandler(name: name, .attach(from: start ?? .now, isReset: isReset, patterns))
+    guard !options.isAtEnd else { throw syntaxError("STATE.HANDLER ATTACH takes a pattern") }
+    let step = Command.HandlerStep.attach(from: start ?? .now, isReset: isReset, options.rest)
+    return .stateHandler(name: name, step)
 }
 
 /// The name of a handler: as a key, but for the length and a `/` at the end.

@@ -94,17 +94,21 @@ func integer(_ bytes: Bytes) throws(StateError) -> Int64 {
 
 /// A revision that a condition names: 0 for an absent entry.
 func revision(_ bytes: Bytes) throws(StateError) -> Int64 {
-    guard let number = bytes.decimal, number >= 0 else {
-        throw StateError(.err, "revision \(StateError.quoted(bytes)) is not a number from 0 on")
-    }
-    return number
+    try count(bytes, from: 0, "revision")
 }
 
 func listLimit(_ bytes: Bytes) throws(StateError) -> Int {
-    guard let number = bytes.decimal, number >= 0 else {
-        throw StateError(.err, "LIMIT \(StateError.quoted(bytes)) is not a number from 0 on")
+    Int(try count(bytes, from: 0, "LIMIT"))
+}
+
+func count(_ bytes: Bytes, from least: Int64, _ name: String) throws(StateError) -> Int64 {
+    guard let number = bytes.decimal, number >= least else {
+        throw StateError(
+            .err,
+            "\(name) \(StateError.quoted(bytes)) is not a number from \(least) on"
+        )
     }
-    return Int(number)
+    return number
 }
 
 package func wrongArity(_ verb: Verb) -> StateError {

@@ -32,16 +32,15 @@ func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
     let key = try key(arguments[0])
     var limit = Int.max
     var before: Int64?
-    var index = 1
-    while index < arguments.count {
-        if arguments.isWord(index, "LIMIT"), index + 1 < arguments.count {
-            limit = try listLimit(arguments[index + 1])
-        } else if arguments.isWord(index, "BEFORE"), index + 1 < arguments.count {
-            before = try revision(arguments[index + 1])
+    var options = OptionCursor(arguments, from: 1)
+    while !options.isAtEnd {
+        if let number = options.value(of: "LIMIT") {
+            limit = try listLimit(number)
+        } else if let number = options.value(of: "BEFORE") {
+            before = try revision(number)
         } else {
             throw syntaxError("STATE.HISTORY takes a key, LIMIT n and BEFORE revision")
         }
-        index += 2
     }
     return .stateHistory(key, limit: limit, before: before)
 }
@@ -59,34 +58,22 @@ func readChanges(_ arguments: Arguments) throws(StateError) -> Command {
         throw syntaxError("STATE.CHANGES takes SINCE revision first")
     }
     var options = Command.ChangesOptions(since: try revision(arguments[1]))
-    var index = 2
-    while index < arguments.count {
-        let hasValue = index + 1 < arguments.count
-        if arguments.isWord(index, "PREVIOUS") {
+    var rest = OptionCursor(arguments, from: 2)
+    while true {
+        if rest.take("PREVIOUS") {
             options.tellsPrevious = true
-            index += 1
-        } else if arguments.isWord(index, "EPOCH"), hasValue {
-            options.epoch = arguments[index + 1]
-            index += 2
-        } else if arguments.isWord(index, "COUNT"), hasValue {
-            options.count = try commitCount(arguments[index + 1])
-            index += 2
-        } else if arguments.isWord(index, "BLOCK"), hasValue {
-            options.block = try milliseconds(arguments[index + 1])
-            index += 2
+        } else if let epoch = rest.value(of: "EPOCH") {
+            options.epoch = epoch
+        } else if let number = rest.value(of: "COUNT") {
+            options.count = Int(try count(number, from: 1, "COUNT"))
+        } else if let number = rest.value(of: "BLOCK") {
+            options.block = try milliseconds(number)
         } else {
             break
         }
     }
-    guard index < arguments.count else { throw syntaxError("STATE.CHANGES takes a pattern") }
-    return .stateChanges(arguments.dropFirst(index), options)
-}
-
-private func commitCount(_ bytes: Bytes) throws(StateError) -> Int {
-    guard let number = bytes.decimal, number > 0 else {
-        throw StateError(.err, "COUNT \(StateError.quoted(bytes)) is not a number from 1 on")
-    }
-    return Int(number)
+    guard !rest.isAtEnd else { throw syntaxError("STATE.CHANGES takes a pattern") }
+    return .stateChanges(rest.rest, options)
 }
 
 private func milliseconds(_ bytes: Bytes) throws(StateError) -> Int64 {

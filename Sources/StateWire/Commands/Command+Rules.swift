@@ -5,18 +5,14 @@ func readCheck(_ arguments: Arguments) throws(StateError) -> Command {
     var pattern: Bytes?
     var after: Bytes?
     var limit = Int.max
-    var index = 0
-    while index < arguments.count {
-        let hasValue = index + 1 < arguments.count
-        if arguments.isWord(index, "AFTER"), hasValue {
-            after = arguments[index + 1]
-            index += 2
-        } else if arguments.isWord(index, "LIMIT"), hasValue {
-            limit = try listLimit(arguments[index + 1])
-            index += 2
-        } else if index == 0 {
-            pattern = arguments[0]
-            index += 1
+    var options = OptionCursor(arguments)
+    while !options.isAtEnd {
+        if let key = options.value(of: "AFTER") {
+            after = key
+        } else if let number = options.value(of: "LIMIT") {
+            limit = try listLimit(number)
+        } else if options.index == 0 {
+            pattern = options.takeNext()
         } else {
             throw syntaxError("STATE.CHECK takes a pattern, AFTER key and LIMIT n")
         }

@@ -42,16 +42,14 @@ private func readHello(_ arguments: Arguments) throws(StateError) -> Command {
     }
     var client: Bytes?
     var user: Bytes?
-    var index = 1
-    while index < arguments.count {
-        if arguments.isWord(index, "AUTH"), index + 2 < arguments.count {
-            user = arguments[index + 1]
-            index += 3
-        } else if arguments.isWord(index, "SETNAME"), index + 1 < arguments.count {
-            client = try clientName(arguments[index + 1])
-            index += 2
+    var options = OptionCursor(arguments, from: 1)
+    while !options.isAtEnd {
+        if let (name, _) = options.values(of: "AUTH") {
+            user = name
+        } else if let name = options.value(of: "SETNAME") {
+            client = try clientName(name)
         } else {
-            throw syntaxError("in HELLO option \(StateError.quoted(arguments[index]))")
+            throw syntaxError("in HELLO option \(StateError.quoted(options.next))")
         }
     }
     return .hello(version: version, client: client, user: user)

@@ -3,34 +3,21 @@ import StateModel
 func readStateSet(_ arguments: Arguments) throws(StateError) -> Command {
     var conditions = Command.Conditions()
     var durability: Durability?
-    var index = 2
-    while index < arguments.count {
-        if arguments.isWord(index, "NX"), conditions.presence == nil {
+    var options = OptionCursor(arguments, from: 2)
+    while !options.isAtEnd {
+        if conditions.presence == nil, options.take("NX") {
             conditions.presence = .isAbsent
-        } else if arguments.isWord(index, "XX"), conditions.presence == nil {
+        } else if conditions.presence == nil, options.take("XX") {
             conditions.presence = .isPresent
-        } else if arguments.isWord(index, "IFREV"), index + 1 < arguments.count {
-            index += 1
-            conditions.revision = .revision(try revision(arguments[index]))
-        } else if arguments.isWord(index, "IFVAL"), index + 1 < arguments.count {
-            index += 1
-            conditions.value = .value(arguments[index])
-        } else if arguments.isWord(index, "DURABILITY"), durability == nil,
-            index + 1 < arguments.count
-        {
-            index += 1
-            guard let level = Durability(arguments[index].text.lowercased()) else {
-                throw StateError(
-                    .err,
-                    "DURABILITY is memory, written or synced, not "
-                        + StateError.quoted(arguments[index])
-                )
-            }
-            durability = level
+        } else if let number = options.value(of: "IFREV") {
+            conditions.revision = .revision(try revision(number))
+        } else if let value = options.value(of: "IFVAL") {
+            conditions.value = .value(value)
+        } else if durability == nil, let word = options.value(of: "DURABILITY") {
+            durability = try level(word)
         } else {
-            throw syntaxError("in option \(StateError.quoted(arguments[index])) of STATE.SET")
+            throw syntaxError("in option \(StateError.quoted(options.next)) of STATE.SET")
         }
-        index += 1
     }
     return .stateSet(
         key: try key(arguments[0]),
@@ -40,32 +27,30 @@ func readStateSet(_ arguments: Arguments) throws(StateError) -> Command {
     )
 }
 
+private func level(_ word: Bytes) throws(StateError) -> Durability {
+    if let level = Durability(word.text.lowercased()) { return level }
+    throw StateError(
+        .err,
+        "DURABILITY is memory, written or synced, not \(StateError.quoted(word))"
+    )
+}
+
 func readApply(_ arguments: Arguments) throws(StateError) -> Command {
     guard let count = arguments[0].decimal, count >= 0, count <= 1_000_000 else {
         throw StateError(.err, "STATE.APPLY takes a number of steps from 0 to 1000000 first")
     }
     var steps: [Command.ApplyStep] = []
-    var index = 1
-    func has(_ more: Int) -> Bool { index + more < arguments.count }
-    func condition(at place: Int) throws(StateError) -> Int64? {
-        guard place + 1 < arguments.count, arguments.isWord(place, "IFREV") else { return nil }
-        return try revision(arguments[place + 1])
-    }
-    while index < arguments.count {
-        if arguments.isWord(index, "SET"), has(2) {
-            let condition = try condition(at: index + 3)
-            steps.append(
-                .set(try key(arguments[index + 1]), arguments[index + 2], revision: condition)
-            )
-            index += condition == nil ? 3 : 5
-        } else if arguments.isWord(index, "DELETE"), has(1) {
-            let condition = try condition(at: index + 2)
-            steps.append(.delete(try key(arguments[index + 1]), revision: condition))
-            index += condition == nil ? 2 : 4
-        } else if arguments.isWord(index, "CHECK"), has(2) {
-            let revision = try revision(arguments[index + 2])
-            steps.append(.check(try key(arguments[index + 1]), revision: revision))
-            index += 3
+    var rest = OptionCursor(arguments, from: 1)
+    while !rest.isAtEnd {
+        if let (name, value) = rest.values(of: "SET") {
+            let condition = try rest.value(of: "IFREV").map(revision)
+            steps.append(.set(try key(name), value, revision: condition))
+        } else if let name = rest.value(of: "DELETE") {
+            let condition = try rest.value(of: "IFREV").map(revision)
+            steps.append(.delete(try key(name), revision: condition))
+        } else if let (name, number) = rest.values(of: "CHECK") {
+            let revision = try revision(number)
+            steps.append(.check(try key(name), revision: revision))
         } else {
             throw syntaxError("in step \(steps.count + 1) of STATE.APPLY")
         }
@@ -88,27 +73,19 @@ func readList(_ arguments: Arguments) throws(StateError) -> Command {
     var limit = Int.max
     var form: Command.ListForm?
     var moment: Int64?
-    var index = 1
-    while index < arguments.count {
-        if arguments.isWord(index, "AFTER"), index + 1 < arguments.count {
-            index += 1
-            after = arguments[index]
-        } else if arguments.isWord(index, "LIMIT"), index + 1 < arguments.count {
-            index += 1
-            limit = try listLimit(arguments[index])
-        } else if arguments.isWord(index, "AT"), index + 1 < arguments.count {
-            index += 1
-            moment = try revision(arguments[index])
-        } else if arguments.isWord(index, "LONG"), form == nil {
-            form = .long
-        } else if arguments.isWord(index, "KEYS"), form == nil {
-            form = .keys
-        } else if arguments.isWord(index, "COUNT"), form == nil {
-            form = .count
+    var options = OptionCursor(arguments, from: 1)
+    while !options.isAtEnd {
+        if let key = options.value(of: "AFTER") {
+            after = key
+        } else if let number = options.value(of: "LIMIT") {
+            limit = try listLimit(number)
+        } else if let number = options.value(of: "AT") {
+            moment = try revision(number)
+        } else if form == nil, let named = Command.ListForm(&options) {
+            form = named
         } else {
-            throw syntaxError("in option \(StateError.quoted(arguments[index])) of STATE.LIST")
+            throw syntaxError("in option \(StateError.quoted(options.next)) of STATE.LIST")
         }
-        index += 1
     }
     return .stateList(
         pattern: arguments[0],
@@ -120,23 +97,36 @@ func readList(_ arguments: Arguments) throws(StateError) -> Command {
 }
 
 func readCompact(_ arguments: Arguments) throws(StateError) -> Command {
-    var rest = arguments
     var revision: Int64?
     var shrinks = false
-    while rest.count > 0 {
-        if rest.isWord(0, "SHRINK"), !shrinks {
+    var options = OptionCursor(arguments)
+    while !options.isAtEnd {
+        if !shrinks, options.take("SHRINK") {
             shrinks = true
-            rest = rest.dropFirst(1)
-        } else if rest.isWord(0, "TO"), rest.count > 1, revision == nil {
-            let number = try integer(rest[1])
+        } else if revision == nil, let text = options.value(of: "TO") {
+            let number = try integer(text)
             guard number >= 0 else {
                 throw StateError(.err, "TO takes a revision of at least 0, not \(number)")
             }
             revision = number
-            rest = rest.dropFirst(2)
         } else {
             throw syntaxError("STATE.COMPACT takes TO revision and SHRINK")
         }
     }
     return .stateCompact(revision: revision, shrinks: shrinks)
+}
+
+extension Command.ListForm {
+    /// Takes the word of a form.
+    fileprivate init?(_ options: inout OptionCursor) {
+        if options.take("LONG") {
+            self = .long
+        } else if options.take("KEYS") {
+            self = .keys
+        } else if options.take("COUNT") {
+            self = .count
+        } else {
+            return nil
+        }
+    }
 }
