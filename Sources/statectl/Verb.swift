@@ -12,17 +12,17 @@ struct Verb: Sendable {
     let perform: @Sendable (Invocation, inout Output) throws(Failure) -> Void
 
     private init(
-        _ name: String,
+        _ usage: String,
         _ operandCount: ClosedRange<Int>,
         _ options: [Option],
-        _ usage: String,
         _ details: String,
         _ perform: @escaping @Sendable (Invocation, inout Output) throws(Failure) -> Void
     ) {
-        self.name = name
+        // The first word of its usage is its name.
+        name = String(usage.prefix { $0 != " " })
         self.operandCount = operandCount
         self.options = options
-        self.usage = "statectl \(name) \(usage)"
+        self.usage = "statectl \(usage)"
         self.details = details
         self.perform = perform
     }
@@ -36,125 +36,112 @@ struct Verb: Sendable {
 
     static let all = [
         Verb(
-            "get",
+            "get KEY [--at REV] [--long] [--raw] [--json]",
             1...1,
             ["--long", "--raw", "--at REV"],
-            "KEY [--at REV] [--long] [--raw] [--json]",
             Help.get,
             Statectl.get
         ),
         Verb(
-            "set",
+            "set KEY VALUE|- [--if-absent|--if-present|--if-revision N|--if-value V]"
+                + " [--durability LEVEL] [--raw]",
             2...2,
             [
                 "--if-absent", "--if-present", "--if-revision N", "--if-value V",
                 "--durability LEVEL", "--raw",
             ],
-            "KEY VALUE|- [--if-absent|--if-present|--if-revision N|--if-value V]"
-                + " [--durability LEVEL] [--raw]",
             Help.set,
             Statectl.set
         ),
         Verb(
-            "delete",
+            "delete KEY|PREFIX/… [--dry-run] [--all]",
             0...Int.max,
             ["--dry-run", "--all"],
-            "KEY|PREFIX/… [--dry-run] [--all]",
             Help.delete,
             Statectl.delete
         ),
         Verb(
-            "list",
+            "list [PATTERN] [--keys|--long|--count] [--at REV] [--json]",
             0...1,
             ["--keys", "--long", "--count", "--at REV"],
-            "[PATTERN] [--keys|--long|--count] [--at REV] [--json]",
             Help.list,
             Statectl.list
         ),
         Verb(
-            "watch",
+            "watch PATTERN… [--from REV|--snapshot] [--latest] [--previous] [--count N] [--timeout T]"
+                + " [--json] [[--name N [--reset]] [--on-error retry|skip] -- COMMAND…]",
             1...Int.max,
             [
                 "--from REV", "--snapshot", "--latest", "--previous", "--count N", "--timeout T",
                 "--name N", "--reset", "--on-error retry|skip",
             ],
-            "PATTERN… [--from REV|--snapshot] [--latest] [--previous] [--count N] [--timeout T]"
-                + " [--json] [[--name N [--reset]] [--on-error retry|skip] -- COMMAND…]",
             Help.watch,
             Statectl.watch
         ),
         Verb(
-            "wait",
+            "wait KEY [--present|--absent|--value V] [--timeout T] [--json]",
             1...1,
             ["--value V", "--present", "--absent", "--timeout T"],
-            "KEY [--present|--absent|--value V] [--timeout T] [--json]",
             Help.wait,
             Statectl.wait
         ),
         Verb(
-            "handlers",
+            "handlers [--json] | statectl handlers --forget N",
             0...0,
             ["--forget N"],
-            "[--json] | statectl handlers --forget N",
             Help.handlers,
             Statectl.handlers
         ),
         Verb(
-            "import",
+            "import FILE|- [--prefix P/] [--dots]",
             1...1,
             ["--prefix P/", "--dots"],
-            "FILE|- [--prefix P/] [--dots]",
             Help.import,
             Statectl.importEntries
         ),
-        Verb("export", 0...1, [], "[PATTERN]", Help.export, Statectl.export),
+        Verb("export [PATTERN]", 0...1, [], Help.export, Statectl.export),
         Verb(
-            "history",
+            "history KEY [--limit N] [--json]",
             1...1,
             ["--limit N"],
-            "KEY [--limit N] [--json]",
             Help.history,
             Statectl.history
         ),
         Verb(
-            "blame",
+            "blame KEY [--limit N] [--json]",
             1...1,
             ["--limit N"],
-            "KEY [--limit N] [--json]",
             Help.blame,
             Statectl.blame
         ),
-        Verb("diff", 1...3, [], "REV1 [REV2] [PATTERN] [--json]", Help.diff, Statectl.diff),
+        Verb("diff REV1 [REV2] [PATTERN] [--json]", 1...3, [], Help.diff, Statectl.diff),
         Verb(
-            "revert",
+            "revert PATTERN --to REV [--dry-run] [--all] [--json]",
             0...1,
             ["--to REV", "--dry-run", "--all"],
-            "PATTERN --to REV [--dry-run] [--all] [--json]",
             Help.revert,
             Statectl.revert
         ),
         Verb(
-            "compact",
+            "compact [--to REV] [--shrink] [--json]",
             0...0,
             ["--to REV", "--shrink"],
-            "[--to REV] [--shrink] [--json]",
             Help.compact,
             Statectl.compact
         ),
-        Verb("status", 0...0, [], "[--json]", Help.status, Statectl.status),
-        Verb("watches", 0...0, [], "[--json]", Help.watches, Statectl.watches),
+        Verb("status [--json]", 0...0, [], Help.status, Statectl.status),
+        Verb("watches [--json]", 0...0, [], Help.watches, Statectl.watches),
         Verb(
-            "check",
+            "check [PATTERN] [--json] | statectl check --store|--data DIRECTORY",
             0...1,
             ["--store", "--data DIRECTORY"],
-            "[PATTERN] [--json] | statectl check --store|--data DIRECTORY",
             Help.check,
             Statectl.check
         ),
-        Verb("reload", 0...0, [], "[--json]", Help.reload, Statectl.reload),
-        Verb("explain", 1...1, [], "KEY [--json]", Help.explain, Statectl.explain),
-        Verb("rules", 0...0, [], "[--json]", Help.rules, Statectl.rules),
-        Verb("edit", 1...1, [], "KEY [--json]", Help.edit, Statectl.edit),
+        Verb("reload [--json]", 0...0, [], Help.reload, Statectl.reload),
+        Verb("explain KEY [--json]", 1...1, [], Help.explain, Statectl.explain),
+        Verb("rules [--json]", 0...0, [], Help.rules, Statectl.rules),
+        Verb("edit KEY [--json]", 1...1, [], Help.edit, Statectl.edit),
     ]
 }
 

@@ -1,5 +1,5 @@
+import StateEngine
 import StateServer
-import StateSystem
 import Synchronization
 
 /// Asks the service manager for more time while the values are being loaded, and warns where memory runs out meanwhile; from a

@@ -1,4 +1,5 @@
 import Glibc
+import StateEngine
 import StateServer
 
 /// How much memory there is for the daemon, how much of it is taken, and how much clients may take.
@@ -42,18 +43,19 @@ enum MachineMemory {
     /// memory.max of the control group and of those above it (https://docs.kernel.org/admin-guide/cgroup-v2.html), as far as they
     /// can be read.
     private static func groupBounds(_ resident: Int) -> [MemoryBound] {
-        let groups = text(of: "/proc/self/cgroup").split(separator: "\n")
+        let groups = FileLocks.text(of: "/proc/self/cgroup").split(separator: "\n")
         guard let line = groups.first(where: { $0.hasPrefix("0::/") }) else { return [] }
         var parts = line.dropFirst(4).split(separator: "/")
         var bounds: [MemoryBound] = []
         while true {
             let directory = "/sys/fs/cgroup/" + parts.map { $0 + "/" }.joined()
             // "max" is none.
-            if let limit = Int(text(of: directory + "memory.max").filter(\.isNumber)) {
+            if let limit = Int(FileLocks.text(of: directory + "memory.max").filter(\.isNumber)) {
                 // The kernel gives up pages of files before it ends a process.
-                let anonymous = text(of: directory + "memory.stat").split(separator: "\n").first {
-                    $0.hasPrefix("anon ")
-                }
+                let anonymous = FileLocks.text(of: directory + "memory.stat").split(separator: "\n")
+                    .first {
+                        $0.hasPrefix("anon ")
+                    }
                 let used = anonymous.flatMap { Int($0.dropFirst(5)) } ?? 0
                 bounds.append(
                     MemoryBound(
@@ -78,20 +80,9 @@ enum MachineMemory {
 
     /// Addresses and memory of this process, in bytes (proc_pid_statm(5)).
     private static var pages: (addresses: Int, resident: Int) {
-        let numbers = text(of: "/proc/self/statm").split(separator: " ").prefix(2).map {
+        let numbers = FileLocks.text(of: "/proc/self/statm").split(separator: " ").prefix(2).map {
             (Int($0) ?? 0) * sysconf(Int32(_SC_PAGESIZE))
         }
         return numbers.count == 2 ? (numbers[0], numbers[1]) : (0, 0)
-    }
-
-    /// The beginning of a file; nothing if it cannot be read.
-    private static func text(of path: String) -> String {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return "" }
-        defer { close(file) }
-        return withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 1) { buffer in
-            let count = read(file, buffer.baseAddress, buffer.count)
-            return String(decoding: buffer[..<max(0, count)], as: UTF8.self)
-        }
     }
 }

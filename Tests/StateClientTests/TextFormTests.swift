@@ -128,12 +128,12 @@ struct ImportLineTests {
         #"{"a":"# + String(repeating: "[", count: 100_000),
     ])
     func `what is not JSON is refused with its place`(text: String) {
-        let fault = #expect(throws: ImportLine.Fault.self) { try parsed(text) }
+        let fault = #expect(throws: StateError.self) { try parsed(text) }
         #expect(fault?.message.contains(", at byte ") == true, "\(fault?.message ?? "")")
     }
 
     private func parsed(_ line: String) throws -> ImportLine? {
-        try Array(line.utf8).withUnsafeBufferPointer { (bytes) throws(ImportLine.Fault) in
+        try Array(line.utf8).withUnsafeBufferPointer { (bytes) throws(StateError) in
             try ImportLine(Bytes(bytes))
         }
     }
@@ -166,7 +166,7 @@ struct ImportLineTests {
         #"{"key":"k","value":1}"#, #"{"key":"k","base64":"!"}"#, "{k = v",
     ])
     func `any other line is refused`(line: String) {
-        #expect(throws: ImportLine.Fault.self) { try parsed(line) }
+        #expect(throws: StateError.self) { try parsed(line) }
     }
 
     @Test(arguments: ["a=b", "{k}", "#k", " k", "k ", "=", #"a\n=b"#, "a = b"])

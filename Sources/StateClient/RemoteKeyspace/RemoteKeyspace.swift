@@ -175,10 +175,7 @@ extension RequestWriter {
         if mutations.count == 1, case .set(let key, let value, let revision) = mutations[0] {
             let options = (revision == nil ? 0 : 2) + (durability == .synced ? 0 : 2)
             begin(argumentCount: 3 + options)
-            append(argument: "STATE.SET")
-            append(argument: key.bytes)
-            append(argument: value)
-            appendCondition(revision)
+            appendStep("STATE.SET", key, value, ifRevision: revision)
             if durability != .synced {
                 append(argument: "DURABILITY")
                 append(argument: durability.description)
@@ -194,14 +191,9 @@ extension RequestWriter {
     private mutating func append(_ mutation: Mutation) {
         switch mutation {
         case .set(let key, let value, let revision):
-            append(argument: "SET")
-            append(argument: key.bytes)
-            append(argument: value)
-            appendCondition(revision)
+            appendStep("SET", key, value, ifRevision: revision)
         case .delete(let key, let revision):
-            append(argument: "DELETE")
-            append(argument: key.bytes)
-            appendCondition(revision)
+            appendStep("DELETE", key, nil, ifRevision: revision)
         case .check(let key, let revision):
             append(argument: "CHECK")
             append(argument: key.bytes)
@@ -209,7 +201,15 @@ extension RequestWriter {
         }
     }
 
-    private mutating func appendCondition(_ revision: Int64?) {
+    private mutating func appendStep(
+        _ word: String,
+        _ key: Key,
+        _ value: [UInt8]?,
+        ifRevision revision: Int64?
+    ) {
+        append(argument: word)
+        append(argument: key.bytes)
+        if let value { append(argument: value) }
         guard let revision else { return }
         append(argument: "IFREV")
         append(argument: String(revision))

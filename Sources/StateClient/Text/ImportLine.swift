@@ -21,19 +21,10 @@ package struct ImportLine: Hashable, Sendable {
     /// The value.
     package let value: [UInt8]
 
-    /// Why a line cannot be read.
-    package struct Fault: Error, Hashable, Sendable {
-        /// One sentence.
-        package let message: String
-
-        /// Makes a fault.
-        package init(message: String) { self.message = message }
-    }
-
     /// Reads a line without its newline; nil where there is nothing in it.
     ///
-    /// - Throws: ``Fault``.
-    package init?(_ line: Bytes) throws(Fault) {
+    /// - Throws: ``StateError/Code/err``: why it cannot be read.
+    package init?(_ line: Bytes) throws(StateError) {
         guard let first = line.first, first != UInt8(ascii: "#"),
             !line.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") })
         else { return nil }
@@ -44,12 +35,12 @@ package struct ImportLine: Hashable, Sendable {
         }
     }
 
-    private init(json line: Bytes) throws(Fault) {
+    private init(json line: Bytes) throws(StateError) {
         let object: JSONDocument
         do throws(JSONFault) {
             object = try JSONDocument(Array(line), depthLimit: 64)
         } catch {
-            throw Fault(message: "\(error.message), at byte \(error.offset + 1)")
+            throw StateError(.err, "\(error.message), at byte \(error.offset + 1)")
         }
         func string(_ name: String) -> [UInt8]? {
             guard let token = object.lastMember(name, of: 0).map({ object.tokens[$0] }),
@@ -58,23 +49,23 @@ package struct ImportLine: Hashable, Sendable {
             return Array(object.text(of: token).utf8)
         }
         guard let key = string("key") else {
-            throw Fault(message: "the object has no string \"key\"")
+            throw StateError(.err, "the object has no string \"key\"")
         }
         if let value = string("value") {
             self.init(key: key, value: value)
         } else if let text = string("base64") {
             guard let value = Base64.decoded(text) else {
-                throw Fault(message: "\"base64\" is not base 64")
+                throw StateError(.err, "\"base64\" is not base 64")
             }
             self.init(key: key, value: value)
         } else {
-            throw Fault(message: "the object has no string \"value\" or \"base64\"")
+            throw StateError(.err, "the object has no string \"value\" or \"base64\"")
         }
     }
 
-    private init(pair line: Bytes) throws(Fault) {
+    private init(pair line: Bytes) throws(StateError) {
         guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else {
-            throw Fault(message: "neither 'key = value' nor a JSON object")
+            throw StateError(.err, "neither 'key = value' nor a JSON object")
         }
         let space = UInt8(ascii: " ")
         let keyEnd = equals > 0 && line[equals - 1] == space ? equals - 1 : equals

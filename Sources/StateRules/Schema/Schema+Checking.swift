@@ -90,19 +90,16 @@ extension Schema {
     }
 
     private func numericIssues(_ bytes: Bytes) -> [ValidationIssue] {
+        var check = Check()
         guard let number = ExactNumber(bytes.trimmed) else {
-            var check = Check()
             check.addType(types ?? .number, "\(StateError.quoted(bytes)) is")
             return check.issues
         }
         if types == .integer, !number.isInteger {
-            var check = Check()
             check.addType(.integer, "\(bytes.trimmed.text) is")
-            return check.issues
+        } else if bounds.contains(where: { !$0.admits(number) }) {
+            check.check(bounds, number, bytes.trimmed.text)
         }
-        guard bounds.contains(where: { !$0.admits(number) }) else { return [] }
-        var check = Check()
-        check.check(bounds, number, bytes.trimmed.text)
         return check.issues
     }
 }

@@ -6,16 +6,28 @@ enum SchemaFormat: String, CaseIterable, Sendable {
     case dateTime = "date-time"
     case uri, uuid, ipv4, ipv6
 
-    /// What a text that is none is told to be no.
-    var noun: String {
+    /// What a text that is none is told to be no, and how it is found out; e-mail addresses have a check of their own.
+    private var form: (noun: String, isMet: (ArraySlice<UInt8>) -> Bool)? {
         switch self {
-        case .email: "e-mail address"
-        case .dateTime: "date and time as in RFC 3339, such as 2026-11-21T12:00:00Z"
-        case .uri: "URI with a scheme"
-        case .uuid: "UUID"
-        case .ipv4: "IPv4 address"
-        case .ipv6: "IPv6 address"
+        case .email: nil
+        case .dateTime:
+            ("date and time as in RFC 3339, such as 2026-11-21T12:00:00Z", FormatCheck.isDateTime)
+        case .uri: ("URI with a scheme", FormatCheck.isURI)
+        case .uuid: ("UUID", FormatCheck.isUUID)
+        case .ipv4: ("IPv4 address", FormatCheck.isIPv4)
+        case .ipv6: ("IPv6 address", FormatCheck.isIPv6)
         }
+    }
+
+    func issue(of text: String) -> ValidationIssue? {
+        guard let form else { return ValidationCheck.email(text) }
+        let bytes = Array(text.utf8)
+        guard !form.isMet(bytes[...]) else { return nil }
+        let shown = bytes.withUnsafeBytes { StateError.quoted($0) }
+        return ValidationIssue(
+            rule: "format \(rawValue)",
+            message: "\(shown) is no \(form.noun)"
+        )
     }
 }
 
@@ -26,8 +38,8 @@ enum FormatCheck {
     /// A date and a time of day with their offset from UTC.
     ///
     /// https://www.rfc-editor.org/rfc/rfc3339#section-5.6
-    static func isDateTime(_ text: [UInt8]) -> Bool {
-        var rest = text[...]
+    static func isDateTime(_ text: ArraySlice<UInt8>) -> Bool {
+        var rest = text
         guard let year = digits(4, &rest), take("-", &rest), let month = digits(2, &rest),
             take("-", &rest), let day = digits(2, &rest), (1...12).contains(month),
             (1...dayCount(year, month)).contains(day), take("T", &rest) || take("t", &rest),
@@ -88,7 +100,7 @@ enum FormatCheck {
     /// 32 hexadecimal digits in five groups.
     ///
     /// https://www.rfc-editor.org/rfc/rfc9562#section-4
-    static func isUUID(_ text: [UInt8]) -> Bool {
+    static func isUUID(_ text: ArraySlice<UInt8>) -> Bool {
         guard text.count == 36 else { return false }
         return text.enumerated().allSatisfy { index, byte in
             [8, 13, 18, 23].contains(index) ? byte == UInt8(ascii: "-") : isHexadecimal(byte)
@@ -140,7 +152,7 @@ enum FormatCheck {
     // MARK: URI
 
     /// With a scheme; only ASCII, what else there is in `%` and two digits. https://www.rfc-editor.org/rfc/rfc3986#appendix-A
-    static func isURI(_ text: [UInt8]) -> Bool {
+    static func isURI(_ text: ArraySlice<UInt8>) -> Bool {
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")), colon > 0, isLetter(text[0]),
             text[..<colon].allSatisfy({ isLetter($0) || isDigit($0) || schemeSigns.contains($0) })
         else { return false }
@@ -214,23 +226,5 @@ enum FormatCheck {
             index += 1
         }
         return true
-    }
-}
-
-extension SchemaFormat {
-    func issue(of text: String) -> ValidationIssue? {
-        let bytes = Array(text.utf8)
-        let passes: Bool
-        switch self {
-        case .email: return ValidationCheck.email(text)
-        case .dateTime: passes = FormatCheck.isDateTime(bytes)
-        case .uri: passes = FormatCheck.isURI(bytes)
-        case .uuid: passes = FormatCheck.isUUID(bytes)
-        case .ipv4: passes = FormatCheck.isIPv4(bytes[...])
-        case .ipv6: passes = FormatCheck.isIPv6(bytes[...])
-        }
-        if passes { return nil }
-        let shown = bytes.withUnsafeBytes { StateError.quoted($0) }
-        return ValidationIssue(rule: "format \(rawValue)", message: "\(shown) is no \(noun)")
     }
 }

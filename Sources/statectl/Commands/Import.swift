@@ -78,8 +78,8 @@ private struct Importer {
     }
 
     private func read(_ line: ArraySlice<UInt8>) throws(Failure) -> (Key, [UInt8])? {
-        do throws(ImportLine.Fault) {
-            let parsed = try line.withUnsafeBufferPointer { (line) throws(ImportLine.Fault) in
+        do throws(StateError) {
+            let parsed = try line.withUnsafeBufferPointer { (line) throws(StateError) in
                 try ImportLine(Bytes(line))
             }
             guard let parsed else { return nil }
@@ -89,17 +89,9 @@ private struct Importer {
                     name[index] = UInt8(ascii: "/")
                 }
             }
-            return (try key(prefix + name), parsed.value)
+            return (try Key(bytes: prefix + name), parsed.value)
         } catch {
             throw .usage("line \(lineNumber): \(error.message)\(kept)")
-        }
-    }
-
-    private func key(_ bytes: [UInt8]) throws(ImportLine.Fault) -> Key {
-        do throws(StateError) {
-            return try Key(bytes: bytes)
-        } catch {
-            throw ImportLine.Fault(message: error.message)
         }
     }
 

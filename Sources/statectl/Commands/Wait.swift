@@ -11,7 +11,7 @@ extension Statectl {
         var watch = try ResumedWatch(
             invocation,
             [pattern],
-            from: .state,
+            from: .snapshot,
             until: try invocation.duration("--timeout").map { Deadline(after: $0) },
             needsReader: false
         )

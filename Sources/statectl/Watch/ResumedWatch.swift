@@ -7,20 +7,10 @@ import StateModel
 /// While the state is told, piece by piece, there is no such revision: the state is told from its beginning then, behind a
 /// gap, for what is void has to be said.
 struct ResumedWatch {
-    /// Where a watch begins.
-    enum Start {
-        /// With what comes next.
-        case now
-        /// With what comes after a revision.
-        case revision(Int64)
-        /// With the state.
-        case state
-    }
-
     /// How far it has been told.
     private enum Standing {
         /// Not begun.
-        case before(Start)
+        case before(Client.HandlerStart)
         /// All up to a revision of the store with that epoch; nil for the one that is there.
         case at(revision: Int64, epoch: String?)
         /// A part of the state.
@@ -60,7 +50,7 @@ struct ResumedWatch {
     init(
         _ invocation: Invocation,
         _ patterns: [Pattern],
-        from start: Start,
+        from start: Client.HandlerStart,
         _ options: Options = Options(),
         for handler: NamedHandler? = nil,
         until deadline: Deadline?,
@@ -174,7 +164,7 @@ extension ResumedWatch {
         case .before(.revision(let revision)):
             watch = try self.watch(from: revision)
             standing = .at(revision: revision, epoch: watch.epoch)
-        case .before(.state): watch = try self.watch(snapshot: true)
+        case .before(.snapshot): watch = try self.watch(snapshot: true)
         case .at(let revision, let epoch): watch = try self.watch(from: revision, epoch: epoch)
         case .inState:
             watch = try self.watch(snapshot: true)
@@ -204,29 +194,13 @@ extension ResumedWatch {
         // Order matters: the name is free once the connection of before is closed.
         control = client
         control = try invocation.newClient(until: deadline)
-        guard handler.isAttached else {
-            let attachment = try control.attachHandler(
-                handler.name,
-                patterns,
-                from: handler.start,
-                isReset: handler.isReset
-            )
-            self.handler?.isAttached = true
-            self.handler?.noteFinished(attachment.position ?? 0)
-            if let position = attachment.position {
-                standing = .at(revision: position, epoch: attachment.epoch)
-            } else {
-                // Somebody may have had a part of the state.
-                standing = attachment.isNew ? .before(.state) : .inState
-            }
-            return
-        }
         let attachment = try control.attachHandler(
             handler.name,
             patterns,
-            from: .snapshot,
-            isReset: false
+            from: handler.isAttached ? .snapshot : handler.start,
+            isReset: handler.isReset && !handler.isAttached
         )
+        guard handler.isAttached else { return noteAttached(attachment) }
         if attachment.isNew {
             // It was forgotten meanwhile, or the daemon keeps everything in memory.
             standing = .inState
@@ -236,6 +210,18 @@ extension ResumedWatch {
         }
         // What was handled of another store is nothing to tell this one: its gap comes.
         self.handler?.owed = nil
+    }
+
+    /// This process has the handler for the first time.
+    private mutating func noteAttached(_ attachment: Client.Attachment) {
+        handler?.isAttached = true
+        handler?.noteFinished(attachment.position ?? 0)
+        if let position = attachment.position {
+            standing = .at(revision: position, epoch: attachment.epoch)
+        } else {
+            // Somebody may have had a part of the state.
+            standing = attachment.isNew ? .before(.snapshot) : .inState
+        }
     }
 
     /// Connects until there is a daemon, and goes on there; false where the deadline passed first.

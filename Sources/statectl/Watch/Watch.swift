@@ -40,7 +40,7 @@ private struct Watcher {
         watch = try ResumedWatch(
             invocation,
             try invocation.operands.map(Invocation.pattern),
-            from: try ResumedWatch.Start(invocation),
+            from: try Client.HandlerStart(invocation),
             ResumedWatch.Options(latest: isLatest, previous: withPrevious),
             for: handler,
             until: deadline,
@@ -119,13 +119,13 @@ private struct Watcher {
 
 // MARK: What the options say
 
-extension ResumedWatch.Start {
+extension Client.HandlerStart {
     fileprivate init(_ invocation: Invocation) throws(Failure) {
         let revision = try invocation.number("--from", atLeast: 0)
         guard revision == nil || !invocation.has("--snapshot") else {
             throw .usage("--from and --snapshot: a watch begins with one of them")
         }
-        self = revision.map { .revision($0) } ?? (invocation.has("--snapshot") ? .state : .now)
+        self = revision.map { .revision($0) } ?? (invocation.has("--snapshot") ? .snapshot : .now)
     }
 }
 
@@ -141,12 +141,7 @@ extension NamedHandler {
         guard invocation.command != nil else {
             throw .usage("--name is for a command: watch PATTERN --name N -- COMMAND")
         }
-        let start: Client.HandlerStart
-        switch try ResumedWatch.Start(invocation) {
-        case .now: start = .now
-        case .state: start = .snapshot
-        case .revision(let revision): start = .revision(revision)
-        }
+        let start = try Client.HandlerStart(invocation)
         self.init(name: name, start: start, isReset: invocation.has("--reset"))
     }
 }

@@ -101,24 +101,15 @@ private struct RuleChanges {
         _ new: [(name: String, value: String)],
         _ rule: RuleDescription
     ) {
-        let names =
-            new.map(\.name)
-            + old.map(\.name).filter { name in
-                !new.contains { $0.name == name }
-            }
-        for name in names {
-            let (before, after) = (
-                old.first { $0.name == name }?.value, new.first { $0.name == name }?.value
-            )
+        func value(_ name: String, _ options: [(name: String, value: String)]) -> String? {
+            options.first { $0.name == name }?.value
+        }
+        let removed = old.map(\.name).filter { value($0, new) == nil }
+        for name in new.map(\.name) + removed {
+            let (before, after) = (value(name, old), value(name, new))
             guard before != after else { continue }
             changes.append(
-                ReloadReport.Change(
-                    rule: rule.number,
-                    keys: rule.keys,
-                    option: name,
-                    old: before,
-                    new: after
-                )
+                .init(rule: rule.number, keys: rule.keys, option: name, old: before, new: after)
             )
         }
     }
