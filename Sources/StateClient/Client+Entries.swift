@@ -193,9 +193,7 @@ extension Client {
             }
             isDone = rows.count < limit
             guard !rows.isEmpty else { return nil }
-            var page: [ListedEntry] = []
-            page.reserveCapacity(rows.count)
-            for row in rows { page.append(try entry(row)) }
+            let page = try rows.map(entry)
             last = page.last?.key
             return page
         }

@@ -101,26 +101,26 @@ extension Client {
         guard let parts = reply.elements, parts.count >= 3, let word = parts[0].textValue,
             let next = parts[1].integerValue, let rows = parts[2].elements
         else { throw unexpected("STATE.CHANGES") }
-        if word == "gap" {
-            var entries: [ListedEntry] = []
-            for row in rows {
-                guard let entry = row.elements, entry.count >= 3, let key = entry[0].byteValue,
-                    let revision = entry[2].integerValue
-                else { throw unexpected("STATE.CHANGES") }
-                entries.append(ListedEntry(key: key, value: entry[1].byteValue, revision: revision))
-            }
-            return .gap(entries, next: next)
+        guard word != "gap" else {
+            return .gap(try rows.map(stateEntry), next: next)
         }
-        var commits: [[Change]] = []
-        commits.reserveCapacity(rows.count)
-        for row in rows {
+        let commits = try rows.map { row throws(StateError) in
             guard let commit = row.elements, commit.count >= 2,
                 let revision = commit[0].integerValue, let changes = commit[1].elements
             else { throw unexpected("STATE.CHANGES") }
-            var told: [Change] = []
-            for change in changes { told.append(try Self.change(change, revision, nil)) }
-            commits.append(told)
+            return try changes.map { change throws(StateError) in
+                try Self.change(change, revision, nil)
+            }
         }
         return .commits(commits, next: next)
+    }
+
+    private static func stateEntry(_ row: Reply) throws(StateError) -> ListedEntry {
+        let row = Fields(row, of: "STATE.CHANGES")
+        return ListedEntry(
+            key: try row.bytes(0),
+            value: row[1]?.byteValue,
+            revision: try row.number(2)
+        )
     }
 }

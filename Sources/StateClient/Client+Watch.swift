@@ -131,10 +131,10 @@ extension Client {
         case "state.progress": return .progress(watch: watch, revision: revision)
         default:
             guard parts.count >= 4, let rows = parts[3].elements else { throw unexpected(kind) }
-            var changes: [Change] = []
-            changes.reserveCapacity(rows.count)
             let cause = parts.count > 4 ? parts[4].textValue.flatMap { Cause($0) } : nil
-            for row in rows { changes.append(try change(row, revision, cause)) }
+            let changes = try rows.map { row throws(StateError) in
+                try change(row, revision, cause)
+            }
             return revision == 0
                 ? .piece(watch: watch, changes: changes)
                 : .commit(watch: watch, revision: revision, changes: changes)

@@ -141,13 +141,12 @@ package struct Configuration: Sendable {
         _ path: JSONPath,
         _ accounts: AccountDirectory
     ) throws(OptionFault) {
-        var rules: [Rule] = []
-        for (index, element) in try value.elements(path).enumerated() {
-            rules.append(
+        let elements = try value.elements(path).enumerated()
+        rules = RuleTable(
+            try elements.map { (index, element) throws(OptionFault) in
                 try Rule(element.value, at: element.path, index: index, accounts: accounts)
-            )
-        }
-        self.rules = RuleTable(rules)
-        try Configuration.check(self.rules, path)
+            }
+        )
+        try Configuration.check(rules, path)
     }
 }

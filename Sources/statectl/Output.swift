@@ -31,6 +31,15 @@ struct Output {
         write("\n")
     }
 
+    /// Adds a line: an object, or fields with tabs between them.
+    mutating func write(
+        isJSON: Bool,
+        _ object: @autoclosure () -> JSONLine,
+        orFields fields: @autoclosure () -> [[UInt8]]
+    ) {
+        if isJSON { write(json: object()) } else { writeFields(fields()) }
+    }
+
     /// Adds `key = value`, escaped so that it can be read back, as a line.
     mutating func writePair(_ key: [UInt8], _ value: [UInt8]) {
         key.withUnsafeBytes { EscapedText.append(key: $0, to: &bytes) }

@@ -16,18 +16,38 @@ struct ChosenBacking {
     let loss: () -> String?
 
     /// Makes the data directory where it is missing; opens nothing yet.
-    init(_ options: Options, log: Log) throws(StateError) {
-        guard !options.isMemory else {
-            let memory = MemoryBacking(directory: try DataDirectory.prepare(options))
-            backing = memory
-            name = "memory"
-            report = ChosenBacking.ceilingReport(memory, log)
-            keep = { _, _ in }
-            loss = { nil }
-            return
-        }
+    static func make(_ options: Options, log: Log) throws(StateError) -> ChosenBacking {
         let directory = try DataDirectory.prepare(options)
-        let sqlite = SQLiteBacking(directory: directory, history: options.configuration.history)
+        return options.isMemory
+            ? inMemory(directory, log) : onDisk(directory, options.configuration, log)
+    }
+
+    private static func inMemory(_ directory: String, _ log: Log) -> ChosenBacking {
+        let memory = MemoryBacking(directory: directory)
+        memory.onCeiling = log.writeCeiling
+        return ChosenBacking(
+            backing: memory,
+            name: "memory",
+            report: {
+                guard let ceiling = memory.ceiling else { return [] }
+                let status = ceiling.status
+                return [
+                    ("ceiling_file", ceiling.path),
+                    ("revision_ceiling", "\(status.ceiling)"),
+                    ("ceiling", status.failure?.message ?? "ok"),
+                ]
+            },
+            keep: { _, _ in },
+            loss: { nil }
+        )
+    }
+
+    private static func onDisk(
+        _ directory: String,
+        _ configuration: Configuration,
+        _ log: Log
+    ) -> ChosenBacking {
+        let sqlite = SQLiteBacking(directory: directory, history: configuration.history)
         sqlite.onCheckpoint = { failure in
             log.write(
                 failure: failure.map { "the log cannot be moved into the database: \($0)" },
@@ -35,44 +55,31 @@ struct ChosenBacking {
             )
         }
         sqlite.onFinding = { log.write(.warning, $0) }
-        backing = sqlite
-        name = directory
-        sqlite.reserveByteCount = Int64(options.configuration.limits[.reserveBytes])
-        keep = { history, reserveByteCount in
-            sqlite.history = history
-            sqlite.reserveByteCount = Int64(reserveByteCount)
-        }
-        loss = { sqlite.lossAtClose }
-        report = {
-            let status = sqlite.status
-            let history = sqlite.historyStatus
-            return [
-                ("data", directory),
-                ("database_bytes", "\(status.databaseByteCount)"),
-                ("free_bytes", "\(history.freeByteCount)"),
-                ("log_bytes", "\(status.logByteCount)"),
-                ("history_rows", "\(history.rowCount)"),
-                ("history_backlog", "\(history.backlogRowCount)"),
-                ("compaction", history.failure ?? "ok"),
-                ("checkpoint", status.checkpointFailure ?? "ok"),
-                ("store", sqlite.fileFinding ?? "ok"),
-            ]
-        }
+        sqlite.reserveByteCount = Int64(configuration.limits[.reserveBytes])
+        return ChosenBacking(
+            backing: sqlite,
+            name: directory,
+            report: { [("data", directory)] + report(of: sqlite) },
+            keep: { history, reserveByteCount in
+                sqlite.history = history
+                sqlite.reserveByteCount = Int64(reserveByteCount)
+            },
+            loss: { sqlite.lossAtClose }
+        )
     }
 
-    private static func ceilingReport(
-        _ memory: MemoryBacking,
-        _ log: Log
-    ) -> () -> [(String, String)] {
-        memory.onCeiling = log.writeCeiling
-        return {
-            guard let ceiling = memory.ceiling else { return [] }
-            let status = ceiling.status
-            return [
-                ("ceiling_file", ceiling.path),
-                ("revision_ceiling", "\(status.ceiling)"),
-                ("ceiling", status.failure?.message ?? "ok"),
-            ]
-        }
+    private static func report(of sqlite: SQLiteBacking) -> [(String, String)] {
+        let status = sqlite.status
+        let history = sqlite.historyStatus
+        return [
+            ("database_bytes", "\(status.databaseByteCount)"),
+            ("free_bytes", "\(history.freeByteCount)"),
+            ("log_bytes", "\(status.logByteCount)"),
+            ("history_rows", "\(history.rowCount)"),
+            ("history_backlog", "\(history.backlogRowCount)"),
+            ("compaction", history.failure ?? "ok"),
+            ("checkpoint", status.checkpointFailure ?? "ok"),
+            ("store", sqlite.fileFinding ?? "ok"),
+        ]
     }
 }

@@ -36,7 +36,7 @@ struct Daemon {
         let sockets = try claimSockets()
         defer { for socket in sockets { socket.close() } }
         let places = sockets.map(\.path).joined(separator: " and ")
-        let chosen = try ChosenBacking(options, log: log)
+        let chosen = try ChosenBacking.make(options, log: log)
         let start = ContinuousClock.now
         let keyspace = try LoadingNotice.during(notifier, log) {
             () throws(StateError) in try load(from: chosen)

@@ -95,15 +95,7 @@ extension Rule {
         _ reader: inout OptionReader
     ) throws(OptionFault) -> KeyBacking? {
         let name = try reader.word("backing", of: BackingName.self)
-        let directory = try reader.string("directory") { text, path throws(OptionFault) in
-            guard text.hasPrefix("/"), text.count > 1, text.utf8.allSatisfy({ $0 >= 0x20 }) else {
-                throw OptionFault(
-                    path,
-                    "an absolute path of a directory is wanted, not \"\(text)\""
-                )
-            }
-            return text
-        }
+        let directory = try reader.string("directory", Rule.directory)
         let isShared = try reader.bool("shared")
         if name != .file, directory != nil || isShared != nil {
             let option = directory == nil ? "shared" : "directory"
@@ -117,17 +109,35 @@ extension Rule {
         case .sqlite: return .sqlite
         case .memory: return .memory
         case .file:
-            guard let directory else {
-                throw OptionFault(reader.path, "backing: \"file\" needs a directory")
-            }
-            guard keys.kind != .glob else {
-                throw OptionFault(
-                    reader.path.member("backing"),
-                    "keys in files are those of a prefix or one key, not of a glob"
-                )
-            }
-            return .file(directory: directory, isShared: isShared ?? false)
+            return .file(
+                directory: try Rule.directory(directory, of: keys, reader.path),
+                isShared: isShared ?? false
+            )
         }
+    }
+
+    private static func directory(_ text: String, _ path: JSONPath) throws(OptionFault) -> String {
+        guard text.hasPrefix("/"), text.count > 1, text.utf8.allSatisfy({ $0 >= 0x20 }) else {
+            throw OptionFault(path, "an absolute path of a directory is wanted, not \"\(text)\"")
+        }
+        return text
+    }
+
+    private static func directory(
+        _ directory: String?,
+        of keys: Pattern,
+        _ path: JSONPath
+    ) throws(OptionFault) -> String {
+        guard let directory else {
+            throw OptionFault(path, "backing: \"file\" needs a directory")
+        }
+        guard keys.kind != .glob else {
+            throw OptionFault(
+                path.member("backing"),
+                "keys in files are those of a prefix or one key, not of a glob"
+            )
+        }
+        return directory
     }
 
     private mutating func readValue(_ reader: inout OptionReader) throws(OptionFault) {

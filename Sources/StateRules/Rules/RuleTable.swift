@@ -44,22 +44,18 @@ package struct RuleTable: Sendable {
         _ usages: [KeyUsage],
         _ rates: [WriteRate]
     ) -> [Quota] {
-        var quotas: [Quota] = []
-        for (limits, isSoft) in [(settings.limits, false), (settings.softLimits, true)] {
-            for (limit, setting) in limits {
-                quotas.append(
-                    Quota(
-                        limit,
-                        setting.value,
-                        rule: setting.rule,
-                        isSoft: isSoft,
-                        usage: usages[setting.rule],
-                        rate: rates[setting.rule]
-                    )
+        [(settings.limits, false), (settings.softLimits, true)].flatMap { limits, isSoft in
+            limits.map { limit, setting in
+                Quota(
+                    limit,
+                    setting.value,
+                    rule: setting.rule,
+                    isSoft: isSoft,
+                    usage: usages[setting.rule],
+                    rate: rates[setting.rule]
                 )
             }
         }
-        return quotas
     }
 }
 

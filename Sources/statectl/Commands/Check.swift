@@ -18,8 +18,7 @@ extension Statectl {
         var next: [UInt8]?
         repeat {
             let page = try attempt(try client.refusals(of: pattern, after: next))
-            for value in page.values { write(value, invocation, &output) }
-            for file in page.files { write(file, invocation, &output) }
+            write(page, isJSON: invocation.isJSON, &output)
             try output.flushIfLarge()
             checkedCount += page.checkedCount
             refusedCount += page.values.count + page.files.count
@@ -32,29 +31,24 @@ extension Statectl {
         if refusedCount > 0 { throw .found }
     }
 
-    private static func write(
-        _ value: Client.RefusedValue,
-        _ invocation: Invocation,
-        _ output: inout Output
-    ) {
-        guard invocation.isJSON else {
-            return output.writeFields(["\(value.revision)".bytes, value.key, value.issue.bytes])
+    private static func write(_ page: Client.Refusals, isJSON: Bool, _ output: inout Output) {
+        for value in page.values {
+            output.write(
+                isJSON: isJSON,
+                [
+                    "revision": .number(value.revision), "key": .bytes(value.key),
+                    "issue": .text(value.issue),
+                ],
+                orFields: ["\(value.revision)".bytes, value.key, value.issue.bytes]
+            )
         }
-        output.write(json: [
-            "revision": .number(value.revision), "key": .bytes(value.key),
-            "issue": .text(value.issue),
-        ])
-    }
-
-    private static func write(
-        _ file: Client.RefusedFile,
-        _ invocation: Invocation,
-        _ output: inout Output
-    ) {
-        guard invocation.isJSON else {
-            return output.writeFields(["-".bytes, file.path.bytes, file.issue.bytes])
+        for file in page.files {
+            output.write(
+                isJSON: isJSON,
+                ["path": .text(file.path), "issue": .text(file.issue)],
+                orFields: ["-".bytes, file.path.bytes, file.issue.bytes]
+            )
         }
-        output.write(json: ["path": .text(file.path), "issue": .text(file.issue)])
     }
 
     /// Becomes `stated --check`, which has what it takes to read a store; this program is small for it has not.

@@ -6,19 +6,18 @@ extension Statectl {
     static func history(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         try forEachChange(invocation, &output) { (change, key, output) in
             let operation = operation(change)
-            guard !invocation.isJSON else {
-                return output.write(json: [
+            output.write(
+                isJSON: invocation.isJSON,
+                [
                     "revision": .number(change.revision), "op": .text(operation),
                     "key": .bytes(key.bytes), "value": change.value.map { .value($0) },
                     "time": .number(change.time), "by": .text(change.writer),
-                ])
-            }
-            output.writeFields([
-                "\(change.revision)".bytes,
-                operation.bytes,
-                Timestamp.universal(change.time).bytes,
-                change.value ?? [],
-            ])
+                ],
+                orFields: [
+                    "\(change.revision)".bytes, operation.bytes,
+                    Timestamp.universal(change.time).bytes, change.value ?? [],
+                ]
+            )
         }
     }
 
@@ -28,18 +27,15 @@ extension Statectl {
         try forEachChange(invocation, &output) { (change, key, output) in
             let cause = Cause(change.writer)
             let user = cause.map { users.name(of: $0.uid) } ?? change.writer
-            guard !invocation.isJSON else {
-                return output.write(json: blameJSON(change, key, cause, user: user))
-            }
-            output.writeFields([
-                "\(change.revision)".bytes,
-                operation(change).bytes,
-                Timestamp.local(change.time).bytes,
-                user.bytes,
-                (cause.map { String($0.pid) } ?? "").bytes,
-                (cause?.command ?? "").bytes,
-                (cause?.client ?? "").bytes,
-            ])
+            let process = cause.map { ["\($0.pid)", $0.command, $0.client] } ?? ["", "", ""]
+            let cells = [
+                "\(change.revision)", operation(change), Timestamp.local(change.time), user,
+            ]
+            output.write(
+                isJSON: invocation.isJSON,
+                blameJSON(change, key, cause, user: user),
+                orFields: (cells + process).map(\.bytes)
+            )
         }
     }
 

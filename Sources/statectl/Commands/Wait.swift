@@ -6,15 +6,7 @@ extension Statectl {
     static func wait(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let wanted = try Wanted(invocation)
         let key = try invocation.key().bytes
-        // Literal: a key may have what makes a pattern.
-        let pattern = try attempt(try Pattern(literal: key))
-        var watch = try ResumedWatch(
-            invocation,
-            [pattern],
-            from: .snapshot,
-            until: try invocation.duration("--timeout").map { Deadline(after: $0) },
-            needsReader: false
-        )
+        var watch = try watch(key, invocation)
         var value: [UInt8]?
         var revision: Int64 = 0
         // Before the state is whole, a key that was not told may still be there.
@@ -37,6 +29,20 @@ extension Statectl {
             ])
         }
         throw .negative
+    }
+
+    private static func watch(
+        _ key: [UInt8],
+        _ invocation: Invocation
+    ) throws(Failure) -> ResumedWatch {
+        try ResumedWatch(
+            invocation,
+            // Literal: a key may have what makes a pattern.
+            [try attempt(try Pattern(literal: key))],
+            from: .snapshot,
+            until: try invocation.duration("--timeout").map { Deadline(after: $0) },
+            needsReader: false
+        )
     }
 }
 
