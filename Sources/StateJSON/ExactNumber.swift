@@ -23,8 +23,21 @@ package struct ExactNumber: Hashable, Sendable {
     /// Reads a number of JSON; nil for any other text.
     ///
     /// - Complexity: O(*n*); it allocates only for more than 19 digits.
-    package init?(_ text: Bytes) {
-        var scanner = Scanner(text)
+    package init?(_ text: Bytes) { self.init(Scanner(text, isTyped: false)) }
+
+    /// Reads a number as a person types it: JSON's form, and also with a `+`, with zeros before it, and without a digit on one side
+    /// of its point; nil for any other text.
+    ///
+    /// - Complexity: as ``init(_:)-(Bytes)``.
+    package init?(typed text: ArraySlice<UInt8>) {
+        guard let number = text.withUnsafeBytes({ ExactNumber(Scanner($0, isTyped: true)) }) else {
+            return nil
+        }
+        self = number
+    }
+
+    private init?(_ start: Scanner) {
+        var scanner = start
         guard scanner.scan() else { return nil }
         isNegative = scanner.isNegative && scanner.digitCount > 0
         count = scanner.digitCount
@@ -46,14 +59,20 @@ package struct ExactNumber: Hashable, Sendable {
     /// Whether it has no fraction: `1.0` has none.
     package var isInteger: Bool { exponent >= 0 }
 
-    private var isZero: Bool { count == 0 }
+    package var isZero: Bool { count == 0 }
 
     /// Places before the point.
     package var magnitude: Int { count + exponent }
 
-    private func digit(_ index: Int) -> UInt8 {
-        guard case .many(let digits) = digits else { return 0 }
-        return index < digits.count ? digits[index] : 0
+    /// The whole number without its sign, exactly; nil if there is a fraction, or it needs more than 128 bits.
+    package var wholeSize: UInt128? {
+        // 2^128 has 39 digits.
+        guard isInteger, magnitude <= 39 else { return nil }
+        if case .few(let number) = digits, magnitude <= ExactNumber.fewDigitCount {
+            return UInt128(number * ExactNumber.power(exponent))
+        }
+        let digits = allDigits + [UInt8](repeating: 0, count: exponent)
+        return UInt128(digits.map { String($0) }.joined())
     }
 
     // MARK: Order
@@ -157,6 +176,7 @@ package struct ExactNumber: Hashable, Sendable {
     /// Walks over the text of a number.
     private struct Scanner {
         private let text: Bytes
+        private let isTyped: Bool
         private var index = 0
         private(set) var isNegative = false
         private(set) var exponent = 0
@@ -166,7 +186,10 @@ package struct ExactNumber: Hashable, Sendable {
         private var firstDigit = 0
         private var zeroCount = 0
 
-        init(_ text: Bytes) { self.text = text }
+        init(_ text: Bytes, isTyped: Bool) {
+            self.text = text
+            self.isTyped = isTyped
+        }
 
         private mutating func skip(_ byte: UInt8) -> Bool {
             guard index < text.count, text[index] == byte else { return false }
@@ -175,17 +198,31 @@ package struct ExactNumber: Hashable, Sendable {
         }
 
         mutating func scan() -> Bool {
-            isNegative = skip(UInt8(ascii: "-"))
-            if !skip(UInt8(ascii: "0")) {
-                guard takeDigits(isFraction: false) else { return false }
-            }
-            if skip(UInt8(ascii: ".")), !takeDigits(isFraction: true) { return false }
+            isNegative = takeSign(orPlus: isTyped)
+            guard isTyped ? takeTypedPlaces() : takePlaces() else { return false }
             exponent += zeroCount
             if skip(UInt8(ascii: "e")) || skip(UInt8(ascii: "E")) {
                 guard let power = takeExponent() else { return false }
                 exponent += power
             }
             return index == text.count
+        }
+
+        /// - Returns: Whether it is a minus.
+        private mutating func takeSign(orPlus: Bool) -> Bool {
+            if skip(UInt8(ascii: "-")) { return true }
+            if orPlus { _ = skip(UInt8(ascii: "+")) }
+            return false
+        }
+
+        private mutating func takePlaces() -> Bool {
+            guard skip(UInt8(ascii: "0")) || takeDigits(isFraction: false) else { return false }
+            return !skip(UInt8(ascii: ".")) || takeDigits(isFraction: true)
+        }
+
+        private mutating func takeTypedPlaces() -> Bool {
+            let isWhole = takeDigits(isFraction: false)
+            return skip(UInt8(ascii: ".")) && takeDigits(isFraction: true) || isWhole
         }
 
         private mutating func takeDigits(isFraction: Bool) -> Bool {
@@ -212,8 +249,7 @@ package struct ExactNumber: Hashable, Sendable {
         }
 
         private mutating func takeExponent() -> Int? {
-            let isNegative = skip(UInt8(ascii: "-"))
-            if !isNegative { _ = skip(UInt8(ascii: "+")) }
+            let isNegative = takeSign(orPlus: true)
             let start = index
             var size = 0
             while index < text.count, text[index] &- 0x30 < 10 {

@@ -24,7 +24,8 @@ enum JSON5Number {
         guard let first = number.first, first != "-", let padded = padded(number),
             let exact = ExactNumber(sign + padded)
         else { return nil }
-        return exact.shortInteger ?? sign + padded
+        guard exact.magnitude <= 19, let whole = exact.wholeSize else { return sign + padded }
+        return (exact.isNegative ? "-" : "") + String(whole)
     }
 
     /// With a digit on both sides of its point; nil for a point alone.
@@ -34,16 +35,5 @@ enum JSON5Number {
         let isBare = parts[1].isEmpty || parts[1].first == "e" || parts[1].first == "E"
         if parts[0].isEmpty, isBare { return nil }
         return (parts[0].isEmpty ? "0" : parts[0]) + "." + (isBare ? "0" : "") + parts[1]
-    }
-}
-
-extension ExactNumber {
-    /// All places of a number without a fraction that has 19 at most; nil for any other.
-    fileprivate var shortInteger: String? {
-        guard isInteger, (0...19).contains(magnitude) else { return nil }
-        if magnitude == 0 { return "0" }
-        let digits = allDigits.map { String($0) }.joined()
-        let zeros = String(repeating: "0", count: magnitude - digits.count)
-        return (isNegative ? "-" : "") + digits + zeros
     }
 }

@@ -35,9 +35,7 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
             return false
         }
         wasRead = true
-        return bytes.split(whereSeparator: JSONScanner.isSpace).elementsEqual(["null".utf8[...]]) {
-            $0.elementsEqual($1)
-        }
+        return bytes[...].trimmed.elementsEqual("null".utf8)
     }
 
     func decode<T: StoredScalar>(_ type: T.Type) throws -> T { try scalar(type) }

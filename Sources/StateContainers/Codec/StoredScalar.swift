@@ -39,11 +39,7 @@ extension Bool: StoredScalar {
         self = token.kind == .true
     }
 
-    init?(bare bytes: [UInt8]) {
-        let words = bytes.split(whereSeparator: JSONScanner.isSpace)
-        guard let word = words.first, words.count == 1 else { return nil }
-        self.init(String(decoding: word, as: UTF8.self))
-    }
+    init?(bare bytes: [UInt8]) { self.init(String(decoding: bytes[...].trimmed, as: UTF8.self)) }
 }
 
 extension StoredScalar where Self: FixedWidthInteger {
@@ -59,23 +55,31 @@ extension StoredScalar where Self: FixedWidthInteger {
     init?(bare bytes: [UInt8]) { self.init(digits: bytes[...]) }
 
     private init?(digits: ArraySlice<UInt8>) {
-        var value: Self = 0
-        // Few numbers have a sign, a point or an exponent, and most have few digits.
-        guard !digits.isEmpty, digits.count <= 2 || (digits.count <= 18 && Self.bitWidth >= 64)
-        else {
-            guard let number = NumberText(digits)?.integer(as: Self.self) else { return nil }
-            self = number
+        if let size = Self.plainNumber(digits) {
+            self.init(exactly: size)
             return
         }
-        for byte in digits {
-            guard byte &- 0x30 < 10 else {
-                guard let number = NumberText(digits)?.integer(as: Self.self) else { return nil }
-                self = number
-                return
-            }
-            value = value &* 10 &+ Self(truncatingIfNeeded: byte &- 0x30)
+        guard let number = ExactNumber(typed: digits.trimmed), let size = number.wholeSize else {
+            return nil
         }
-        self = value
+        if !number.isNegative {
+            self.init(exactly: size)
+        } else if size <= Int128.min.magnitude {
+            self.init(exactly: 0 &- Int128(truncatingIfNeeded: size))
+        } else {
+            return nil
+        }
+    }
+
+    /// A number without sign, point and exponent, as most are; nil for any other, and for more than 18 digits.
+    private static func plainNumber(_ digits: ArraySlice<UInt8>) -> UInt64? {
+        guard (1...18).contains(digits.count) else { return nil }
+        var number: UInt64 = 0
+        for byte in digits {
+            guard byte &- 0x30 < 10 else { return nil }
+            number = number &* 10 &+ UInt64(byte &- 0x30)
+        }
+        return number
     }
 }
 
@@ -110,18 +114,21 @@ extension StoredScalar where Self: BinaryFloatingPoint & LosslessStringConvertib
     init?(bare bytes: [UInt8]) { self.init(digits: bytes[...]) }
 
     private init?(digits: ArraySlice<UInt8>) {
-        // No letters but that of the exponent, so no "nan" and no hexadecimal digits.
-        let isDecimal = digits.allSatisfy {
-            $0 <= UInt8(ascii: "9") || $0 | 0x20 == UInt8(ascii: "e")
-        }
-        if isDecimal, let number = Self(String(decoding: digits, as: UTF8.self)), number.isFinite,
-            number != 0
-        {
-            self = number
-            return
-        }
-        guard let number = NumberText(digits)?.nearest(as: Self.self) else { return nil }
+        let trimmed = digits.trimmed
+        guard let exact = ExactNumber(typed: trimmed),
+            let number = Self(String(decoding: trimmed, as: UTF8.self)), number.isFinite,
+            number != 0 || exact.isZero
+        else { return nil }
         self = number
+    }
+}
+
+extension ArraySlice<UInt8> {
+    /// Without the white space around it.
+    var trimmed: ArraySlice {
+        var rest = drop(while: JSONScanner.isSpace)
+        while let last = rest.last, JSONScanner.isSpace(last) { rest.removeLast() }
+        return rest
     }
 }
 
