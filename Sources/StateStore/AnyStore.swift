@@ -8,7 +8,7 @@ public final class AnyStore<State: Sendable, Input: Sendable, Output: Sendable>:
     private let outputs: @Sendable () -> StoreOutputs<Output>
     private let put: @Sendable (Input) -> Sent
 
-    private init(
+    fileprivate init(
         read: @escaping @Sendable () -> State,
         states: StoreStates<State>,
         outputs: @escaping @Sendable () -> StoreOutputs<Output>,
@@ -29,19 +29,6 @@ public final class AnyStore<State: Sendable, Input: Sendable, Output: Sendable>:
             states: store.stateStream,
             outputs: { store.outputStream },
             put: { store.send($0) }
-        )
-    }
-
-    fileprivate convenience init<R: Reducer>(
-        _ store: Store<R>,
-        _ path: any WritableKeyPath<R.State, State> & Sendable,
-        _ input: @escaping @Sendable (Input) -> R.Input
-    ) where State: Equatable, R.Output == Output {
-        self.init(
-            read: { store.home.withValue { $0[keyPath: path] } },
-            states: store.home.part(path),
-            outputs: { store.outputStream },
-            put: { store.send(input($0)) }
         )
     }
 
@@ -88,6 +75,11 @@ extension Store {
         state path: any WritableKeyPath<R.State, Part> & Sendable,
         input: @escaping @Sendable (PartInput) -> R.Input
     ) -> AnyStore<Part, PartInput, R.Output> {
-        AnyStore(self, path, input)
+        AnyStore<Part, PartInput, R.Output>(
+            read: { self.home.withValue { $0[keyPath: path] } },
+            states: home.part(path),
+            outputs: { self.outputStream },
+            put: { self.send(input($0)) }
+        )
     }
 }

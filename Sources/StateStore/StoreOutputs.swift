@@ -15,7 +15,7 @@ public struct StoreOutputs<Output: Sendable>: AsyncSequence, Sendable {
     public static var bufferLimit: Int { 64 }
 
     private let hub: OutputHub<Output>
-    private let first: OutputSlot<Output>
+    private let first: ReaderSlot<Output>
     private let isTaken = TakenMark()
 
     init(_ hub: OutputHub<Output>) {
@@ -38,7 +38,7 @@ public struct StoreOutputs<Output: Sendable>: AsyncSequence, Sendable {
 
     /// One reader, for one task at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        let slot: OutputSlot<Output>
+        let slot: ReaderSlot<Output>
 
         /// How many outputs it was not given, for it came too late.
         public var skipped: Int { slot.skipped }
@@ -85,8 +85,11 @@ final class OutputHub<Output: Sendable>: Sendable {
         for listener in all where listener.owner != nil { listener.take(output) }
     }
 
-    func slot() -> OutputSlot<Output> {
-        let slot = OutputSlot<Output>()
+    func slot() -> ReaderSlot<Output> {
+        let slot = ReaderSlot<Output>(limit: StoreOutputs<Output>.bufferLimit) { outputs, output in
+            _ = outputs.popFirst()
+            outputs.append(output)
+        }
         add(slot) { [weak slot] in slot?.put($0) }
         return slot
     }
@@ -105,60 +108,5 @@ final class OutputHub<Output: Sendable>: Sendable {
             listeners.removeAll { $0.owner == nil }
             listeners.append(Listener(owner: owner, take: take))
         }
-    }
-}
-
-/// What one reader has not been asked for yet.
-final class OutputSlot<Output: Sendable>: Sendable {
-    private struct Buffer {
-        var outputs = Ring<Output>()
-        var reader: CheckedContinuation<Output?, Never>?
-        var skipped = 0
-        var isEnded = false
-    }
-
-    private let buffer = StateLock(Buffer())
-
-    var skipped: Int { buffer.withLock { $0.skipped } }
-
-    func put(_ output: Output) {
-        let reader = buffer.withLock { buffer -> CheckedContinuation<Output?, Never>? in
-            if let reader = buffer.reader.take() { return reader }
-            guard !buffer.isEnded else { return nil }
-            if buffer.outputs.count == StoreOutputs<Output>.bufferLimit {
-                _ = buffer.outputs.popFirst()
-                buffer.skipped += 1
-            }
-            buffer.outputs.append(output)
-            return nil
-        }
-        reader?.resume(returning: output)
-    }
-
-    func next(isolation: isolated (any Actor)? = #isolation) async -> Output? {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation(isolation: isolation) { wait($0) }
-        } onCancel: {
-            end()
-        }
-    }
-
-    private func wait(_ reader: CheckedContinuation<Output?, Never>) {
-        let (isNow, output) = buffer.withLock { buffer -> (Bool, Output?) in
-            precondition(buffer.reader == nil, "two tasks read one stream at once")
-            if let output = buffer.outputs.popFirst() { return (true, output) }
-            if buffer.isEnded { return (true, nil) }
-            buffer.reader = reader
-            return (false, nil)
-        }
-        if isNow { reader.resume(returning: output) }
-    }
-
-    private func end() {
-        let reader = buffer.withLock { buffer in
-            buffer.isEnded = true
-            return buffer.reader.take()
-        }
-        reader?.resume(returning: nil)
     }
 }

@@ -10,33 +10,47 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
     /// None.
     public typealias Failure = Never
 
-    private let makeSource: @Sendable () -> StatesSource<State>
+    private let join: @Sendable (StreamSlot) -> Membership
+    /// The state that a change leads to.
+    private let read: @Sendable (ChangeRecord) -> State
 
     /// The values of a container as states.
     public init(_ values: StateValues<State>) {
-        makeSource = { ValuesSource(values.makeAsyncIterator()) }
+        self.init(joining: values.join) { StateChange($0).new }
     }
 
-    private init(_ makeSource: @escaping @Sendable () -> StatesSource<State>) {
-        self.makeSource = makeSource
+    private init(
+        joining join: @escaping @Sendable (StreamSlot) -> Membership,
+        read: @escaping @Sendable (ChangeRecord) -> State
+    ) {
+        self.join = join
+        self.read = read
     }
 
     /// What `view` makes of each state; equal ones are not repeated.
     public func mapped<Other>(
         _ view: @escaping @Sendable (State) -> Other
     ) -> StoreStates<Other> {
-        StoreStates<Other> { MappedSource(makeSource(), view) }
+        StoreStates<Other>(joining: join) { [read] in view(read($0)) }
     }
 
     /// Begins with the state of now.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source: makeSource()) }
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(join, read) }
 
     /// One reader, for one task at a time.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        let source: StatesSource<State>
+        private let slot = StreamSlot()
+        private let membership: Membership
+        private let read: @Sendable (ChangeRecord) -> State
         private var last: State?
 
-        init(source: StatesSource<State>) { self.source = source }
+        init(
+            _ join: (StreamSlot) -> Membership,
+            _ read: @escaping @Sendable (ChangeRecord) -> State
+        ) {
+            membership = join(slot)
+            self.read = read
+        }
 
         /// The latest state, waited for where it was given before; nil where the task was cancelled.
         public mutating func next() async -> State? { await next(isolation: nil) }
@@ -45,44 +59,13 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Never) -> State? {
-            while let state = await source.next(isolation: actor) {
+            while let state = await slot.next(isolation: actor).map(read) {
                 if let last, areEqual(last, state) { continue }
                 last = state
                 return state
             }
             return nil
         }
-    }
-}
-
-/// Where an iterator's states come from.
-class StatesSource<State: Sendable> {
-    func next(isolation actor: isolated (any Actor)?) async -> State? { nil }
-}
-
-private final class ValuesSource<State: Sendable>: StatesSource<State> {
-    private let iterator: StateValues<State>.AsyncIterator
-
-    init(_ iterator: StateValues<State>.AsyncIterator) { self.iterator = iterator }
-
-    override func next(isolation actor: isolated (any Actor)?) async -> State? {
-        // A copy reads the same slot.
-        var iterator = iterator
-        return await iterator.next(isolation: actor)
-    }
-}
-
-private final class MappedSource<Whole: Sendable, State: Sendable>: StatesSource<State> {
-    private let source: StatesSource<Whole>
-    private let view: @Sendable (Whole) -> State
-
-    init(_ source: StatesSource<Whole>, _ view: @escaping @Sendable (Whole) -> State) {
-        self.source = source
-        self.view = view
-    }
-
-    override func next(isolation actor: isolated (any Actor)?) async -> State? {
-        await source.next(isolation: actor).map(view)
     }
 }
 

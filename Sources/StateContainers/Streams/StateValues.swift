@@ -8,7 +8,7 @@ public struct StateValues<Value: Sendable>: AsyncSequence, Sendable {
     /// None.
     public typealias Failure = Never
 
-    let join: @Sendable (StreamSlot) -> Membership
+    package let join: @Sendable (StreamSlot) -> Membership
 
     /// Begins with the value of now.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(join: join) }

@@ -1,0 +1,101 @@
+import StateEngine
+
+/// What one reader has not been asked for yet: so many elements at most.
+///
+/// One task reads it. To put or take an element costs a lock and no memory; only a reader that waits is resumed through its executor.
+package final class ReaderSlot<Element: Sendable>: Sendable {
+    private typealias Reader = CheckedContinuation<Element?, Never>
+
+    private struct Buffer {
+        var elements = Ring<Element>()
+        var skipped = 0
+        var reader: Reader?
+        var isEnded = false
+    }
+
+    private enum Answer: Sendable {
+        case now(Element?)
+        case later
+    }
+
+    private let buffer = StateLock(Buffer())
+    private let limit: Int
+    private let overflow: @Sendable (inout Ring<Element>, Element) -> Void
+
+    /// Makes one that keeps `limit` elements; `overflow` takes in one that comes when it is full.
+    package init(
+        limit: Int,
+        overflow: @escaping @Sendable (inout Ring<Element>, Element) -> Void
+    ) {
+        self.limit = limit
+        self.overflow = overflow
+    }
+
+    /// How many elements came when it was full.
+    package var skipped: Int { buffer.withLock { $0.skipped } }
+
+    package func put(_ element: Element) {
+        let reader = buffer.withLock { buffer -> Reader? in
+            if let reader = buffer.reader.take() { return reader }
+            guard !buffer.isEnded else { return nil }
+            if buffer.elements.count < limit {
+                buffer.elements.append(element)
+            } else {
+                overflow(&buffer.elements, element)
+                buffer.skipped += 1
+            }
+            return nil
+        }
+        reader?.resume(returning: element)
+    }
+
+    /// The next element, waited for; nil: it has ended, or the task was cancelled.
+    package func next(
+        isolation: isolated (any Actor)? = #isolation
+    ) async -> Element? {
+        if Task.isCancelled {
+            end()
+            return nil
+        }
+        if let element = take() { return element }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation(isolation: isolation) { wait($0) }
+        } onCancel: {
+            end()
+        }
+    }
+
+    /// The next element, where there is one.
+    package func take() -> Element? { buffer.withLock { $0.elements.popFirst() } }
+
+    /// No more elements; a reader that waits is told so.
+    package func end() {
+        let reader = buffer.withLock { buffer in
+            buffer.isEnded = true
+            return buffer.reader.take()
+        }
+        reader?.resume(returning: nil)
+    }
+
+    /// Gives `reader` the next element as soon as there is one.
+    private func wait(_ reader: Reader) {
+        let answer = buffer.withLock { buffer -> Answer in
+            precondition(buffer.reader == nil, "two tasks read one stream at once")
+            if let element = buffer.elements.popFirst() { return .now(element) }
+            if buffer.isEnded { return .now(nil) }
+            buffer.reader = reader
+            return .later
+        }
+        if case .now(let element) = answer { reader.resume(returning: element) }
+    }
+}
+
+/// The changes that a stream has not been asked for yet; the last takes up those that come when it is full.
+package typealias StreamSlot = ReaderSlot<ChangeRecord>
+
+extension ReaderSlot: Receiver where Element == ChangeRecord {
+    /// Makes one that keeps `limit` changes.
+    package convenience init(limit: Int = 1) {
+        self.init(limit: limit) { changes, change in changes.replaceLast { change.merging($0) } }
+    }
+}
