@@ -1,12 +1,14 @@
 /// Quantities as people write them, on a command line or in a configuration.
 package enum Quantity {
-    private static let byteUnits: [(String, Int64)] = [
+    typealias Unit = (name: String, factor: Int64)
+
+    static let byteUnits: [Unit] = [
         ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40),
     ]
-    private static let timeUnits: [(String, Int64)] = [
+    static let timeUnits: [Unit] = [
         ("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
-        ("w", 604_800_000),
     ]
+    private static let week: Unit = ("w", 604_800_000)
 
     /// A number of things: `1000000`, in decimal digits.
     ///
@@ -39,13 +41,12 @@ package enum Quantity {
         return try check(number.flatMap { multiplied($0, factor) }, text, in: range)
     }
 
-    /// As long may a time be: 100 years, so that the sum of it and any time of day is a number.
-    package static let longestDuration = Duration.milliseconds(longestDays * 86_400_000)
+    /// 100 years, so that the sum of the longest time and any time of day is a number.
     private static let longestDays: Int64 = 36_500
 
     /// A time: `500ms`, `30s`, `5m`, `12h`, `7d`, `2w`, or several in a row, `1h30m`; 0 needs no unit.
     ///
-    /// At most ``longestDuration``.
+    /// At most 100 years.
     ///
     /// - Throws: ``StateError/Code/err``, which says what was read and what may stand there.
     package static func duration(_ text: String) throws(StateError) -> Duration {
@@ -55,7 +56,9 @@ package enum Quantity {
         repeat {
             guard let (number, tail) = leadingNumber(rest) else { throw notATime(text) }
             let unit = tail.prefix { !isDigit($0) }
-            guard let factor = factor(of: unit, in: timeUnits) else { throw notATime(text) }
+            guard let factor = factor(of: unit, in: timeUnits + [week]) else {
+                throw notATime(text)
+            }
             rest = tail[unit.endIndex...]
             let part = number.flatMap { multiplied($0, factor) }
             sum = sum.flatMap { sum in part.flatMap { added(sum, $0) } }
@@ -79,8 +82,8 @@ package enum Quantity {
         return (Int64(digits), text[digits.endIndex...])
     }
 
-    private static func factor(of unit: Substring, in units: [(String, Int64)]) -> Int64? {
-        units.first { $0.0 == unit }?.1
+    private static func factor(of unit: Substring, in units: [Unit]) -> Int64? {
+        units.first { $0.name == unit }?.factor
     }
 
     private static func multiplied(_ number: Int64, _ factor: Int64) -> Int64? {

@@ -63,14 +63,14 @@ struct GlobClass {
     /// The place after it.
     let end: Int
     private let isNegated: Bool
-    private var bits: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+    private let bits: InlineArray<4, UInt64>
 
     /// Reads the class whose `[` is at `start`.
     init(_ pattern: Bytes, after start: Int) {
         var index = start + 1
         isNegated = index < pattern.count && pattern[index] == UInt8(ascii: "^")
         if isNegated { index += 1 }
-        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        var words = InlineArray<4, UInt64>(repeating: 0)
         while index < pattern.count, pattern[index] != UInt8(ascii: "]") {
             var (low, high) = (pattern[index], pattern[index])
             if low == UInt8(ascii: "\\"), index + 1 < pattern.count {
@@ -81,10 +81,9 @@ struct GlobClass {
                 index += 2
             }
             let (first, last) = (Int(min(low, high)), Int(max(low, high)))
-            words.0 |= GlobClass.word(0, first, last)
-            words.1 |= GlobClass.word(1, first, last)
-            words.2 |= GlobClass.word(2, first, last)
-            words.3 |= GlobClass.word(3, first, last)
+            for number in first / 64...last / 64 {
+                words[number] |= GlobClass.word(number, first, last)
+            }
             index += 1
         }
         bits = words
@@ -92,21 +91,13 @@ struct GlobClass {
     }
 
     func contains(_ byte: UInt8) -> Bool {
-        let word =
-            switch byte >> 6 {
-            case 0: bits.0
-            case 1: bits.1
-            case 2: bits.2
-            default: bits.3
-            }
-        return (word >> UInt64(byte & 63) & 1 == 1) != isNegated
+        (bits[Int(byte >> 6)] >> UInt64(byte & 63) & 1 == 1) != isNegated
     }
 
-    /// The bits of word `number` of 256 that are set from `first` to `last`.
+    /// The bits from `first` to `last` of 256 that are in word `number`, which has one of them at least.
     private static func word(_ number: Int, _ first: Int, _ last: Int) -> UInt64 {
         let low = max(first - 64 * number, 0)
         let high = min(last - 64 * number, 63)
-        guard low <= high else { return 0 }
         return (UInt64.max >> UInt64(63 - high)) & (UInt64.max << UInt64(low))
     }
 }
