@@ -12,9 +12,7 @@ package final class ChangeQueue: NotifierJob {
     private static var turn: Int { 64 }
 
     private struct Waiting {
-        var changes: [ChangeRecord] = []
-        /// Those before it in `changes` have been taken.
-        var first = 0
+        var changes = Ring<ChangeRecord>()
         var isDraining = false
         /// Where they are told, kept as long as there are any.
         var scope: StateScope?
@@ -23,25 +21,10 @@ package final class ChangeQueue: NotifierJob {
         /// The container.
         var key: Key?
         /// Its `didModify`.
-        var take: @Sendable (ChangeRecord) -> Void = { _ in }
-
-        var count: Int { changes.count - first }
-
-        mutating func removeFirst() -> ChangeRecord? {
-            guard first < changes.count else {
-                changes.removeAll(keepingCapacity: changes.capacity <= ChangeQueue.turn)
-                first = 0
-                return nil
-            }
-            let change = changes[first]
-            first += 1
-            if first == ChangeQueue.turn {
-                changes.removeFirst(first)
-                first = 0
-            }
-            return change
-        }
+        var take: Take = { _ in }
     }
+
+    private typealias Take = @Sendable (ChangeRecord) -> Void
 
     private let waiting = StateLock(Waiting())
     /// Whom the container's `didModify` tells.
@@ -68,7 +51,7 @@ package final class ChangeQueue: NotifierJob {
     }
 
     /// Whether one more change may be put.
-    package var hasRoom: Bool { waiting.withLock { $0.count < Self.limit } }
+    package var hasRoom: Bool { waiting.withLock { $0.changes.count < Self.limit } }
 
     /// Waits until there is room; not at all for a thread that is telling of a change, for that may be what is waited for.
     package func waitForRoom() {
@@ -76,7 +59,7 @@ package final class ChangeQueue: NotifierJob {
         while true {
             let semaphore = BlockingSemaphore()
             let waits = waiting.withLock { waiting in
-                guard waiting.count >= Self.limit else { return false }
+                guard waiting.changes.count >= Self.limit else { return false }
                 waiting.writers.append(semaphore)
                 return true
             }
@@ -91,8 +74,8 @@ package final class ChangeQueue: NotifierJob {
     package func put(_ change: ChangeRecord, merges: Bool = false) {
         waiting.withLock { waiting in
             if let scope { waiting.scope = scope }
-            if merges, waiting.count >= Self.limit, let last = waiting.changes.popLast() {
-                waiting.changes.append(change.merging(last))
+            if merges, waiting.changes.count >= Self.limit {
+                waiting.changes.replaceLast { change.merging($0) }
             } else {
                 waiting.changes.append(change)
             }
@@ -111,7 +94,7 @@ package final class ChangeQueue: NotifierJob {
 
     private func begin() -> Bool {
         waiting.withLock { waiting in
-            guard !waiting.isDraining, waiting.count > 0 else { return false }
+            guard !waiting.isDraining, waiting.changes.count > 0 else { return false }
             waiting.isDraining = true
             return true
         }
@@ -126,19 +109,19 @@ package final class ChangeQueue: NotifierJob {
         Notifier.shared.run(self)
     }
 
-    private typealias Take = @Sendable (ChangeRecord) -> Void
-
     private func next() -> (ChangeRecord, Take, StateScope?)? {
         let (change, take, scope, writers) = waiting.withLock {
             waiting -> (ChangeRecord?, Take, StateScope?, [BlockingSemaphore]) in
-            let change = waiting.removeFirst()
+            let change = waiting.changes.popFirst()
             // Handed out, so that what is in the scope is not freed under the lock.
             let scope = waiting.scope
             if change == nil {
                 waiting.isDraining = false
                 waiting.scope = nil
             }
-            guard waiting.count < Self.limit else { return (change, waiting.take, scope, []) }
+            guard waiting.changes.count < Self.limit else {
+                return (change, waiting.take, scope, [])
+            }
             defer { waiting.writers = [] }
             return (change, waiting.take, scope, waiting.writers)
         }

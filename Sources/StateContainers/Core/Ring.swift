@@ -1,4 +1,4 @@
-/// First in, first out, in one array that grows to what was needed at most at once.
+/// First in, first out, in one array that grows to what was needed at most at once; a large one is freed when it runs empty.
 ///
 /// Adding and removing cost O(1) on average.
 package struct Ring<Element> {
@@ -6,6 +6,8 @@ package struct Ring<Element> {
     private var places: [Element?] = []
     private var first = 0
     package private(set) var count = 0
+    /// As many places are kept without elements.
+    private static var keptCount: Int { 64 }
 
     package init() {}
 
@@ -29,6 +31,7 @@ package struct Ring<Element> {
         let element = places[first].take()
         first = (first + 1) & (places.count - 1)
         count -= 1
+        if count == 0, places.count > Self.keptCount { (places, first) = ([], 0) }
         return element
     }
 

@@ -4,10 +4,10 @@ import StateEngine
 ///
 /// So it must be kept; it keeps the container.
 public final class StateObservation: Sendable {
-    private let delivery: any PausableDelivery
+    private let delivery: Delivery
     private let membership: StateLock<Membership?>
 
-    init(_ delivery: any PausableDelivery, _ membership: Membership) {
+    init(_ delivery: Delivery, _ membership: Membership) {
         self.delivery = delivery
         self.membership = StateLock(membership)
     }
@@ -28,12 +28,3 @@ public final class StateObservation: Sendable {
     /// Tells of what came while it was paused in one call; makes none where nothing did.
     public func resume() { delivery.resume() }
 }
-
-/// A delivery, whatever it delivers.
-protocol PausableDelivery: Sendable {
-    func pause()
-    func resume()
-    func end()
-}
-
-extension Delivery: PausableDelivery {}
