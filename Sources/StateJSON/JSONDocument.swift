@@ -40,7 +40,7 @@ package struct JSONToken {
 /// A tree of values was rejected: a decoder asks for few of them, each once, and a list is one allocation.
 package final class JSONDocument {
     package let bytes: [UInt8]
-    package private(set) var tokens: [JSONToken] = []
+    package let tokens: [JSONToken]
 
     /// As deep may arrays and objects be nested; Foundation has the same bound.
     package static let depthLimit = 512
@@ -78,12 +78,14 @@ package final class JSONDocument {
 
     /// Whether a string is `name`; bytes are compared, not characters.
     package func isString(_ token: JSONToken, _ name: String) -> Bool {
+        var text = name
+        return text.withUTF8 { isString(token, name, Bytes($0)) }
+    }
+
+    private func isString(_ token: JSONToken, _ name: String, _ nameBytes: Bytes) -> Bool {
         guard token.kind == .string else { return text(of: token) == name }
-        var name = name
-        return name.withUTF8 { name in
-            bytes.withUnsafeBytes {
-                $0.slice(Int(token.start), Int(token.end)).isEqual(to: Bytes(name))
-            }
+        return bytes.withUnsafeBytes {
+            $0.slice(Int(token.start), Int(token.end)).isEqual(to: nameBytes)
         }
     }
 
@@ -103,12 +105,15 @@ package final class JSONDocument {
 
     /// The place of the value of the first member named `name`.
     package func member(_ name: String, of place: Int) -> Int? {
-        var found: Int?
-        forEachMember(of: place) {
-            if isString(tokens[$0], name) { found = $1 }
-            return found == nil
+        var text = name
+        return text.withUTF8 { bytes in
+            var token = place + 1
+            for _ in 0..<tokens[place].end {
+                if isString(tokens[token], name, Bytes(bytes)) { return token + 1 }
+                token = Int(tokens[token + 1].next)
+            }
+            return nil
         }
-        return found
     }
 
     /// The place of the value of the last member named `name`.

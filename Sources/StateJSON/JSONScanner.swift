@@ -32,6 +32,7 @@ package struct JSONScanner {
     }
 
     /// Space, tab, line feed, carriage return.
+    @inlinable
     package static func isSpace(_ byte: UInt8) -> Bool {
         byte <= 0x20 && (byte == 0x20 || byte == 0x0A || byte == 0x09 || byte == 0x0D)
     }

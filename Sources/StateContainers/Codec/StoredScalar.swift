@@ -115,9 +115,12 @@ extension StoredScalar where Self: BinaryFloatingPoint & LosslessStringConvertib
 
     private init?(digits: ArraySlice<UInt8>) {
         let trimmed = digits.trimmed
-        guard let exact = ExactNumber(typed: trimmed),
-            let number = Self(String(decoding: trimmed, as: UTF8.self)), number.isFinite,
-            number != 0 || exact.isZero
+        // No letters but that of the exponent, so no "nan" and no hexadecimal digits.
+        let isDecimal = trimmed.allSatisfy {
+            $0 <= UInt8(ascii: "9") || $0 | 0x20 == UInt8(ascii: "e")
+        }
+        guard isDecimal, let number = Self(String(decoding: trimmed, as: UTF8.self)),
+            number.isFinite, number != 0 || ExactNumber(typed: trimmed)?.isZero == true
         else { return nil }
         self = number
     }

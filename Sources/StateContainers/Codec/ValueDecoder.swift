@@ -36,26 +36,25 @@ final class ValueDecoder: Decoder {
         _ token: Int,
         at place: @autoclosure () -> CodingPlace?
     ) throws -> T {
-        if let scalar = commonScalar(type, document, token) { return scalar }
-        return try T(from: ValueDecoder(document, token, at: place()))
-    }
-
-    /// The elements of most arrays and dictionaries, without a decoder for each.
-    private static func commonScalar<T>(
-        _ type: T.Type,
-        _ document: JSONDocument,
-        _ place: Int
-    ) -> T? {
-        // The types are the same, so the cast changes nothing.
-        func cast<S: StoredScalar>(_ type: S.Type) -> T? {
-            S(document.tokens[place], in: document).map { unsafeBitCast($0, to: T.self) }
+        // The elements of most arrays and dictionaries need no decoder. The types are the same, so the cast changes nothing; no T? is
+        // made, for which the runtime would be asked for its type.
+        let element = document.tokens[token]
+        if type == String.self, let value = String(element, in: document) {
+            return unsafeBitCast(value, to: T.self)
         }
-        if T.self == String.self { return cast(String.self) }
-        if T.self == Int.self { return cast(Int.self) }
-        if T.self == Double.self { return cast(Double.self) }
-        if T.self == Bool.self { return cast(Bool.self) }
-        if T.self == UInt8.self { return cast(UInt8.self) }
-        return nil
+        if type == Int.self, let value = Int(element, in: document) {
+            return unsafeBitCast(value, to: T.self)
+        }
+        if type == Double.self, let value = Double(element, in: document) {
+            return unsafeBitCast(value, to: T.self)
+        }
+        if type == UInt8.self, let value = UInt8(element, in: document) {
+            return unsafeBitCast(value, to: T.self)
+        }
+        if type == Bool.self, let value = Bool(element, in: document) {
+            return unsafeBitCast(value, to: T.self)
+        }
+        return try T(from: ValueDecoder(document, token, at: place()))
     }
 
     /// The scalar that the element at `token` is.
