@@ -112,12 +112,6 @@ private final class PartReceiver<Value: Sendable, Field: Equatable & Sendable>: 
 
     private func part(of change: ChangeRecord) -> ChangeValues<Field> {
         let whole = StateChange<Value>(change)
-        return ChangeValues(
-            whole.old[keyPath: path],
-            whole.new[keyPath: path],
-            like: change,
-            skipped: change.skipped,
-            depth: change.depth
-        )
+        return ChangeValues(whole.old[keyPath: path], whole.new[keyPath: path], change.facts)
     }
 }

@@ -109,7 +109,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     private final func connect(_ seat: Seat<Value>) {
         seat.queue.connect(key) { [weak self] change in
             guard let self else { return }
-            StateTrace.note(.change(key, change.revision))
+            StateTrace.note(.change(key, change.facts.revision))
             didModify(StateChange(change))
         }
         if !isOfLibrary { seat.core.register(seat.queue) }

@@ -11,11 +11,11 @@ public struct StateChange<Value: Sendable>: Sendable {
     /// The value after.
     @inlinable public var new: Value { values.new }
     /// The commit.
-    @inlinable public var revision: Revision { values.revision }
+    @inlinable public var revision: Revision { values.facts.revision }
     /// How many changes before this one its receiver was not told of by themselves.
-    @inlinable public var skipped: Int { values.skipped }
+    @inlinable public var skipped: Int { values.facts.skipped }
     /// Who made it, and where it is known why.
-    @inlinable public var cause: Cause { values.cause }
+    @inlinable public var cause: Cause { values.facts.cause }
     /// The change without its values.
     package var record: ChangeRecord { values }
 
@@ -28,15 +28,14 @@ public struct StateChange<Value: Sendable>: Sendable {
         depth: Int64 = 0,
         number: Int64 = 0
     ) {
-        values = ChangeValues(
-            old,
-            new,
+        let facts = ChangeFacts(
             revision: revision,
             skipped: skipped,
             cause: cause,
             depth: depth,
             number: number
         )
+        values = ChangeValues(old, new, facts)
     }
 
     /// A change of which it is known that its values are of this type: it comes from a container of it.

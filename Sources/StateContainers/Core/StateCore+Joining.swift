@@ -23,11 +23,9 @@ extension StateCore {
             let listeners = queue.listeners
             let told = listeners.add(receiver, after: published.toldCount, unless: isSame)
             guard told === receiver else { return told }
-            if !published.queues.contains(where: { $0 === queue }) {
-                published.queues.append(queue)
-            }
+            published.add(queue)
             let current = beginning.change(published.value, published.revision, depth: depth)
-            if let current { receiver.begin(current.record) }
+            if let current { receiver.begin(current) }
             return told
         }
     }
@@ -41,7 +39,7 @@ extension StateCore {
     func unregisterIdle(_ queue: ChangeQueue) {
         guard clinux_body() == nil else { return }
         published.withLock { published in
-            if queue.listeners.isEmpty { published.queues.removeAll { $0 === queue } }
+            if queue.listeners.isEmpty { published.remove(queue) }
         }
         // A writer that has put a change but not told of it yet no longer finds the queue.
         queue.drainLater()

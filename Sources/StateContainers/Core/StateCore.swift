@@ -44,17 +44,22 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
             epoch = revision.epoch
             guard !queues.isEmpty else { return }
             toldCount += 1
-            let change = StateChange(
-                old: old,
-                new: new,
+            let facts = ChangeFacts(
                 revision: revision,
                 skipped: skipped,
                 cause: cause,
                 depth: depth,
                 number: toldCount
             )
-            for queue in queues { queue.put(change.record, merges: merges) }
+            let change = ChangeValues(old, new, facts)
+            for queue in queues { queue.put(change, merges: merges) }
         }
+
+        mutating func add(_ queue: ChangeQueue) {
+            if !queues.contains(where: { $0 === queue }) { queues.append(queue) }
+        }
+
+        mutating func remove(_ queue: ChangeQueue) { queues.removeAll { $0 === queue } }
     }
 
     @usableFromInline final let published: StateLock<Published>
@@ -145,16 +150,10 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     // MARK: Who takes changes
 
     final func register(_ queue: ChangeQueue) {
-        published.withLock { published in
-            if !published.queues.contains(where: { $0 === queue }) {
-                published.queues.append(queue)
-            }
-        }
+        published.withLock { $0.add(queue) }
     }
 
-    final func unregister(_ queue: ChangeQueue) {
-        published.withLock { published in published.queues.removeAll { $0 === queue } }
-    }
+    final func unregister(_ queue: ChangeQueue) { published.withLock { $0.remove(queue) } }
 
     /// Tells of the changes that wait.
     @usableFromInline

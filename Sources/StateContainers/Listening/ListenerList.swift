@@ -50,7 +50,7 @@ package final class ListenerList: Sendable {
     package func tell(_ change: ChangeRecord) -> Bool {
         let entries = entries.withLock { $0 }
         var someAreGone = entries.isEmpty
-        for entry in entries where change.number > entry.last {
+        for entry in entries where change.facts.number > entry.last {
             if entry.receiver.isGone {
                 someAreGone = true
             } else {

@@ -34,7 +34,7 @@ package enum Beginning: Sendable {
     case after(Revision)
 
     /// What the receiver is given at once.
-    func change<Value>(_ value: Value, _ revision: Revision, depth: Int64) -> StateChange<Value>? {
+    func change(_ value: some Sendable, _ revision: Revision, depth: Int64) -> ChangeRecord? {
         var skipped = 0
         switch self {
         case .now: return nil
@@ -43,14 +43,13 @@ package enum Beginning: Sendable {
             if seen == revision { return nil }
             if revision.isNewer(than: seen) { skipped = Int(revision.number - seen.number - 1) }
         }
-        return StateChange(
-            old: value,
-            new: value,
+        let facts = ChangeFacts(
             revision: revision,
             skipped: skipped,
             cause: .unknown,
             depth: depth
         )
+        return ChangeValues(value, value, facts)
     }
 }
 
