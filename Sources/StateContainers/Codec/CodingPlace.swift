@@ -25,6 +25,18 @@ final class CodingPlace {
     }
 }
 
+extension DecodingError.Context {
+    init(_ path: [any CodingKey], _ description: String) {
+        self.init(codingPath: path, debugDescription: description)
+    }
+}
+
+extension DecodingError {
+    static func missing(_ key: some CodingKey, at path: [any CodingKey]) -> DecodingError {
+        .keyNotFound(key, .init(path, "expected a member '\(key.stringValue)', found none"))
+    }
+}
+
 /// The place of an element, or a key that is made up: `super`.
 struct PlaceKey: CodingKey {
     let stringValue: String

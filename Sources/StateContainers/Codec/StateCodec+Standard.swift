@@ -43,15 +43,8 @@ extension StateCodec where Value: Codable & Sendable {
         if version == 1, let codec = special.lazy.compactMap({ $0 as? StateCodec }).first {
             return codec
         }
-        return StateCodec(form: StandardForm(version, migrations))
-    }
-
-    private init(form: StandardForm<Value>) {
-        self.init { (value) throws(StateError) in
-            try form.encode(value)
-        } decodeStored: { (bytes) throws(StateError) in
-            try form.decode(bytes)
-        }
+        let form = StandardForm<Value>(version, migrations)
+        return StateCodec(encode: form.encode, decodeStored: form.decode)
     }
 }
 
@@ -67,13 +60,7 @@ extension StateCodec<[UInt8]> {
 }
 
 extension StateCodec<[UInt8]?> {
-    fileprivate static var bytes: StateCodec {
-        StateCodec { (value) throws(StateError) in
-            value
-        } decode: { (bytes) throws(StateError) in
-            bytes
-        }
-    }
+    fileprivate static var bytes: StateCodec { StateCodec(encode: { $0 }, decode: { $0 }) }
 }
 
 extension StoredScalar {

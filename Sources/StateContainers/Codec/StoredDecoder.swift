@@ -43,11 +43,8 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
     func scalar<T: StoredScalar>(_ type: T.Type) throws -> T {
         wasRead = true
         guard let value = T(bare: bytes) else {
-            let context = DecodingError.Context(
-                codingPath: [],
-                debugDescription: "expected \(T.expectation), found \(StateError.quoted(bytes))"
-            )
-            throw DecodingError.typeMismatch(type, context)
+            let found = "expected \(T.expectation), found \(StateError.quoted(bytes))"
+            throw DecodingError.typeMismatch(type, .init([], found))
         }
         return value
     }
@@ -75,11 +72,7 @@ extension JSONDocument {
             return try JSONDocument(bytes)
         } catch {
             let found = "\(StateError.quoted(bytes)): \(error.description)"
-            let context = DecodingError.Context(
-                codingPath: [],
-                debugDescription: "expected JSON, found \(found)"
-            )
-            throw DecodingError.dataCorrupted(context)
+            throw DecodingError.dataCorrupted(.init([], "expected JSON, found \(found)"))
         }
     }
 }

@@ -14,12 +14,8 @@ enum StoredVersion {
     static func of(_ document: JSONDocument) throws -> Int {
         guard let place = member(name, of: document) else { return 1 }
         guard let version = Int(document.tokens[place], in: document), version >= 1 else {
-            let found = document.description(of: place)
-            let context = DecodingError.Context(
-                codingPath: [PlaceKey(stringValue: name)],
-                debugDescription: "expected a version, 1 or more, found \(found)"
-            )
-            throw DecodingError.dataCorrupted(context)
+            let found = "expected a version, 1 or more, found \(document.description(of: place))"
+            throw DecodingError.dataCorrupted(.init([PlaceKey(stringValue: name)], found))
         }
         return version
     }

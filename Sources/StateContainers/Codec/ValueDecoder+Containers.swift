@@ -93,22 +93,11 @@ struct KeyedValueDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     private func scalar<T: StoredScalar>(_ type: T.Type, _ token: Int, _ key: Key) throws -> T {
-        try ValueDecoder.decoded(
-            scalar: type,
-            decoder.document,
-            token,
-            at: codingPath + [key]
-        )
+        try ValueDecoder.decoded(scalar: type, decoder.document, token, at: codingPath + [key])
     }
 
     private func value(_ key: some CodingKey) throws -> Int {
-        guard let value = find(key) else {
-            let context = DecodingError.Context(
-                codingPath: codingPath,
-                debugDescription: "expected a member '\(key.stringValue)', found none"
-            )
-            throw DecodingError.keyNotFound(key, context)
-        }
+        guard let value = find(key) else { throw DecodingError.missing(key, at: codingPath) }
         return value
     }
 
@@ -151,51 +140,55 @@ struct UnkeyedValueDecoder: UnkeyedDecodingContainer {
     mutating func decode<T: StoredScalar>(_ type: T.Type) throws -> T { try scalar(type) }
 
     mutating func scalar<T: StoredScalar>(_ type: T.Type) throws -> T {
-        guard !isAtEnd else { throw exhausted(type) }
-        let value = try ValueDecoder.decoded(
-            scalar: type,
-            decoder.document,
-            token,
-            at: codingPath + [PlaceKey(currentIndex)]
-        )
-        advance()
-        return value
+        try take(type) { array in
+            try ValueDecoder.decoded(
+                scalar: type,
+                array.decoder.document,
+                array.token,
+                at: array.codingPath + [PlaceKey(array.currentIndex)]
+            )
+        }
     }
 
     mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
-        guard !isAtEnd else { throw exhausted(type) }
-        let value = try ValueDecoder.decoded(type, decoder.document, token, at: elementPlace)
-        advance()
-        return value
+        try take(type) { array in
+            let (document, token) = (array.decoder.document, array.token)
+            return try ValueDecoder.decoded(type, document, token, at: array.elementPlace)
+        }
     }
 
     mutating func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type
     ) throws -> KeyedDecodingContainer<NestedKey> {
-        let container = try nestedDecoder().container(keyedBy: type)
-        advance()
-        return container
+        try take(ValueDecoder.self) { try $0.nestedDecoder.container(keyedBy: type) }
     }
 
     mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        let container = try nestedDecoder().unkeyedContainer()
-        advance()
-        return container
+        try take(ValueDecoder.self) { try $0.nestedDecoder.unkeyedContainer() }
     }
 
     mutating func superDecoder() throws -> any Decoder {
-        let nested = try nestedDecoder()
-        advance()
-        return nested
+        try take(ValueDecoder.self) { $0.nestedDecoder }
     }
 
     private var elementPlace: CodingPlace {
         CodingPlace(PlaceKey(currentIndex), below: decoder.place)
     }
 
-    private func nestedDecoder() throws -> ValueDecoder {
-        guard !isAtEnd else { throw exhausted(ValueDecoder.self) }
-        return ValueDecoder(decoder.document, token, at: elementPlace)
+    private var nestedDecoder: ValueDecoder {
+        ValueDecoder(decoder.document, token, at: elementPlace)
+    }
+
+    /// Gives what `body` makes of the next element, and goes on to the one after it.
+    @inline(__always)
+    private mutating func take<R>(
+        _ type: any Any.Type,
+        _ body: (UnkeyedValueDecoder) throws -> R
+    ) throws -> R {
+        guard !isAtEnd else { throw exhausted(type) }
+        let result = try body(self)
+        advance()
+        return result
     }
 
     private mutating func advance() {
@@ -204,11 +197,8 @@ struct UnkeyedValueDecoder: UnkeyedDecodingContainer {
     }
 
     private func exhausted(_ type: any Any.Type) -> DecodingError {
-        let context = DecodingError.Context(
-            codingPath: codingPath + [PlaceKey(currentIndex)],
-            debugDescription: "expected one more element, found the end of the array"
-        )
-        return .valueNotFound(type, context)
+        let found = "expected one more element, found the end of the array"
+        return .valueNotFound(type, .init(codingPath + [PlaceKey(currentIndex)], found))
     }
 }
 

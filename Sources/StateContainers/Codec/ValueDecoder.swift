@@ -78,10 +78,7 @@ final class ValueDecoder: Decoder {
         at path: [any CodingKey]
     ) -> DecodingError {
         let found = document.description(of: token)
-        let context = DecodingError.Context(
-            codingPath: path,
-            debugDescription: "expected \(expectation), found \(found)"
-        )
+        let context = DecodingError.Context(path, "expected \(expectation), found \(found)")
         return document.tokens[token].kind == .null
             ? .valueNotFound(type, context) : .typeMismatch(type, context)
     }

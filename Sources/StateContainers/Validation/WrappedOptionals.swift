@@ -8,11 +8,7 @@ extension KeyedDecodingContainer {
     ) throws -> Wrapper {
         if let wrapper = try decodeIfPresent(type, forKey: key) { return wrapper }
         if let absent = Wrapper.absent() { return absent }
-        let context = DecodingError.Context(
-            codingPath: codingPath,
-            debugDescription: "expected a member '\(key.stringValue)', found none"
-        )
-        throw DecodingError.keyNotFound(key, context)
+        throw DecodingError.missing(key, at: codingPath)
     }
 }
 
