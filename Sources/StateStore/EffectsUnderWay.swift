@@ -9,11 +9,13 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
             var task: Task<Void, Never>?
         }
 
+        let number: Int
         let ids: [EffectID]
         let sent: Sent
         private let progress = StateLock(Progress())
 
-        init(ids: [EffectID], sent: Sent) {
+        init(_ number: Int, ids: [EffectID], sent: Sent) {
+            self.number = number
             self.ids = ids
             self.sent = sent
         }
@@ -39,8 +41,8 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
 
     /// An effect whose operations are registered.
     private indirect enum Step: Sendable {
-        case output(Output, Int, Run)
-        case run(any EffectOperation<Feedback>, Int, Run)
+        case output(Output, Run)
+        case run(any EffectOperation<Feedback>, Run)
         case merge([Step])
         case concatenate([Step])
         /// Cancels those that were registered before this number.
@@ -49,13 +51,7 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
 
     private struct Registered {
         var runs: [Int: Run] = [:]
-        var next = 0
-
-        mutating func add(_ run: Run) -> Int {
-            next += 1
-            runs[next] = run
-            return next
-        }
+        var last = 0
     }
 
     /// How many operations may be under way at once.
@@ -94,27 +90,28 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
         _ sent: Sent
     ) -> Step {
         switch effect.kind {
-        case .output(let output):
-            let run = Run(ids: ids, sent: sent)
-            return .output(output, add(run), run)
-        case .run(let operation):
-            let run = Run(ids: ids, sent: sent)
-            return .run(operation, add(run), run)
+        case .output(let output): return .output(output, makeRun(ids, sent))
+        case .run(let operation): return .run(operation, makeRun(ids, sent))
         case .merge(let effects): return .merge(effects.map { register($0, ids: ids, sent) })
         case .concatenate(let effects):
             return .concatenate(effects.map { register($0, ids: ids, sent) })
-        case .cancel(let id): return .cancel(id, registered.withLock { $0.next })
+        case .cancel(let id): return .cancel(id, registered.withLock { $0.last })
         case .cancellable(let id, let effect): return register(effect, ids: ids + [id], sent)
         }
     }
 
-    private func add(_ run: Run) -> Int {
-        run.sent.begin()
-        return registered.withLock { $0.add(run) }
+    private func makeRun(_ ids: [EffectID], _ sent: Sent) -> Run {
+        sent.begin()
+        return registered.withLock { registered in
+            registered.last += 1
+            let run = Run(registered.last, ids: ids, sent: sent)
+            registered.runs[run.number] = run
+            return run
+        }
     }
 
-    private func remove(_ number: Int, _ run: Run) {
-        _ = registered.withLock { $0.runs.removeValue(forKey: number) }
+    private func remove(_ run: Run) {
+        _ = registered.withLock { $0.runs.removeValue(forKey: run.number) }
         run.sent.end()
     }
 
@@ -123,11 +120,11 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
     /// - Returns: The tasks that were begun.
     private func start(_ step: Step) -> [Task<Void, Never>] {
         switch step {
-        case .output(let output, let number, let run):
+        case .output(let output, let run):
             if !run.isCancelled { outputs.send(output) }
-            remove(number, run)
+            remove(run)
             return []
-        case .run(let operation, let number, let run): return start(operation, number, run)
+        case .run(let operation, let run): return start(operation, run)
         case .merge(let steps): return steps.flatMap { start($0) }
         case .concatenate(let steps): return startInTurn(steps[...])
         case .cancel(let id, let last):
@@ -160,18 +157,17 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
 
     private func start(
         _ operation: any EffectOperation<Feedback>,
-        _ number: Int,
         _ run: Run
     ) -> [Task<Void, Never>] {
         guard !run.isCancelled else {
-            remove(number, run)
+            remove(run)
             return []
         }
         let put = put.withLock { $0 }
         let send = Send<Feedback>(clock: clock, put: { put($0, run) }, begin: clock.start)
         let task = Task {
             await operation.run(send)
-            self.remove(number, run)
+            self.remove(run)
         }
         run.attach(task)
         return [task]

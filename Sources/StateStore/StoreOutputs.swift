@@ -1,5 +1,6 @@
 import StateContainers
 import StateEngine
+import Synchronization
 
 /// The outputs of a store from the access on that gave this.
 ///
@@ -56,15 +57,10 @@ public struct StoreOutputs<Output: Sendable>: AsyncSequence, Sendable {
 }
 
 private final class TakenMark: Sendable {
-    private let isSet = StateLock(false)
+    private let isSet = Atomic(false)
 
     /// Whether it was not set before.
-    func set() -> Bool {
-        isSet.withLock { isSet in
-            defer { isSet = true }
-            return !isSet
-        }
-    }
+    func set() -> Bool { !isSet.exchange(true, ordering: .relaxed) }
 }
 
 /// Those who hear the outputs of one store.

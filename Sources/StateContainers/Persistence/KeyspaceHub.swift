@@ -121,22 +121,22 @@ final class KeyspaceHub: Sendable {
             members.withLock { $0.absence = nil }
             publish(revision, KeyspaceHub.whole(patterns, changes), nil)
         case .away(let error):
-            let all = members.withLock { members in
-                members.absence = error
-                return members.byKey.values.compactMap(\.member)
-            }
-            for member in all { member.fail(error) }
+            for member in note(absence: error) { member.fail(error) }
         case .resumed:
-            let all = members.withLock { members in
-                members.absence = nil
-                return members.byKey.values.compactMap(\.member)
-            }
-            for member in all { member.resume() }
+            for member in note(absence: nil) { member.resume() }
         case .refused(let patterns, let error):
             for pattern in patterns {
                 guard let key = try? Key(bytes: pattern.literal) else { continue }
                 member(key)?.fail(error)
             }
+        }
+    }
+
+    /// - Returns: Who is to be told.
+    private func note(absence: StateError?) -> [any HubMember] {
+        members.withLock { members in
+            members.absence = absence
+            return members.byKey.values.compactMap(\.member)
         }
     }
 
