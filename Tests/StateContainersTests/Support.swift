@@ -2,16 +2,6 @@ import StateContainers
 import StateEngine
 import StateTestSupport
 
-/// Runs `body` on so many threads at once, and waits until each is done.
-func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
-    let threads = (0..<count).map { number in
-        let thread = WorkerThread(name: "test-\(number)")
-        thread.start { body(number) }
-        return thread
-    }
-    for thread in threads { thread.join() }
-}
-
 /// What `body` gives, which blocks its thread: one of its own, for there are few that run tasks.
 func elsewhere<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
     await withCheckedContinuation { continuation in

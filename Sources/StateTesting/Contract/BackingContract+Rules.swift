@@ -7,8 +7,7 @@ extension BackingContract {
             try store.commit([store.history.randomTransaction(number % 8 + 1)])
             store.backing.maintain()
         }
-        store.backing.close()
-        try store.checkNext(self, judge)
+        try store.closeAndCheck(self, judge)
     }
 
     func checkBounds(_ judge: Judge) throws {
@@ -22,8 +21,7 @@ extension BackingContract {
         ])
         try store.commit([store.history.transaction([(keys[0], large), (keys[1], [])])])
         try store.commit([store.history.transaction([(ContractKeys.longest, large)])])
-        store.backing.close()
-        try store.checkNext(self, judge)
+        try store.closeAndCheck(self, judge)
     }
 
     func checkDeletes(_ judge: Judge) throws {
@@ -38,8 +36,7 @@ extension BackingContract {
             store.history.transaction([(keys[0], nil), (keys[1], nil)]),
             store.history.transaction([(keys[0], [])]),
         ])
-        store.backing.close()
-        try store.checkNext(self, judge)
+        try store.closeAndCheck(self, judge)
     }
 
     func checkBatches(_ judge: Judge) throws {
@@ -54,8 +51,7 @@ extension BackingContract {
         try store.commit([
             store.history.transaction(deletes), store.history.randomTransaction(20),
         ])
-        store.backing.close()
-        try store.checkNext(self, judge)
+        try store.closeAndCheck(self, judge)
     }
 
     func checkManyCommits(_ judge: Judge) throws {
@@ -65,8 +61,7 @@ extension BackingContract {
             try store.commit([store.history.transaction([(key, Array("\(number)".utf8))])])
             store.backing.maintain()
         }
-        store.backing.close()
-        try store.checkNext(self, judge)
+        try store.closeAndCheck(self, judge)
     }
 
     func checkUncleanEnd(_ judge: Judge) throws {
@@ -114,8 +109,7 @@ extension BackingContract {
         )
         if beyond.isEmpty { store.history = told }
         try store.commit([store.history.randomTransaction(5)])
-        store.backing.close()
-        try store.checkNext(self, judge)
+        try store.closeAndCheck(self, judge)
     }
 
     func checkOwner(_ judge: Judge) throws {
@@ -123,8 +117,7 @@ extension BackingContract {
         var store = try ContractStore(self)
         try judge.expectRefusal(.locked, "the second open") { try ContractStore(self) }
         try store.commit([store.history.randomTransaction(3)])
-        store.backing.close()
-        try store.checkNext(self, judge)
+        try store.closeAndCheck(self, judge)
     }
 
     func checkKeyspace(_ judge: Judge) throws {

@@ -8,6 +8,11 @@ extension ContainerContract {
         try PersistentState(0, key: place.key(name), in: keyspace, codec: .contractDigits)
     }
 
+    private func expectStored(_ text: String, _ key: Key, _ judge: Judge) throws {
+        let stored = try keyspace.entry(for: key)?.value
+        try judge.expectEqual(stored, Array(text.utf8), "what is stored")
+    }
+
     func checkVisibility(_ place: ContractPlace, _ judge: Judge) throws {
         let (first, second) = (try counter(place), try counter(place))
         for number in 1...20 {
@@ -15,11 +20,7 @@ extension ContainerContract {
             let revision = try writer.modify(number)
             try judge.expectEqual(reader.value, number, "the other container's value")
             try judge.expectEqual(writer.versioned.revision, revision, "the revision")
-            try judge.expectEqual(
-                try keyspace.entry(for: first.key)?.value,
-                Array("\(number)".utf8),
-                "what is stored"
-            )
+            try expectStored("\(number)", first.key, judge)
         }
         try judge.expectEqual(
             try first.modify { value in
@@ -70,11 +71,7 @@ extension ContainerContract {
                 }
             }
         }
-        try judge.expectEqual(
-            try keyspace.entry(for: key)?.value,
-            Array("200".utf8),
-            "what is stored"
-        )
+        try expectStored("200", key, judge)
         let distinct = results.withLock { Set($0).count }
         try judge.expectEqual(distinct, 100, "the number of different results")
         // Others write while a body runs, so that it has to run again.
@@ -121,8 +118,7 @@ extension ContainerContract {
     func checkUndecodable(_ place: ContractPlace, _ judge: Judge) throws {
         let state = try counter(place)
         try state.modify(5)
-        let bytes = Array("five".utf8)
-        try other.apply([.set(state.key, bytes)])
+        try other.apply([.set(state.key, Array("five".utf8))])
         try judge.expectRefusal(.undecodable, "a change of what does not decode") {
             try state.modify { $0 += 1 }
         }
@@ -133,20 +129,12 @@ extension ContainerContract {
         try judge.expectRefusal(.undecodable, "a transaction over it") {
             try withTransaction { $0[state] += 1 }
         }
-        try judge.expectEqual(
-            try keyspace.entry(for: state.key)?.value,
-            bytes,
-            "what is stored"
-        )
+        try expectStored("five", state.key, judge)
         try state.replace(6)
         try judge.expectEqual(state.value, 6, "the value")
         try judge.expectEqual(state.status, .current, "the status")
-        try judge.expectEqual(
-            try keyspace.entry(for: state.key)?.value,
-            Array("6".utf8),
-            "what is stored"
-        )
-        try other.apply([.set(try place.key("bad"), bytes)])
+        try expectStored("6", state.key, judge)
+        try other.apply([.set(try place.key("bad"), Array("five".utf8))])
         try judge.expectRefusal(.undecodable, "a new container") { try counter(place, "bad") }
     }
 
@@ -171,11 +159,7 @@ extension ContainerContract {
                 false,
                 key: state.key,
                 in: keyspace,
-                codec: StateCodec { _ in
-                    []
-                } decode: { _ in
-                    true
-                }
+                codec: StateCodec(encode: { _ in [] }, decode: { _ in true })
             )
         }
         try state.modify(1)
@@ -223,10 +207,8 @@ extension ContainerContract {
             try place.clear()
             guard stored != Array("50".utf8) else { return }
             throw ContractViolation(rule, "after 50 changes stored is \(stored ?? [])")
-        } catch let violation as ContractViolation {
-            throw violation
         } catch {
-            throw ContractViolation(rule, "\(error)")
+            throw ContractViolation(rule, error)
         }
     }
 }

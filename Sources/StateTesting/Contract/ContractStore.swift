@@ -22,8 +22,9 @@ struct ContractStore {
     /// What must be there at the next start; it holds no reference to the backing.
     var left: Left { Left(epoch: loaded.epoch, history: history) }
 
-    /// Opens the store again, and compares.
-    func checkNext(_ contract: BackingContract, _ judge: Judge) throws {
+    /// Closes the store, opens it again, and compares.
+    func closeAndCheck(_ contract: BackingContract, _ judge: Judge) throws {
+        backing.close()
         try left.checkNext(contract, judge)
     }
 

@@ -11,6 +11,11 @@ public struct ContractViolation: Error, Hashable, Sendable {
         self.rule = rule
         self.finding = finding
     }
+
+    /// A check that failed: with a violation, or with what is one thereby.
+    init(_ rule: String, _ error: any Error) {
+        self = error as? ContractViolation ?? ContractViolation(rule, "\(error)")
+    }
 }
 
 extension ContractViolation: CustomStringConvertible {
@@ -30,12 +35,8 @@ struct Judge: Sendable {
         _ patience: Duration = .seconds(20),
         _ body: (Judge) throws -> Void
     ) throws(ContractViolation) {
-        do {
-            try body(Judge(rule: rule, patience: patience))
-        } catch let violation as ContractViolation {
-            throw violation
-        } catch {
-            throw ContractViolation(rule, "\(error)")
+        do { try body(Judge(rule: rule, patience: patience)) } catch {
+            throw ContractViolation(rule, error)
         }
     }
 
@@ -75,11 +76,6 @@ struct Judge: Sendable {
         let outcome = Result { try body() }
         if case .failure(let error as StateError) = outcome, error.code == code { return error }
         throw ContractViolation(rule, "\(what) is no \(code) but \(outcome)")
-    }
-
-    func unwrap<Value>(_ value: Value?, _ finding: @autoclosure () -> String) throws -> Value {
-        guard let value else { throw ContractViolation(rule, finding()) }
-        return value
     }
 }
 

@@ -133,6 +133,7 @@ extension KeyspaceContract {
     }
 
     func entry(_ key: Key, _ judge: Judge) throws -> Entry {
-        try judge.unwrap(try keyspace.entry(for: key), "'\(key)' is absent")
+        if let entry = try keyspace.entry(for: key) { return entry }
+        throw ContractViolation(judge.rule, "'\(key)' is absent")
     }
 }
