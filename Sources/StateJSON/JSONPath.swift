@@ -14,14 +14,6 @@ package struct JSONPath: Hashable, Sendable, CustomStringConvertible {
 
     package func element(_ index: Int) -> JSONPath { appending(.element(index)) }
 
-    /// What it stands in; nil for the whole.
-    package var parent: JSONPath? {
-        guard !steps.isEmpty else { return nil }
-        var path = self
-        path.steps.removeLast()
-        return path
-    }
-
     func appending(_ step: Step) -> JSONPath {
         var path = self
         path.steps.append(step)

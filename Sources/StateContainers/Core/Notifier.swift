@@ -58,15 +58,11 @@ package final class Notifier: Sendable {
             return (nil, new)
         }
         idle?.semaphore.signal()
-        if let new { start("state-notifier") { self.serve(new) } }
+        if let new { WorkerThread(name: "state-notifier").start { self.serve(new) } }
     }
 
     /// How many threads there are.
     package var threadCount: Int { pool.withLock { $0.workers.count } }
-
-    private func start(_ name: String, _ body: @escaping @Sendable () -> Void) {
-        WorkerThread(name: name).start(body)
-    }
 
     // MARK: A thread's life
 
@@ -116,7 +112,7 @@ package final class Notifier: Sendable {
             return true
         }
         guard begins else { return }
-        start("state-watch") {
+        WorkerThread(name: "state-watch").start {
             let semaphore = BlockingSemaphore()
             while let pause = self.nameSlowWork() { semaphore.wait(nanoseconds: pause) }
         }

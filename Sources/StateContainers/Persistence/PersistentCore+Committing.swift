@@ -4,7 +4,7 @@ import StateEngine
 /// A change that was submitted.
 struct Attempt<R> {
     let result: R
-    let ticket: Ticket
+    let answer: Answer
     /// Its commit if it succeeds, where commits are ordered in this process: the next change may be computed on it.
     let revision: Revision?
     let isEarly: Bool
@@ -43,7 +43,7 @@ extension PersistentCore {
             turn.take()
             let attempt = try begin(change, check, commitsOnCaller: true, body)
             if attempt.revision != nil { turn.give() }
-            if !attempt.isEarly { attempt.ticket.wait(committingIn: hub.waitable) }
+            if !attempt.isEarly { attempt.answer.wait(committingIn: hub.waitable) }
             if attempt.revision == nil { turn.give() }
             drain()
             if let done = try outcome(of: attempt, change) { return done }
@@ -63,7 +63,7 @@ extension PersistentCore {
             await turn.take()
             let attempt = try begin(change, check, commitsOnCaller: false, body)
             if attempt.revision != nil { turn.give() }
-            if !attempt.isEarly { await attempt.ticket.wait() }
+            if !attempt.isEarly { await attempt.answer.wait() }
             if attempt.revision == nil { turn.give() }
             drain()
             if let done = try outcome(of: attempt, change) { return done }
@@ -113,23 +113,23 @@ extension PersistentCore {
         commitsOnCaller: Bool,
         _ result: R
     ) -> Attempt<R> {
-        let ticket = Ticket()
+        let answer = Answer()
         let condition = change.replaces ? nil : base.entryRevision
         let isEarly =
             change.durability == .memory
             && head.withLock { $0.pending.count < PersistentCore.earlyLimit }
-        expect(ticket, value, bytes, reason: change.reason, isEarly: isEarly)
+        expect(answer, value, bytes, reason: change.reason, isEarly: isEarly)
         let mutation: Mutation =
             bytes.map { .set(key, $0, ifRevision: condition) }
             ?? .delete(key, ifRevision: condition)
         let number = hub.submit(
             [mutation],
             commitsOnCaller: commitsOnCaller && !isEarly
-        ) { [self] in answer(ticket, $0) }
-        let revision = number.map { promise(ticket, $0) }
+        ) { [self] in settle(answer, $0) }
+        let revision = number.map { promise(answer, $0) }
         return Attempt(
             result: result,
-            ticket: ticket,
+            answer: answer,
             revision: revision,
             isEarly: isEarly && revision != nil,
             base: base.revision,
@@ -139,14 +139,14 @@ extension PersistentCore {
 
     /// From now on an answer is awaited.
     func expect(
-        _ ticket: Ticket,
+        _ answer: Answer,
         _ value: Value,
         _ bytes: [UInt8]?,
         reason: String = "",
         isEarly: Bool
     ) {
         let pending = Pending(
-            ticket: ticket,
+            answer: answer,
             value: value,
             bytes: bytes,
             reason: reason,
@@ -157,11 +157,11 @@ extension PersistentCore {
     }
 
     /// The commit's number is known, if it succeeds; what its writer does not wait for is published.
-    func promise(_ ticket: Ticket, _ number: Int64) -> Revision {
+    func promise(_ answer: Answer, _ number: Int64) -> Revision {
         published.withLock { published in
             head.withLock { head in
                 let revision = Revision(epoch: head.stored.revision.epoch, number: number)
-                guard let index = head.pending.firstIndex(where: { $0.ticket === ticket }) else {
+                guard let index = head.pending.firstIndex(where: { $0.answer === answer }) else {
                     return revision
                 }
                 head.pending[index].number = number
@@ -184,10 +184,10 @@ extension PersistentCore {
     }
 
     /// Takes the keyspace's answer; where its writer went on without it, what was published too early is taken back.
-    func answer(_ ticket: Ticket, _ result: Result<Int64, StateError>) {
+    func settle(_ answer: Answer, _ result: Result<Int64, StateError>) {
         let isLost = published.withLock { published in
             head.withLock { head in
-                guard let index = head.pending.firstIndex(where: { $0.ticket === ticket }) else {
+                guard let index = head.pending.firstIndex(where: { $0.answer === answer }) else {
                     return false
                 }
                 let pending = head.pending.remove(at: index)
@@ -196,7 +196,7 @@ extension PersistentCore {
                 return true
             }
         }
-        ticket.put(result)
+        answer.put(result)
         guard isLost, case .failure(let error) = result else { return }
         note(error)
         tellLater()
@@ -223,10 +223,10 @@ extension PersistentCore {
         _ change: Change
     ) throws(StateError) -> (result: R, revision: Revision)? {
         if attempt.isEarly, let revision = attempt.revision { return (attempt.result, revision) }
-        guard let answer = attempt.ticket.result else {
+        guard let result = attempt.answer.result else {
             preconditionFailure("an attempt on '\(key)' went on without its answer")
         }
-        switch answer {
+        switch result {
         case .success where attempt.isVoid:
             return (attempt.result, attempt.base)
         case .success(let number):
@@ -243,9 +243,9 @@ extension PersistentCore {
     ///
     /// - Throws: the first that is an error.
     nonisolated(nonsending) func flush() async throws(StateError) {
-        for ticket in head.withLock({ $0.pending.map(\.ticket) }) {
-            await ticket.wait()
-            if case .failure(let error)? = ticket.result { throw error }
+        for answer in head.withLock({ $0.pending.map(\.answer) }) {
+            await answer.wait()
+            if case .failure(let error)? = answer.result { throw error }
         }
     }
 }

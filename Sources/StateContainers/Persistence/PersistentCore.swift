@@ -17,7 +17,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
 {
     /// A change on its way to storage.
     struct Pending {
-        let ticket: Ticket
+        let answer: Answer
         let value: Value
         /// Nil for a delete.
         let bytes: [UInt8]?
@@ -57,7 +57,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
     let turn = Turn()
     let head: StateLock<Head>
     /// Answered once there is a first value, or an error instead.
-    let loading = Ticket()
+    let loading = Answer()
     /// What went wrong without a caller.
     package let failure: MonitoredState<StateError?, Never>
     var isFollowed = false

@@ -6,7 +6,7 @@ import StateEngine
 final class Turn: Sendable {
     private struct Queue {
         var isTaken = false
-        var waiting: [Ticket] = []
+        var waiting: [Answer] = []
     }
 
     private let queue = StateLock(Queue())
@@ -16,7 +16,7 @@ final class Turn: Sendable {
     nonisolated(nonsending) func take() async { await next()?.wait() }
 
     func give() {
-        let next = queue.withLock { queue -> Ticket? in
+        let next = queue.withLock { queue -> Answer? in
             guard queue.waiting.isEmpty else { return queue.waiting.removeFirst() }
             queue.isTaken = false
             return nil
@@ -26,15 +26,15 @@ final class Turn: Sendable {
     }
 
     /// What to wait for; nil where the turn is the caller's.
-    private func next() -> Ticket? {
+    private func next() -> Answer? {
         queue.withLock { queue in
             guard queue.isTaken else {
                 queue.isTaken = true
                 return nil
             }
-            let ticket = Ticket()
-            queue.waiting.append(ticket)
-            return ticket
+            let next = Answer()
+            queue.waiting.append(next)
+            return next
         }
     }
 }

@@ -25,7 +25,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
     private let shown = StateLock(Shown())
     let rows: MonitoredState<[QueryRow<Value>], Never>
     /// Answered once there are rows, or an error instead.
-    let loading = Ticket()
+    let loading = Answer()
 
     init(_ query: StateQuery<Value>) {
         self.query = query

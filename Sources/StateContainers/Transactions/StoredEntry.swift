@@ -17,14 +17,14 @@ protocol StoredTransactionEntry: TransactionEntry {
     func promise(_ number: Int64)
 
     /// Takes the keyspace's answer, on any thread.
-    var answer: @Sendable (Result<Int64, StateError>) -> Void { get }
+    var settle: @Sendable (Result<Int64, StateError>) -> Void { get }
 }
 
 extension StateTransaction {
     final class StoredEntry<Value: Codable & Sendable>: Entry<Value>, StoredTransactionEntry {
         private let stored: PersistentCore<Value>
         private let base: PersistentCore<Value>.Base
-        private let ticket = Ticket()
+        private let answer = Answer()
 
         init(
             _ core: PersistentCore<Value>,
@@ -52,14 +52,14 @@ extension StateTransaction {
         func expect() {
             guard isWritten else { return }
             let bytes = try? stored.codec.encode(value)
-            stored.expect(ticket, value, bytes ?? nil, isEarly: false)
+            stored.expect(answer, value, bytes ?? nil, isEarly: false)
         }
 
-        func promise(_ number: Int64) { if isWritten { _ = stored.promise(ticket, number) } }
+        func promise(_ number: Int64) { if isWritten { _ = stored.promise(answer, number) } }
 
-        var answer: @Sendable (Result<Int64, StateError>) -> Void {
+        var settle: @Sendable (Result<Int64, StateError>) -> Void {
             guard isWritten else { return { _ in } }
-            return { [stored, ticket] in stored.answer(ticket, $0) }
+            return { [stored, answer] in stored.settle(answer, $0) }
         }
     }
 }

@@ -50,7 +50,7 @@ struct TransactionRun<R> {
     ///   - take: Takes a turn, where the caller has not.
     /// - Returns: What to wait for; nil where there is nothing.
     /// - Throws: Why a value cannot be stored; no turn is held then.
-    mutating func begin(commitsOnCaller: Bool, _ take: (Turn) -> Void) throws -> Ticket? {
+    mutating func begin(commitsOnCaller: Bool, _ take: (Turn) -> Void) throws -> Answer? {
         guard let hub = stored.first?.hub else {
             isCommitted = commitInMemory()
             return nil
@@ -71,14 +71,14 @@ struct TransactionRun<R> {
     }
 
     /// Waits until a commit is answered; this thread commits it where nobody else does.
-    func wait(for commit: Ticket?) {
+    func wait(for commit: Answer?) {
         commit?.wait(committingIn: stored.first?.hub.waitable)
     }
 
     /// Takes the answer and has the changes told.
     ///
     /// - Returns: The body's result; nil where it has to run again.
-    mutating func end(_ commit: Ticket?) throws(StateError) -> R? {
+    mutating func end(_ commit: Answer?) throws(StateError) -> R? {
         giveTurns()
         for entry in entries { entry.drain() }
         switch commit?.result {
@@ -93,19 +93,19 @@ struct TransactionRun<R> {
         _ mutations: [Mutation],
         to hub: KeyspaceHub,
         commitsOnCaller: Bool
-    ) -> Ticket {
-        let ticket = Ticket()
+    ) -> Answer {
+        let answer = Answer()
         for entry in stored { entry.expect() }
-        let answers = stored.map(\.answer)
+        let settlements = stored.map(\.settle)
         let number = hub.submit(mutations, commitsOnCaller: commitsOnCaller) { result in
-            for answer in answers { answer(result) }
-            ticket.put(result)
+            for settle in settlements { settle(result) }
+            answer.put(result)
         }
         if let number {
             for entry in stored { entry.promise(number) }
             giveTurns()
         }
-        return ticket
+        return answer
     }
 
     private mutating func giveTurns() {
