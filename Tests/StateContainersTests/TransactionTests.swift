@@ -24,20 +24,7 @@ struct TransactionTests {
 
     @Test func `4 threads that move amounts between containers keep the sum`() throws {
         let accounts = try (0..<5).map { State(100, key: try Key("account/\($0)")) }
-        onThreads(4) { thread in
-            var random = SplitMix(seed: UInt64(thread))
-            for _ in 0..<1_000 {
-                let from = accounts[Int.random(in: 0..<5, using: &random)]
-                let to = accounts[Int.random(in: 0..<5, using: &random)]
-                try? withTransaction { tx in
-                    tx[from] -= 1
-                    tx[to] += 1
-                }
-                let sum = try? withTransaction { tx in accounts.reduce(0) { $0 + tx[$1] } }
-                if sum != 500 { Issue.record("the sum is \(sum ?? 0)") }
-            }
-        }
-        #expect(accounts.reduce(0) { $0 + $1.value } == 500)
+        moveAmounts(between: accounts, times: 1_000, sum: 500)
     }
 
     @Test func `a transaction over containers of a keyspace is one commit`() throws {
@@ -58,20 +45,7 @@ struct TransactionTests {
         #expect(
             accounts[0].versioned.revision == accounts[1].versioned.revision
         )
-        onThreads(4) { thread in
-            var random = SplitMix(seed: UInt64(thread))
-            for _ in 0..<200 {
-                let from = accounts[Int.random(in: 0..<3, using: &random)]
-                let to = accounts[Int.random(in: 0..<3, using: &random)]
-                try? withTransaction { tx in
-                    tx[from] -= 1
-                    tx[to] += 1
-                }
-                let sum = try? withTransaction { tx in accounts.reduce(0) { $0 + tx[$1] } }
-                if sum != 300 { Issue.record("the sum is \(sum ?? 0)") }
-            }
-        }
-        #expect(accounts.reduce(0) { $0 + $1.value } == 300)
+        moveAmounts(between: accounts, times: 200, sum: 300)
     }
 
     @Test func `a transaction of a task is the same`() async throws {
@@ -159,4 +133,26 @@ struct TransactionTests {
         #expect(first.value == 3)
         #expect(try withTransaction { _ in 7 } == 7)
     }
+}
+
+/// Has 4 threads move amounts at random, each of which looks at the sum after each move.
+private func moveAmounts<Failure>(
+    between accounts: [State<Int, Failure>],
+    times count: Int,
+    sum total: Int
+) {
+    onThreads(4) { thread in
+        var random = SplitMix(seed: UInt64(thread))
+        for _ in 0..<count {
+            let from = accounts[Int.random(in: accounts.indices, using: &random)]
+            let to = accounts[Int.random(in: accounts.indices, using: &random)]
+            try? withTransaction { tx in
+                tx[from] -= 1
+                tx[to] += 1
+            }
+            let sum = try? withTransaction { tx in accounts.reduce(0) { $0 + tx[$1] } }
+            if sum != total { Issue.record("the sum is \(sum ?? 0)") }
+        }
+    }
+    #expect(accounts.reduce(0) { $0 + $1.value } == total)
 }

@@ -85,7 +85,7 @@ extension MonitoredState {
             if let self, let listener { listener.stateModified(self, StateChange(change)) }
         }
         let told = seat.core.join(delivery, to: seat.queue, from: initial ? .current : .now) {
-            $0.identity == identity
+            ($0 as? Delivery)?.identity == identity
         }
         if told === delivery { delivery.start() }
     }
@@ -93,7 +93,7 @@ extension MonitoredState {
     /// Tells `listener` of nothing more; a call that is under way may still be running when this returns.
     public final func detach(listener: any StateListener) {
         for delivery in deliveries(to: listener) { delivery.end() }
-        leave(seat) { $0.identity == ObjectIdentifier(listener) }
+        leave(seat) { ($0 as? Delivery)?.identity == ObjectIdentifier(listener) }
     }
 
     /// Holds the changes back, for a listener that is hidden: they become one in its slot.
@@ -108,11 +108,11 @@ extension MonitoredState {
 
     /// Those that are attached, in the order in which they were.
     public final var allListeners: [any StateListener] {
-        seat.queue.listeners.receivers.compactMap(\.listener)
+        seat.queue.listeners.receivers.compactMap { ($0 as? Delivery)?.listener }
     }
 
     private final func deliveries(to listener: any StateListener) -> [Delivery] {
-        seat.queue.listeners.receivers.filter { $0.identity == ObjectIdentifier(listener) }
-            .compactMap { $0 as? Delivery }
+        seat.queue.listeners.receivers.compactMap { $0 as? Delivery }
+            .filter { $0.identity == ObjectIdentifier(listener) }
     }
 }

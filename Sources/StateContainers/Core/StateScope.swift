@@ -24,7 +24,7 @@ public final class StateScope: Sendable {
     init() { clinux_note_scope() }
 
     deinit {
-        for entry in seats.withLock({ $0.values.map { $0 } }) { entry.seat.close() }
+        for entry in seats.withLock({ $0.values.map { $0 } }) { entry.close() }
     }
 
     /// Runs `body` in a new scope.
@@ -48,7 +48,9 @@ public final class StateScope: Sendable {
         if let seat = seats.withLock({ $0[place]?.seat }) as? Seat<Value> { return seat }
         let made = make()
         let seat = seats.withLock { seats in
-            let entry = seats[place] ?? Entry(container: container, seat: made)
+            let entry =
+                seats[place]
+                ?? Entry(container: container, seat: made) { made.core.unregister(made.queue) }
             seats[place] = entry
             return entry.seat
         }
@@ -57,7 +59,9 @@ public final class StateScope: Sendable {
 
     private struct Entry: Sendable {
         let container: any AnyObject & Sendable
-        let seat: any ClosableSeat
+        let seat: any AnyObject & Sendable
+        /// No more changes; who is told of them may keep the core.
+        let close: @Sendable () -> Void
     }
 }
 
@@ -71,14 +75,4 @@ package final class Seat<Value: Sendable>: Sendable {
         self.core = core
         self.queue = queue
     }
-}
-
-/// A seat whatever it holds.
-private protocol ClosableSeat: AnyObject, Sendable {
-    /// No more changes; who is told of them may keep the core.
-    func close()
-}
-
-extension Seat: ClosableSeat {
-    fileprivate func close() { core.unregister(queue) }
 }

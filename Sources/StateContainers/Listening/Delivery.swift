@@ -37,7 +37,9 @@ final class Delivery: Receiver, NotifierJob {
     private let queue: StateQueue
     /// It may keep the container, and so this.
     private weak let scope: StateScope?
-    private weak let attached: (any StateListener)?
+    /// Whom it tells, where it was attached and is there still.
+    weak let listener: (any StateListener)?
+    /// Which one it was attached for, also where it is gone.
     let identity: ObjectIdentifier?
     private let call: @Sendable (ChangeRecord) -> Void
     private let slot = StateLock(Slot())
@@ -54,14 +56,13 @@ final class Delivery: Receiver, NotifierJob {
         self.who = who
         self.queue = queue
         scope = StateScope.current
-        attached = listener
+        self.listener = listener
         identity = listener.map(ObjectIdentifier.init)
         self.call = call
     }
 
     var subject: (key: Key, who: String) { (key, who) }
-    var listener: (any StateListener)? { attached }
-    var isGone: Bool { identity != nil && attached == nil }
+    var isGone: Bool { identity != nil && listener == nil }
 
     // MARK: What is to be told
 

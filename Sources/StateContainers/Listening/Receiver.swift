@@ -9,18 +9,12 @@ package protocol Receiver: AnyObject, Sendable {
     func begin(_ current: ChangeRecord)
     /// Takes a change.
     func put(_ change: ChangeRecord)
-    /// Whom it tells, where it was attached and is there still.
-    var listener: (any StateListener)? { get }
-    /// Which one it was attached for, also where it is gone.
-    var identity: ObjectIdentifier? { get }
     /// Whether there is nobody any more to tell.
     var isGone: Bool { get }
 }
 
 extension Receiver {
     package func begin(_ current: ChangeRecord) { put(current) }
-    package var listener: (any StateListener)? { nil }
-    package var identity: ObjectIdentifier? { nil }
     package var isGone: Bool { false }
 }
 

@@ -84,12 +84,15 @@ enum ContractKeys {
         Array("contract/.\(number)\(ends[number % ends.count])".utf8)
     }
 
-    /// As long as a key can be.
-    static let longest: [UInt8] =
-        Array("contract/long/".utf8)
-        + (14..<Key.maximumByteCount).map {
-            $0 % 200 == 199 ? UInt8(ascii: "/") : UInt8(ascii: "k")
-        }
+    static let longest = longest(Array("contract/long/".utf8))
+
+    /// A key as long as one can be, which begins so.
+    static func longest(_ prefix: [UInt8]) -> [UInt8] {
+        prefix
+            + (prefix.count..<Key.maximumByteCount).map {
+                $0 % 200 == 199 ? UInt8(ascii: "/") : UInt8(ascii: "k")
+            }
+    }
 }
 
 extension BuiltBatch.Change {

@@ -75,11 +75,7 @@ extension KeyspaceContract {
 
     func checkBounds(_ place: ContractPlace, _ judge: Judge) throws {
         let large = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-        let prefix = try place.pattern().literal
-        let name = (prefix.count..<Key.maximumByteCount).map {
-            $0 % 200 == 199 ? UInt8(ascii: "/") : UInt8(ascii: "l")
-        }
-        let longest = try Key(bytes: prefix + name)
+        let longest = try Key(bytes: ContractKeys.longest(place.pattern().literal))
         let values = [longest: large, try place.key("empty"): [], try place.key("zero"): [0]]
         for _ in 0..<2 {
             try keyspace.apply(values.map { .set($0.key, $0.value) })
