@@ -2,10 +2,10 @@ package import StateModel
 
 /// Writes JSON without white space.
 package struct JSONWriter {
-    @usableFromInline var bytes: [UInt8] = []
+    private var bytes: [UInt8] = []
     /// Whether something was left out because it is nested too deep.
-    @usableFromInline var isTooDeep = false
-    @usableFromInline var depth = 0
+    private var isTooDeep = false
+    private var depth = 0
 
     package init() {}
 
@@ -23,9 +23,6 @@ package struct JSONWriter {
     package mutating func append(word: String) { bytes += word.utf8 }
 
     /// Appends elements between two signs, divided by commas; nothing if that is nested too deep.
-    ///
-    /// Inlinable, for without the types of its caller it takes twice the time.
-    @inlinable
     package mutating func append<Elements: Collection>(
         _ elements: Elements,
         in begin: Unicode.Scalar,

@@ -129,9 +129,10 @@ extension StoredScalar where Self: BinaryFloatingPoint & LosslessStringConvertib
 extension ArraySlice<UInt8> {
     /// Without the white space around it.
     var trimmed: ArraySlice {
-        var rest = drop(while: JSONScanner.isSpace)
-        while let last = rest.last, JSONScanner.isSpace(last) { rest.removeLast() }
-        return rest
+        var (start, end) = (startIndex, endIndex)
+        while start < end, JSONScanner.isSpace(self[start]) { start += 1 }
+        while end > start, JSONScanner.isSpace(self[end - 1]) { end -= 1 }
+        return self[start..<end]
     }
 }
 
