@@ -29,3 +29,26 @@ struct Session {
         let revision: Int64
     }
 }
+
+/// What one connection subscribes to.
+struct Subscriptions {
+    private var names: [[UInt8]: Channel] = [:]
+    private var patterns: [[UInt8]: Channel] = [:]
+
+    var count: Int { names.count + patterns.count }
+    /// About how much memory they take.
+    var byteCount = 0
+
+    /// About how much memory a subscription takes: its name is kept as it came, and as a pattern.
+    static func byteCount(of channel: Channel) -> Int { 3 * channel.bytes.count + 400 }
+
+    subscript(kind: Channel.Kind) -> [[UInt8]: Channel] {
+        get { kind == .name ? names : patterns }
+        _modify {
+            switch kind {
+            case .name: yield &names
+            case .pattern: yield &patterns
+            }
+        }
+    }
+}
