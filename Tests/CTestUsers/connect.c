@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct attempt {
@@ -19,19 +20,36 @@ struct attempt {
     int failure;
 };
 
-static int connect_to(const char *path) {
+static int connect_socket(int descriptor, const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
         return -1;
     }
     strcpy(address.sun_path, path);
+    return connect(descriptor, (struct sockaddr *)&address, sizeof address);
+}
+
+static int connect_to(const char *path) {
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0) return -1;
-    if (connect(descriptor, (struct sockaddr *)&address, sizeof address) == 0) return descriptor;
+    if (connect_socket(descriptor, path) == 0) return descriptor;
     int failure = errno;
     close(descriptor);
     errno = failure;
+    return -1;
+}
+
+int ctest_connect_from_child(const char *path) {
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) return -1;
+    pid_t child = fork();
+    if (child == 0) _exit(connect_socket(descriptor, path) == 0 ? 0 : 1);
+    int status = -1;
+    if (child > 0) waitpid(child, &status, 0);
+    if (status == 0) return descriptor;
+    close(descriptor);
+    errno = ECHILD;
     return -1;
 }
 

@@ -100,6 +100,17 @@ struct HandlerTests {
         #expect(try second.ask("STATE.HANDLER ATTACH h a/")["new"] == .integer(0))
     }
 
+    /// A child of it that was about to run a command has its socket until then.
+    @Test func `a process that has ended gives its names up, though its socket is open`() throws {
+        let ended = try Peer(ByteSocket.ofEndedProcess(connectedTo: server.socketPath))
+        _ = try ended.ask("HELLO 3")
+        _ = try ended.ask("STATE.HANDLER ATTACH h a/")
+        let peer = try server.connect(3)
+        #expect(try peer.ask("STATE.HANDLER ATTACH h a/")["new"] == .integer(0))
+        let refused = try ended.ask("STATE.HANDLER DONE h 1").errorText
+        #expect(refused?.contains("is not attached to this connection") == true)
+    }
+
     @Test func `other patterns are refused, and RESET begins anew with them`() throws {
         let peer = try server.connect(3)
         _ = try peer.ask("MSET a/1 1 a/2 2")

@@ -30,3 +30,12 @@ package struct TestUser: Sendable {
         return ByteSocket(connected: descriptor)
     }
 }
+
+extension ByteSocket {
+    /// A socket whose peer, as the server sees it, is a process that has ended.
+    package static func ofEndedProcess(connectedTo path: String) throws -> ByteSocket {
+        let descriptor = ctest_connect_from_child(path)
+        guard descriptor >= 0 else { throw SystemFailure(call: "connect from a child", errno) }
+        return ByteSocket(connected: descriptor)
+    }
+}

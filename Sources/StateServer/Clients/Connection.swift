@@ -121,6 +121,11 @@ final class Connection {
         return poll(&state, 1, 0) > 0
     }
 
+    /// Whether the process that connected is gone, as far as the daemon can see processes.
+    ///
+    /// Its socket may be open still: a child that was about to run another program has it until then.
+    var hasExited: Bool { peer.pid > 0 && kill(peer.pid, 0) != 0 && errno == ESRCH }
+
     // MARK: The session
 
     /// The command name of the peer, as the kernel keeps it; a hint.

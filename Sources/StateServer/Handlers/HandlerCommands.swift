@@ -184,7 +184,7 @@ struct HandlerCommands {
     private func requireFree(_ note: String, for connection: Connection) throws(StateError) {
         // One that has left may still wait for its last reply.
         guard let holder = registry.handlers[note], holder !== connection, !holder.isEnding,
-            !holder.isClosed, !holder.hasHungUp
+            !holder.isClosed, !holder.hasHungUp, !holder.hasExited
         else { return }
         throw StateError(
             .conflict,
