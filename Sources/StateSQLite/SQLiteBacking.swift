@@ -12,7 +12,7 @@ import Synchronization
 /// A store that is dropped without ``close()`` is as it would be after a crash: everything committed is there.
 public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// True: what is committed outlives the process.
-    public let isPersistent = true
+    public var isPersistent: Bool { true }
 
     /// A history that is compacted, metadata, and keys in files beside it.
     public var capabilities: BackingCapabilities {
