@@ -160,6 +160,9 @@ struct RevertTests {
         try writer.send("SET big \(String(repeating: "v", count: 200))", "SET k 5")
         try #require(store.waitForCommit())
         store.openReading()
+        // What is read for another comes behind it: only what storage answers lets it go on.
+        let reader = try server.connect()
+        for _ in 0..<2 { _ = try reader.ask("STATE.HISTORY k") }
         try server.catchUp()
         #expect(try reverter.arrived() == [])
         store.openCommits()

@@ -4,7 +4,6 @@ import StateEngine
 extension Server {
     /// Takes over what storage has answered: events first, then the replies that waited.
     func settle() {
-        turn.reasons.remove(.storage)
         turn.hasAnsweredLoneWriter = registry.hasLoneHolder
         keyspace.settle { outcome in
             // Order matters: a connection hears of its change in a round of latest values before its reply, too.

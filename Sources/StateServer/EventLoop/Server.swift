@@ -183,13 +183,13 @@ package final class Server {
         // Order matters: what became durable is told before anything new is read; what was read is handed
         // to the commit thread before anything is sent, so that storage works while replies leave.
         turn.time = SystemClock.wallMilliseconds()
-        if turn.reasons.contains(.storage) { settle() }
+        let reasons = turn.takeReasons()
+        if reasons.contains(.storage) { settle() }
         // What storage has answered makes room for what was read.
-        if !turn.reasons.isEmpty, turn.reasons.contains(.history) || !registry.reading.isEmpty {
+        if reasons.contains(.history) || reasons.contains(.storage) && !registry.reading.isEmpty {
             finishHistoryJobs()
         }
-        if turn.reasons.contains(.configuration) { finishReload() }
-        turn.reasons = []
+        if reasons.contains(.configuration) { finishReload() }
         if signals.asksToReload {
             signals.asksToReload = false
             reloadOnSignal()

@@ -31,6 +31,11 @@ final class Turn {
     /// The last replies that were released were those of one client.
     var hasAnsweredLoneWriter = false
 
+    func takeReasons() -> Wakeup.Reasons {
+        defer { reasons = [] }
+        return reasons
+    }
+
     /// Takes over what was done with `context`.
     func note(_ context: inout CommandContext) {
         guard context.hasCommitted else { return }

@@ -58,9 +58,10 @@ extension Server {
     /// Exchanges the options, for clients that are there too.
     private func take(_ changed: ServerOptions) {
         let changed = changed.fitted
+        let isCheckMoved = changed.checkMilliseconds != options.checkMilliseconds
         services.settings.options = changed
         registry.memory.byteLimit = changed.memoryByteCount
-        scheduleCheck()
+        if isCheckMoved { scheduleCheck() }
         scheduleFrames()
         let limits = changed.frameLimits
         for connection in registry.connections {

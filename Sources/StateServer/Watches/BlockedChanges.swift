@@ -112,13 +112,16 @@ final class BlockedChanges {
 final class BlockedList {
     private var waiting: [Int: BlockedChanges] = [:]
     private var woken: [BlockedChanges] = []
+    /// No deadline is before this one.
+    private var earliest = Int64.max
     private let timers: TimerQueue
 
     init(_ timers: TimerQueue) { self.timers = timers }
 
     func add(_ blocked: BlockedChanges) {
         waiting[blocked.connection.number] = blocked
-        timers.advance(.changes, to: blocked.deadline)
+        earliest = min(earliest, blocked.deadline)
+        timers.advance(.changes, to: earliest)
     }
 
     func remove(_ blocked: BlockedChanges) { waiting[blocked.connection.number] = nil }
@@ -141,10 +144,12 @@ final class BlockedList {
     /// Has those answered whose time is over.
     ///
     /// - Parameter now: On the monotonic clock, in milliseconds; `max`: the time of all is over.
-    /// - Complexity: O(*n*) in those that wait.
+    /// - Complexity: O(*n*) in those that wait, if the time of one may be over.
     func expire(at now: Int64) {
+        defer { timers.set(.changes, at: earliest) }
+        guard now >= earliest else { return }
         woken += waiting.values.filter { $0.deadline <= now }
             .sorted { $0.connection.number < $1.connection.number }
-        timers.set(.changes, at: waiting.values.lazy.map(\.deadline).filter { $0 > now }.min())
+        earliest = waiting.values.lazy.map(\.deadline).filter { $0 > now }.min() ?? .max
     }
 }
