@@ -1,10 +1,10 @@
 import StateEngine
 
 /// What is noted of keys that live in files beside the history.
-extension SQLiteBacking: FileMarkBacking {
-    package func takeFileMark() -> String? {
-        defer { foundFileMark = nil }
-        return foundFileMark
+extension SQLiteBacking: PendingFileListBacking {
+    package func takePendingFileList() -> String? {
+        defer { foundPendingFileList = nil }
+        return foundPendingFileList
     }
 
     package func fileContainers() throws -> String? {
@@ -20,8 +20,9 @@ extension SQLiteBacking: FileMarkBacking {
         }
     }
 
-    package func removeFileMark() throws {
-        try write { (writer) throws(SQLiteFailure) in try writer.write(FileMarkChange.remove) }
+    package func removePendingFileList() throws {
+        try write { (writer) throws(SQLiteFailure) in try writer.write(PendingFileListChange.remove)
+        }
     }
 
     /// Writes to `meta` in a transaction of its own.

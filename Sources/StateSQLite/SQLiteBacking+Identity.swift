@@ -43,7 +43,7 @@ extension SQLiteBacking {
 
     private func copy(of store: LoadedStore, above acknowledged: Int64) throws -> LoadedStore {
         let newest = max(store.revision, acknowledged)
-        guard newest <= RevisionCeiling.largestRevision - 1 << 32 else {
+        guard newest <= RevisionReservation.largestRevision - 1 << 32 else {
             throw StateError(
                 .storage,
                 "\(location.database): revisions end at 2^53, and it is at \(newest)"

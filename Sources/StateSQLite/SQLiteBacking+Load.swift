@@ -120,8 +120,8 @@ extension SQLiteBacking {
         let connection = try connect(lock)
         let rows = try check(connection, lock, receive)
         try require(acknowledged, connection, revision: rows.revision)
-        let metadata = try StoreMetadata(connection).notes()
-        foundFileMark = try StoreMetadata(connection).value(of: .pendingFiles)
+        let metadata = try StoreMetadata(connection).metadata()
+        foundPendingFileList = try StoreMetadata(connection).value(of: .pendingFiles)
         // Order matters: everything was checked, from here on the store may be written.
         StoreRoom.giveUpReserveIfFull(location)
         try useWriteAheadLog(connection)

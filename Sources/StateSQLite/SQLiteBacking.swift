@@ -57,7 +57,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     }
 
     /// The mark of files of the store as it was opened, until somebody takes it.
-    var foundFileMark: String?
+    var foundPendingFileList: String?
     /// What was acknowledged when the store was last open.
     var acknowledged = Acknowledged()
     var compactionGoal = CompactionGoal()
@@ -146,11 +146,11 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ///   later commit is refused until ``reopen(after:_:)``.
     /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
-        guard batch.changeCount > 0 || !batch.notes.isEmpty else { return }
+        guard batch.changeCount > 0 || !batch.metadata.isEmpty else { return }
         try commit(
             changeCount: batch.changeCount,
-            notes: batch.notes,
-            fileMark: batch.fileMark
+            metadata: batch.metadata,
+            pendingFileList: batch.pendingFileList
         ) { try batch.forEachChange($0) }
     }
 
@@ -158,19 +158,24 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - changeCount: How many there are.
-    ///   - notes: What is noted with them, in order of revision.
-    ///   - fileMark: What becomes of the mark of files that may not be reached.
+    ///   - metadata: What is noted with them, in order of revision.
+    ///   - pendingFileList: What becomes of the mark of files that may not be reached.
     ///   - source: Hands them out; the bytes in them live until it returns.
     /// - Throws: What ``commit(_:)`` throws, and what `source` throws.
     package func commit(
         changeCount: Int,
-        notes: [Note] = [],
-        fileMark: FileMarkChange = .keep,
+        metadata: [MetadataEntry] = [],
+        pendingFileList: PendingFileListChange = .keep,
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         try inTurn {
             guard let open else { throw notOpen() }
-            try open.commit(rowCount: changeCount, notes: notes, fileMark: fileMark, source)
+            try open.commit(
+                rowCount: changeCount,
+                metadata: metadata,
+                pendingFileList: pendingFileList,
+                source
+            )
             gauges.note(open)
         }
     }

@@ -1,12 +1,12 @@
 import StateEngine
 import StateSQLite
 
-/// What `meta` says, as far as it is whole, and which notes in it are not.
+/// What `meta` says, as far as it is whole, and which metadata in it are not.
 ///
 /// Its own rows that are lost are no loss to the new store, which has others in their place.
 struct FoundMeta {
     /// A note that is not whole.
-    struct LostNote {
+    struct LostMetadata {
         var page: Int
         /// What it says its name is; nil where it cannot be read.
         var name: [UInt8]?
@@ -17,12 +17,12 @@ struct FoundMeta {
     /// The values that match their checksums.
     private(set) var values: [StoreMetadata.Name: String] = [:]
     /// The notes that match theirs.
-    private(set) var notes: [String: String] = [:]
-    private(set) var lostNotes: [LostNote] = []
+    private(set) var metadata: [String: String] = [:]
+    private(set) var lostMetadata: [LostMetadata] = []
     /// Pages that its root leads to and that are none of its own.
     private(set) var lostPages: [Int] = []
     /// How many rows there are of which nothing can be told.
-    private var unknownRows: [LostNote] = []
+    private var unknownRows: [LostMetadata] = []
 
     init(_ store: StorePages, free: Set<Int>) {
         let root = StoreMap.root(of: "meta", store)
@@ -38,21 +38,21 @@ struct FoundMeta {
         for number in way.damagedPages {
             // The first byte alone may be what is damaged.
             if let page = store.tree(number) {
-                let (lost, unknown) = (lostNotes, unknownRows)
+                let (lost, unknown) = (lostMetadata, unknownRows)
                 read(page, number, store)
                 if pages.contains(number) { continue }
-                (lostNotes, unknownRows) = (lost, unknown)
+                (lostMetadata, unknownRows) = (lost, unknown)
             }
             // Where all the rest is there, the schema is what is damaged.
             if number != root || values[.epoch] == nil { lostPages.append(number) }
         }
         // A row of which nothing can be told may be one of those that are missing.
         let missingCount = StoreMetadata.Name.allCases.count - values.count
-        if unknownRows.count > missingCount { lostNotes += unknownRows.dropFirst(missingCount) }
+        if unknownRows.count > missingCount { lostMetadata += unknownRows.dropFirst(missingCount) }
     }
 
     /// Whether every note is there.
-    var hasAllNotes: Bool { lostNotes.isEmpty && lostPages.isEmpty }
+    var hasAllMetadata: Bool { lostMetadata.isEmpty && lostPages.isEmpty }
 
     /// The pages that the root leads to.
     private struct Way {
@@ -95,7 +95,7 @@ struct FoundMeta {
         var room = PageRoom(page, times: 8)
         for index in 0..<max(0, min(count, end)) {
             guard let cell = page.cell(index, inIndex: true) else {
-                if room.holds(0) { unknownRows.append(LostNote(page: number)) }
+                if room.holds(0) { unknownRows.append(LostMetadata(page: number)) }
                 continue
             }
             guard room.isNew(cell.local.lowerBound) else { continue }
@@ -125,28 +125,30 @@ struct FoundMeta {
         }
         let (name, value) = (row.bytes(0).text, row.bytes(1).text)
         guard row.number(2) == Int64(StoreMetadata.checksum(name, value)) else {
-            let isNote = !StoreMetadata.Name.allCases.contains { $0.isLike(row.bytes(0)) }
-            if isNote { lostNotes.append(LostNote(page: number, name: Array(row.bytes(0)))) }
+            let isMetadata = !StoreMetadata.Name.allCases.contains { $0.isLike(row.bytes(0)) }
+            if isMetadata {
+                lostMetadata.append(LostMetadata(page: number, name: Array(row.bytes(0))))
+            }
             return false
         }
         if let known = StoreMetadata.Name(rawValue: name) {
             values[known] = value
-        } else if name.hasPrefix(StoreMetadata.notePrefix) {
-            notes[name] = value
+        } else if name.hasPrefix(StoreMetadata.metadataPrefix) {
+            metadata[name] = value
         }
         return true
     }
 
     /// Notes a row that cannot be read as one, by what is there of it.
     private mutating func lose(_ bytes: ArraySlice<UInt8>, _ number: Int) {
-        let prefix = Array(StoreMetadata.notePrefix.utf8)
+        let prefix = Array(StoreMetadata.metadataPrefix.utf8)
         guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: prefix) }) else {
-            unknownRows.append(LostNote(page: number))
+            unknownRows.append(LostMetadata(page: number))
             return
         }
         // Where the name ends is not known: the words that follow begin with a position, and a line ends it.
         let name = bytes[start...].prefix { $0 >= 0x20 }.prefix(Key.maximumByteCount)
-        lostNotes.append(LostNote(page: number, name: Array(name)))
+        lostMetadata.append(LostMetadata(page: number, name: Array(name)))
     }
 }
 

@@ -99,7 +99,7 @@ struct LossReport {
 
     /// The revision that the new store goes on above: no client remembers one that it will give to another change.
     var leastRevision: Int64 {
-        min(max(foundRevision, acknowledged) + 1 << 32, RevisionCeiling.largestRevision)
+        min(max(foundRevision, acknowledged) + 1 << 32, RevisionReservation.largestRevision)
     }
 
     /// From here on every change is there.
@@ -123,9 +123,9 @@ struct LossReport {
         let pages = lostPages.ranges.map {
             "\(LossReport.pages($0)) of meta cannot be read: what it had noted is lost"
         }
-        return found.map.meta.lostNotes.map { note in
-            let name = note.name.map { " " + LossReport.name($0) } ?? ""
-            return "lost: the note\(name) on page \(note.page), which is not what was written"
+        return found.map.meta.lostMetadata.map { entry in
+            let name = entry.name.map { " " + LossReport.name($0) } ?? ""
+            return "lost: the note\(name) on page \(entry.page), which is not what was written"
         } + pages
     }
 

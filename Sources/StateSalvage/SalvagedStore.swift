@@ -90,11 +90,11 @@ final class SalvagedStore {
     func finish(
         compacted: Int64,
         leastRevision: Int64,
-        notes: [String: String],
+        metadata: [String: String],
         _ check: () throws -> Void
     ) throws {
         try write()
-        try writeMeta(compacted: compacted, leastRevision: leastRevision, notes: notes)
+        try writeMeta(compacted: compacted, leastRevision: leastRevision, metadata: metadata)
         try check()
         connection?.checkpointsOnClose()
         // Closes it, which takes the log away.
@@ -110,19 +110,19 @@ final class SalvagedStore {
     private func writeMeta(
         compacted: Int64,
         leastRevision: Int64,
-        notes: [String: String]
+        metadata: [String: String]
     ) throws {
         guard let connection else { return }
         try attempt { () throws(SQLiteFailure) in
             try connection.execute("PRAGMA synchronous=FULL")
             try connection.transaction { () throws(SQLiteFailure) in
-                let metadata = StoreMetadata(connection)
-                try metadata.set(.compacted, "\(compacted)")
+                let table = StoreMetadata(connection)
+                try table.set(.compacted, "\(compacted)")
                 // What is superseded may be there up to any revision.
-                try metadata.set(.swept, "0")
-                try metadata.set(.leastRevision, "\(leastRevision)")
-                try metadata.set(.rowCount, "\(rowCount)")
-                try metadata.set(notes: notes)
+                try table.set(.swept, "0")
+                try table.set(.leastRevision, "\(leastRevision)")
+                try table.set(.rowCount, "\(rowCount)")
+                try table.set(metadata: metadata)
             }
             _ = try connection.text("PRAGMA wal_checkpoint(TRUNCATE)")
         }

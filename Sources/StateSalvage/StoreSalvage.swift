@@ -30,7 +30,7 @@ package struct StoreSalvage {
         /// Whether the damaged store says how many rows it had; else more may be lost.
         package var isCounted: Bool
         /// Notes that are lost: how far handlers had come; beside those on pages that cannot be read.
-        package var lostNoteCount: Int
+        package var lostMetadataCount: Int
     }
 
     private let source: StoreLocation
@@ -83,7 +83,7 @@ package struct StoreSalvage {
         try store.finish(
             compacted: losses.wholeFrom,
             leastRevision: losses.leastRevision,
-            notes: found.map.meta.notes
+            metadata: found.map.meta.metadata
         ) {
             guard ObservedStore.footprints(of: source) == footprints,
                 try OwnerLock.owner(path: source.lock, of: source.database) == nil
@@ -135,10 +135,10 @@ extension StoreSalvage.Summary {
         rowCount = Int64(found.rows.count)
         entryCount = losses.entryCount
         revision = losses.leastRevision
-        isWhole = losses.isEmpty && found.map.meta.hasAllNotes
+        isWhole = losses.isEmpty && found.map.meta.hasAllMetadata
         hasAllRows = losses.isEmpty
         lostRowCount = losses.lostRowCount
         isCounted = losses.isCounted
-        lostNoteCount = found.map.meta.lostNotes.count
+        lostMetadataCount = found.map.meta.lostMetadata.count
     }
 }

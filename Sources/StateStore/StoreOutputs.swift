@@ -17,7 +17,7 @@ public struct StoreOutputs<Output: Sendable>: AsyncSequence, Sendable {
 
     private let hub: OutputHub<Output>
     private let first: ReaderSlot<Output>
-    private let isTaken = TakenMark()
+    private let isTaken = TakenFlag()
 
     init(_ hub: OutputHub<Output>) {
         self.hub = hub
@@ -56,7 +56,7 @@ public struct StoreOutputs<Output: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-private final class TakenMark: Sendable {
+private final class TakenFlag: Sendable {
     private let isSet = Atomic(false)
 
     /// Whether it was not set before.
@@ -91,7 +91,7 @@ final class OutputHub<Output: Sendable>: Sendable {
     }
 
     func observe(_ body: @escaping @Sendable (Output) -> Void) -> any AnyObject & Sendable {
-        let owner = TakenMark()
+        let owner = TakenFlag()
         add(owner, body)
         return owner
     }

@@ -22,7 +22,7 @@ enum DeliveryCommand {
         if let error = report.error { throw error }
         guard isWhole else {
             let wanted = (warmUp + count) * watchers
-            throw .failed("\(audience.heardCount) deliveries of \(wanted), then none for 10 s")
+            throw .failed("\(audience.deliveredCount) deliveries of \(wanted), then none for 10 s")
         }
         print("watchers \(watchers)")
         print("per_second \(Int(report.perSecond))")
@@ -40,7 +40,7 @@ final class DeliveryAudience {
     private let poller: Poller
     private var connections: [Connection] = []
     /// Deliveries, those while warming up included.
-    private(set) var heardCount = 0
+    private(set) var deliveredCount = 0
     private(set) var latencies = Latencies(expecting: 0)
 
     init(_ route: DeliveryRoute, count: Int) throws(BenchError) {
@@ -61,14 +61,14 @@ final class DeliveryAudience {
     func listen(for count: Int, skipping warmUp: Int) throws(BenchError) -> Bool {
         latencies = Latencies(expecting: (count - warmUp) * connections.count)
         let skipped = warmUp * connections.count
-        while heardCount < count * connections.count {
+        while deliveredCount < count * connections.count {
             let isReady = try poller.wait(milliseconds: 10_000) { (number, _) throws(BenchError) in
                 let connection = connections[number]
                 if case .cut = try connection.receive() { throw .failed("the server is gone") }
                 let now = MonotonicClock.now
                 try route.takeStamps(connection) { stamp in
-                    heardCount += 1
-                    if heardCount > skipped { latencies.add(now - stamp) }
+                    deliveredCount += 1
+                    if deliveredCount > skipped { latencies.add(now - stamp) }
                 }
             }
             if !isReady { return false }

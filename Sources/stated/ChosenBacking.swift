@@ -24,17 +24,17 @@ struct ChosenBacking {
 
     private static func inMemory(_ directory: String, _ log: Log) -> ChosenBacking {
         let memory = MemoryBacking(directory: directory)
-        memory.onCeiling = log.writeCeiling
+        memory.onReservation = log.writeCeiling
         return ChosenBacking(
             backing: memory,
             name: "memory",
             report: {
-                guard let ceiling = memory.ceiling else { return [] }
-                let status = ceiling.status
+                guard let reservation = memory.reservation else { return [] }
+                let status = reservation.status
                 return [
-                    ("ceiling_file", ceiling.path),
-                    ("revision_ceiling", "\(status.ceiling)"),
-                    ("ceiling", status.failure?.message ?? "ok"),
+                    ("reservation_file", reservation.path),
+                    ("reserved_revision", "\(status.reserved)"),
+                    ("reservation", status.failure?.message ?? "ok"),
                 ]
             },
             keep: { _, _ in },

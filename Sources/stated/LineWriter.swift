@@ -48,7 +48,7 @@ final class LineWriter: Sendable {
                 state.droppedCount += 1
                 return (false, false)
             }
-            if state.dropped > 0 { append(takeNote(&state), &state) }
+            if state.dropped > 0 { append(takeMetadata(&state), &state) }
             append(line, &state)
             defer { state.hasThread = true }
             return (true, !state.hasThread)
@@ -71,7 +71,7 @@ final class LineWriter: Sendable {
         state.byteCount += line.utf8.count
     }
 
-    private func takeNote(_ state: inout State) -> String {
+    private func takeMetadata(_ state: inout State) -> String {
         defer { state.dropped = 0 }
         return note(state.dropped)
     }
@@ -95,7 +95,7 @@ final class LineWriter: Sendable {
     private func next() -> String? {
         let (line, isDone) = state.withLock { state in
             state.isWriting = false
-            if state.isEmpty, state.dropped > 0 { append(takeNote(&state), &state) }
+            if state.isEmpty, state.dropped > 0 { append(takeMetadata(&state), &state) }
             guard !state.isEmpty else {
                 state.lines.removeAll(keepingCapacity: true)
                 state.first = 0

@@ -41,9 +41,9 @@ struct Log: Sendable {
         write(failure == nil ? .notice : .warning, failure ?? end)
     }
 
-    /// Logs that the ceiling of revisions cannot be raised, or can be again.
+    /// Logs that the reserved revision cannot be raised, or can be again.
     func writeCeiling(failure: String?) {
-        write(failure: failure, orEnd: "the ceiling of revisions is raised again")
+        write(failure: failure, orEnd: "the reserved revision is raised again")
     }
 
     private func formatted(_ level: LogLevel, _ message: String) -> String {

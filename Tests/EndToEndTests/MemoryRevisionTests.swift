@@ -58,7 +58,9 @@ struct MemoryRevisionTests {
         #expect(epochs.count == count)
     }
 
-    @Test func `a kill while the last life's ceiling is damaged brings no lower revision`() throws {
+    @Test func `a kill while the last life's reservation is damaged brings no lower revision`()
+        throws
+    {
         let daemon = try Daemon("--memory")
         var highest: Int64 = 0
         for slot in [0, 2_048, 0, 2_048] {
@@ -72,7 +74,7 @@ struct MemoryRevisionTests {
         }
     }
 
-    @Test func `a store far above every ceiling is written once a rule keeps keys in memory`()
+    @Test func `a store far above every reservation is written once a rule keeps keys in memory`()
         throws
     {
         let directory = try TemporaryDirectory()
@@ -93,14 +95,14 @@ struct MemoryRevisionTests {
         #expect(try client.set([2], for: "mem/k").revision > 1 << 32)
     }
 
-    @Test func `STATE.STATUS tells the ceiling and where it is`() throws {
+    @Test func `STATE.STATUS tells the reservation and where it is`() throws {
         let daemon = try Daemon("--memory")
         let status = try daemon.connect().status()
         func text(_ name: String) -> String? { status.first { $0.name == name }?.text }
         #expect(text("backing") == "memory")
-        #expect(text("ceiling_file") == daemon.dataPath + "/memory.revisions")
-        #expect(text("revision_ceiling") == "\(1 << 24)")
-        #expect(text("ceiling") == "ok")
+        #expect(text("reservation_file") == daemon.dataPath + "/memory.revisions")
+        #expect(text("reserved_revision") == "\(1 << 24)")
+        #expect(text("reservation") == "ok")
     }
 
     @Test(arguments: [[], ["--memory"]], [[], ["--memory"]])
@@ -140,7 +142,7 @@ struct MemoryRevisionTests {
         #expect(try client.status().first { $0.name == "epoch" } == epoch)
     }
 
-    @Test func `a ceiling that is damaged is refused by name`() throws {
+    @Test func `a reservation that is damaged is refused by name`() throws {
         let scratch = try TemporaryDirectory()
         mkdir(scratch.path(of: "data"), 0o700)
         let path = try scratch.write([1, 2, 3], to: "data/memory.revisions")

@@ -112,12 +112,12 @@ extension ModelKeyspace {
         case .stateApply(let steps):
             var count = 0
             for step in steps where try perform(step) { count += 1 }
-            return counted(count, at: toldRevision)
+            return counted(count, at: deliveredRevision)
         case .stateDelete(let patterns, let isDryRun):
             let keys = keys(patterns)
             guard !isDryRun else { return counted(keys.count, at: revision) }
             for key in keys { delete(key) }
-            return counted(keys.count, at: toldRevision)
+            return counted(keys.count, at: deliveredRevision)
         case .stateList(let pattern, let after, let limit, let form):
             return list(pattern, after, limit, form)
         default: preconditionFailure("'\(command)' is no command of ours")

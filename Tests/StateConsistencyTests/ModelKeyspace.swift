@@ -26,7 +26,7 @@ struct ModelKeyspace {
     var openRevision: Int64 { revision + 1 }
 
     /// The revision that a command which counts tells: its commit's, or the last where it changed nothing.
-    var toldRevision: Int64 { hasOpenChanges ? openRevision : revision }
+    var deliveredRevision: Int64 { hasOpenChanges ? openRevision : revision }
 
     private var hasOpenChanges: Bool {
         guard let entriesBefore else { return false }

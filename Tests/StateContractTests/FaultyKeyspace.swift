@@ -17,14 +17,14 @@ final class FaultyKeyspace: Keyspace {
             case .repeatsCommits, .losesCommits: .keepsOneOrder
             case .swapsCommits: .converges
             case .splitsCommits: .neverSplits
-            case .tellsNoState: .tellsTheState
-            case .answersFirst: .tellsBeforeItAnswers
+            case .tellsNoState: .deliversTheState
+            case .answersFirst: .deliversBeforeItAnswers
             case .ignoresConditions: .checksConditions
             case .appliesHalf: .appliesAllOrNone
             case .listsBackwards, .repeatsTheBound: .listsInOrder
             case .takesEmptyForAbsent: .takesTheBounds
             case .neverExcludes, .excludesAtOnce, .neverCancels: .followsWhatIsIncluded
-            case .tellsEveryone: .tellsEachWatch
+            case .tellsEveryone: .deliversToEachWatch
             case .forgetsVersions, .deletesNothing: .isADictionary
             }
         }

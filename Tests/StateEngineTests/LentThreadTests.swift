@@ -200,9 +200,9 @@ private final class Writer: Sendable {
     }
 }
 
-/// A backing that notes from which threads it is used, and whether two were in it at once.
+/// A backing that calls from which threads it is used, and whether two were in it at once.
 private final class ThreadNotingBacking: Backing {
-    private struct Notes {
+    private struct Calls {
         var isInUse = false
         var hasOverlapped = false
         var committers: [pthread_t] = []
@@ -212,29 +212,29 @@ private final class ThreadNotingBacking: Backing {
     }
 
     private let held: HeldBacking
-    private let notes = Observed(Notes())
+    private let calls = Observed(Calls())
 
     init(_ held: HeldBacking) { self.held = held }
 
-    var committers: [pthread_t] { notes.current.committers }
-    var reopeners: [pthread_t] { notes.current.reopeners }
-    var maintainers: [pthread_t] { notes.current.maintainers }
-    var hasOverlapped: Bool { notes.current.hasOverlapped }
+    var committers: [pthread_t] { calls.current.committers }
+    var reopeners: [pthread_t] { calls.current.reopeners }
+    var maintainers: [pthread_t] { calls.current.maintainers }
+    var hasOverlapped: Bool { calls.current.hasOverlapped }
 
     /// From now on there is something to maintain, which waits until ``openMaintenance()``.
-    func holdMaintenance() { notes.update { $0.isMaintenanceHeld = true } }
+    func holdMaintenance() { calls.update { $0.isMaintenanceHeld = true } }
 
-    func openMaintenance() { notes.update { $0.isMaintenanceHeld = false } }
+    func openMaintenance() { calls.update { $0.isMaintenanceHeld = false } }
 
-    private func enter(_ note: WritableKeyPath<Notes, [pthread_t]>) {
-        notes.update { notes in
-            notes.hasOverlapped = notes.hasOverlapped || notes.isInUse
-            notes.isInUse = true
-            notes[keyPath: note].append(pthread_self())
+    private func enter(_ note: WritableKeyPath<Calls, [pthread_t]>) {
+        calls.update { calls in
+            calls.hasOverlapped = calls.hasOverlapped || calls.isInUse
+            calls.isInUse = true
+            calls[keyPath: note].append(pthread_self())
         }
     }
 
-    private func leave() { notes.update { $0.isInUse = false } }
+    private func leave() { calls.update { $0.isInUse = false } }
 
     // MARK: Backing
 
@@ -257,11 +257,11 @@ private final class ThreadNotingBacking: Backing {
         return try held.reopen(after: revision, receive)
     }
 
-    var needsMaintenance: Bool { notes.current.isMaintenanceHeld != nil }
+    var needsMaintenance: Bool { calls.current.isMaintenanceHeld != nil }
 
     func maintain() {
         guard needsMaintenance else { return }
-        _ = notes.wait { $0.isMaintenanceHeld == false }
+        _ = calls.wait { $0.isMaintenanceHeld == false }
         enter(\.maintainers)
         leave()
     }

@@ -26,7 +26,7 @@ extension WatchSession.Request {
             words += ["FROM", "\(revision)"] + (epoch.map { ["EPOCH", $0] } ?? [])
         }
         if isLatest { words.append("LATEST") }
-        if tellsPrevious { words.append("PREVIOUS") }
+        if includesPrevious { words.append("PREVIOUS") }
         return words
     }
 }

@@ -15,7 +15,7 @@ package struct WatchSession: Sendable {
         package var patterns: [WatchPattern]
         package var start = Start.now
         package var isLatest = false
-        package var tellsPrevious = false
+        package var includesPrevious = false
         /// Whether it is STATE.CHANGES.
         package var isPolled = false
 
@@ -23,12 +23,12 @@ package struct WatchSession: Sendable {
             _ patterns: [WatchPattern],
             _ start: Start = .now,
             isLatest: Bool = false,
-            tellsPrevious: Bool = false
+            includesPrevious: Bool = false
         ) {
             self.patterns = patterns
             self.start = start
             self.isLatest = isLatest
-            self.tellsPrevious = tellsPrevious
+            self.includesPrevious = includesPrevious
         }
     }
 

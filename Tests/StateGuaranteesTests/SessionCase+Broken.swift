@@ -132,7 +132,7 @@ extension SessionCase {
         SessionCase(
             "a wrong value before",
             breaks: .atomic,
-            of: .init(["a/"], tellsPrevious: true),
+            of: .init(["a/"], includesPrevious: true),
             [
                 change(11, .init("a/1", "eleven", previous: .value("ten")))
             ]
@@ -140,7 +140,7 @@ extension SessionCase {
         SessionCase(
             "a value before that was absent",
             breaks: .atomic,
-            of: .init(["a/3"], tellsPrevious: true),
+            of: .init(["a/3"], includesPrevious: true),
             [
                 change(12, .init("a/3", "twelve", previous: .value("nine")))
             ]

@@ -18,7 +18,7 @@ extension SessionCase {
         ),
         SessionCase(
             "what was replaced",
-            of: .init(["a/"], tellsPrevious: true),
+            of: .init(["a/"], includesPrevious: true),
             [
                 change(11, .init("a/1", "eleven", previous: .value("nine"))),
                 change(

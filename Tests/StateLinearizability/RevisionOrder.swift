@@ -8,12 +8,12 @@ package enum RevisionOrder {
     package static func faults(in history: [Operation]) -> [String] {
         var faults: [String] = []
         var writers: [Int64: Operation] = [:]
-        let told = history.filter { $0.toldRevision != nil }.sorted { $0.ended < $1.ended }
+        let told = history.filter { $0.deliveredRevision != nil }.sorted { $0.ended < $1.ended }
         var next = 0
         var highest: (revision: Int64, operation: Operation)?
         for operation in history.sorted(by: { $0.invoked < $1.invoked }) {
             while next < told.count, told[next].ended < operation.invoked {
-                let revision = told[next].toldRevision ?? 0
+                let revision = told[next].deliveredRevision ?? 0
                 if revision > highest?.revision ?? 0 { highest = (revision, told[next]) }
                 next += 1
             }
@@ -31,7 +31,7 @@ package enum RevisionOrder {
 
 extension Operation {
     /// The revision of a commit that the answer tells of.
-    fileprivate var toldRevision: Int64? {
+    fileprivate var deliveredRevision: Int64? {
         switch outcome {
         case .revision(let revision), .conflict(let revision): revision
         case .entry(let entry): entry?.revision

@@ -53,7 +53,7 @@ struct NoteTests {
             #expect(try keyspace.note("handler:0:b", nil) == 5)
         }
         try opened { keyspace in
-            #expect(keyspace.notes == ["handler:0:a": "three"])
+            #expect(keyspace.metadata == ["handler:0:a": "three"])
             #expect(keyspace.keyCount == 1)
             // Revisions never go back, though no row has the last ones.
             #expect(keyspace.revision == 5)
@@ -75,7 +75,7 @@ struct NoteTests {
                         let key = Array("k\(index)".utf8)
                         try? key.withUnsafeBytes { try core.set($0, to: $0) }
                     }
-                    try? core.setNote("handler:0:\(index % 3)", to: "\(index)")
+                    try? core.setMetadata("handler:0:\(index % 3)", to: "\(index)")
                     _ = core.finish(&receipt)
                 }
                 core.release(cause)
@@ -84,7 +84,7 @@ struct NoteTests {
         }
         try opened { keyspace in
             #expect(
-                keyspace.notes == [
+                keyspace.metadata == [
                     "handler:0:0": "18", "handler:0:1": "19", "handler:0:2": "17",
                     "handler:0:last": "x",
                 ]
@@ -108,11 +108,11 @@ struct NoteTests {
             return revision != nil
         }
         #expect(try #require(revision) >= 3)
-        let notes = keyspace.notes
-        #expect(["before", "after"].contains(notes["handler:0:a"]))
+        let metadata = keyspace.metadata
+        #expect(["before", "after"].contains(metadata["handler:0:a"]))
         keyspace.close()
         try opened { keyspace in
-            #expect(keyspace.notes == notes)
+            #expect(keyspace.metadata == metadata)
             #expect(keyspace.revision == revision)
         }
     }
@@ -148,12 +148,12 @@ struct NoteTests {
         let copy = try TemporaryStore()
         try store.copy(to: copy)
         let keyspace = try LocalKeyspace(backing: copy.backing())
-        #expect(keyspace.notes == expected)
+        #expect(keyspace.metadata == expected)
         keyspace.close()
         let salvaged = try TemporaryStore()
         _ = try StoreSalvage(store: store.directory, target: salvaged.directory) { _ in }.run()
         let found = try LocalKeyspace(backing: salvaged.backing())
-        #expect(found.notes == expected)
+        #expect(found.metadata == expected)
         #expect(found.keyCount == 1)
         found.close()
     }
@@ -174,7 +174,7 @@ struct NoteTests {
         let (lines, summary) = try store.salvage(to: salvaged)
         #expect(lines == [] && summary.isWhole)
         let found = try LocalKeyspace(backing: salvaged.backing())
-        #expect(found.notes == expected)
+        #expect(found.metadata == expected)
         found.close()
     }
 
@@ -196,12 +196,12 @@ struct NoteTests {
         #expect(throws: StateError.self) { try store.contents() }
         let salvaged = try TemporaryStore()
         let (lines, summary) = try store.salvage(to: salvaged)
-        #expect(!summary.isWhole && summary.hasAllRows && summary.lostNoteCount == 1)
+        #expect(!summary.isWhole && summary.hasAllRows && summary.lostMetadataCount == 1)
         let named = place.hasPrefix("handler") ? "'h`ndler:0:b'" : "'handler:0:b'"
         #expect(lines.count == 1 && lines[0].hasPrefix("lost: "), "\(lines)")
         #expect(lines.first?.contains("\(named)") == true, "\(lines)")
         let found = try LocalKeyspace(backing: salvaged.backing())
-        #expect(found.notes == ["handler:0:a": "12", "handler:0:c": "12"])
+        #expect(found.metadata == ["handler:0:a": "12", "handler:0:c": "12"])
         #expect(found.keyCount == 1)
         found.close()
     }
@@ -227,7 +227,7 @@ struct NoteTests {
         let line = "page \(page) of meta cannot be read: what it had noted is lost"
         #expect(lines.contains(line), "\(lines)")
         let found = try LocalKeyspace(backing: salvaged.backing())
-        #expect((150..<200).contains(found.notes.count))
+        #expect((150..<200).contains(found.metadata.count))
         found.close()
     }
 
@@ -249,19 +249,19 @@ struct NoteTests {
         keyspace.publish()
         try keyspace.waitUntilSettled(revision)
         let expected = ["handler:0:a": "after", "handler:0:c": "new"]
-        #expect(keyspace.notes == expected)
+        #expect(keyspace.metadata == expected)
         keyspace.close()
-        try opened { #expect($0.notes == expected) }
+        try opened { #expect($0.metadata == expected) }
     }
 }
 
 extension LocalKeyspace {
-    fileprivate var notes: [String: String] {
+    fileprivate var metadata: [String: String] {
         withCore { core in
-            var notes: [String: String] = [:]
+            var metadata: [String: String] = [:]
             var receipt = core.makeReceipt()
-            core.forEachNote(&receipt) { notes[$0] = $1 }
-            return notes
+            core.forEachMetadataEntry(&receipt) { metadata[$0] = $1 }
+            return metadata
         }
     }
 
@@ -273,7 +273,7 @@ extension LocalKeyspace {
             core.begin(cause, at: 1)
             defer { core.release(cause) }
             do throws(StateError) {
-                try core.setNote(name, to: text)
+                try core.setMetadata(name, to: text)
             } catch {
                 core.rollBack()
                 throw error

@@ -145,10 +145,10 @@ struct HandlerTests {
         _ = try peer.ask("SET a/k 1")
         _ = try peer.ask("STATE.HANDLER ATTACH h a/")
         _ = try peer.ask("STATE.HANDLER DONE h 2")
-        let before = backing.notes
+        let before = backing.metadata
         let answer = try peer.ask(command).errorText
         #expect(answer?.hasPrefix(error) == true, "\(answer ?? "no error")")
-        #expect(backing.notes == before)
+        #expect(backing.metadata == before)
     }
 
     @Test func `everything has a bound, and what is forgotten makes room`() throws {

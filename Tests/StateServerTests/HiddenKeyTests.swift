@@ -109,7 +109,7 @@ struct HiddenKeyTests {
         let expected = stage.server.keyspace.withCore { core in
             var expected: [String: String] = [:]
             core.forEachDurable(PatternSet([.everything]), after: nil) { record in
-                guard core.visibility(of: subject).mayTell(.read, about: record) else {
+                guard core.visibility(of: subject).mayReveal(.read, about: record) else {
                     return true
                 }
                 let key = String(decoding: record.key, as: UTF8.self)

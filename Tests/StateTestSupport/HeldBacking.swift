@@ -16,7 +16,7 @@ package final class HeldBacking: Backing {
 
     private struct State {
         var kept: [Change]
-        var notes: [String: String] = [:]
+        var metadata: [String: String] = [:]
         /// The commit that waits.
         var waiting: [Change]?
         /// What becomes of the next commits.
@@ -103,7 +103,7 @@ package final class HeldBacking: Backing {
     package var kept: [Change] { state.current.kept }
 
     /// The notes that were committed.
-    package var notes: [String: String] { state.current.notes }
+    package var metadata: [String: String] { state.current.metadata }
 
     /// How many commits were asked for.
     package var attemptCount: Int { state.current.attemptCount }
@@ -122,14 +122,14 @@ package final class HeldBacking: Backing {
         let kept = state.current.kept
         for change in kept { change.withStored { receive($0) } }
         var loaded = LoadedStore(epoch: epoch, revision: kept.last?.revision ?? 0)
-        loaded.metadata = notes
+        loaded.metadata = metadata
         return loaded
     }
 
     package func commit(_ batch: borrowing CommitBatch) throws {
         var changes: [Change] = []
         batch.forEachChange { changes.append(Change($0)) }
-        let notes = batch.notes
+        let metadata = batch.metadata
         state.update { state in
             state.attemptCount += 1
             state.waiting = changes
@@ -141,7 +141,7 @@ package final class HeldBacking: Backing {
                 ? Verdict(error: nil, isKept: true) : state.verdicts.removeFirst()
             if verdict.isKept {
                 state.kept += changes
-                for note in notes { state.notes[note.name] = note.text }
+                for entry in metadata { state.metadata[entry.name] = entry.text }
             }
             state.waiting = nil
             return verdict
@@ -163,7 +163,7 @@ package final class HeldBacking: Backing {
         }
         if let error = error ?? StateError(.storage, "held for a minute") { throw error }
         for change in kept where change.revision > revision { change.withStored { receive($0) } }
-        return notes
+        return metadata
     }
 
     package func maintain() { state.update { $0.maintainCount += 1 } }
@@ -171,8 +171,8 @@ package final class HeldBacking: Backing {
     package func close() { state.update { $0.isClosed = true } }
 }
 
-extension HeldBacking: FileMarkBacking {
-    package func takeFileMark() -> String? { nil }
+extension HeldBacking: PendingFileListBacking {
+    package func takePendingFileList() -> String? { nil }
 
     package func fileContainers() -> String? {
         state.update { state in
@@ -188,7 +188,7 @@ extension HeldBacking: FileMarkBacking {
         }
     }
 
-    package func removeFileMark() {}
+    package func removePendingFileList() {}
 }
 
 extension BuiltBatch.Change {

@@ -117,7 +117,7 @@ final class RemoteLink: Sendable {
     /// Has the thread look at what a watch asks for.
     func attend(to watch: WatchedKeys) {
         wake { $0.work.watches[ObjectIdentifier(watch)] = watch }
-        if isClosed { watch.tellAway(Self.closed) }
+        if isClosed { watch.reportAway(Self.closed) }
     }
 
     func retain() { shared.withLock { $0.userCount += 1 } }

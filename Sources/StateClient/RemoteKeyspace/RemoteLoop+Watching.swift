@@ -6,8 +6,8 @@ extension RemoteLoop {
     /// Looks at what was asked of a watch.
     func attend(to watch: WatchedKeys) {
         watches[ObjectIdentifier(watch)] = watch
-        watch.tellRefusals()
-        if let absence, session == nil { watch.tellAway(absence) }
+        watch.reportRefusals()
+        if let absence, session == nil { watch.reportAway(absence) }
         if watch.isOver { watches[ObjectIdentifier(watch)] = nil }
         advance(watch)
     }

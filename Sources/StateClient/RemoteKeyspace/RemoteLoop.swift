@@ -239,7 +239,7 @@ final class RemoteLoop {
     private func noteAbsence(_ error: StateError) {
         absence = error
         link.note(.away(error))
-        for watch in watches.values { watch.tellAway(error) }
+        for watch in watches.values { watch.reportAway(error) }
         for call in waiting.take(where: { $0.patience == nil }) { refuse(call, error) }
     }
 
@@ -250,6 +250,6 @@ final class RemoteLoop {
         // What was handed over after the last look is among it.
         let rest = link.takeWork()
         for call in waiting.take(where: { _ in true }) + rest.calls { refuse(call, error) }
-        for watch in Array(watches.values) + rest.watches.values { watch.tellAway(error) }
+        for watch in Array(watches.values) + rest.watches.values { watch.reportAway(error) }
     }
 }

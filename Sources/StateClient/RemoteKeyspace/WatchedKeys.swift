@@ -68,7 +68,7 @@ final class WatchedKeys: @unchecked Sendable {
         /// What the keys of commits are compared with; nil: that is to be found out.
         var filter: Filter?
         var refusals: [([Pattern], StateError)] = []
-        var isToldAway = false
+        var isReportedAway = false
     }
 
     enum Filter {

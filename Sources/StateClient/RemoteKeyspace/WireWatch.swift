@@ -70,7 +70,7 @@ final class WireWatch {
     /// It has told everything up to `revision`.
     ///
     /// - Returns: Whether it is current by that, and was not before.
-    func noteTold(_ revision: Int64) -> Bool {
+    func noteDelivered(_ revision: Int64) -> Bool {
         guard let wanted = resumingTo, revision >= wanted else { return false }
         resumingTo = nil
         return true

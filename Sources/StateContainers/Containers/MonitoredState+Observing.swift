@@ -59,10 +59,10 @@ extension MonitoredState {
     ///
     /// It changes on the thread that tells of the change, right after the container did. From the first look on each change is told.
     public final var observed: ObservedState<Value> {
-        let seat = seat
-        let told = seat.core.join(
-            ObservedState(core: seat.core),
-            to: seat.queue,
+        let registration = registration
+        let told = registration.core.join(
+            ObservedState(core: registration.core),
+            to: registration.queue,
             from: .now
         ) { $0 is ObservedState<Value> }
         guard let observed = told as? ObservedState<Value> else {

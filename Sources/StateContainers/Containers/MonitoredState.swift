@@ -39,27 +39,27 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
     /// Tells the listeners; an override calls super.
     open override func didModify(_ change: StateChange<Value>) {
         super.didModify(change)
-        let seat = seat
-        if seat.queue.listeners.tell(change.record) { leave(seat) { $0.isGone } }
+        let registration = registration
+        if registration.queue.listeners.tell(change.record) { leave(registration) { $0.isGone } }
     }
 
     // MARK: Who is told
 
     /// Has `receiver` told until what is returned is released.
     final func join(_ receiver: some Receiver, from beginning: Beginning) -> Membership {
-        let seat = seat
-        _ = seat.core.join(receiver, to: seat.queue, from: beginning)
-        return Membership { self.leave(seat) { $0 === receiver } }
+        let registration = registration
+        _ = registration.core.join(receiver, to: registration.queue, from: beginning)
+        return Membership { self.leave(registration) { $0 === receiver } }
     }
 
     /// Takes those out who leave; when nobody is left, changes are made in place again, unless a subclass takes them.
     private final func leave(
-        _ seat: Seat<Value>,
+        _ registration: Registration<Value>,
         where leaves: (any Receiver) -> Bool
     ) {
-        seat.queue.listeners.remove(where: leaves)
-        if isOfLibrary, seat.queue.listeners.isEmpty {
-            seat.core.unregisterIdle(seat.queue)
+        registration.queue.listeners.remove(where: leaves)
+        if isOfLibrary, registration.queue.listeners.isEmpty {
+            registration.core.unregisterIdle(registration.queue)
         }
     }
 }
@@ -72,9 +72,9 @@ extension MonitoredState {
     /// One that is attached already stays as it is. In a ``StateScope`` it is attached to the value of that scope. With `initial` it is
     /// told of the current value first, as a change whose `old` is its `new`.
     public final func attach(listener: any StateListener, initial: Bool = false) {
-        let seat = seat
+        let registration = registration
         // One that is gone may have been where this one is.
-        leave(seat) { $0.isGone }
+        leave(registration) { $0.isGone }
         let identity = ObjectIdentifier(listener)
         let delivery = Delivery(
             key,
@@ -84,7 +84,11 @@ extension MonitoredState {
         ) { [weak self, weak listener] change in
             if let self, let listener { listener.stateModified(self, StateChange(change)) }
         }
-        let told = seat.core.join(delivery, to: seat.queue, from: initial ? .current : .now) {
+        let told = registration.core.join(
+            delivery,
+            to: registration.queue,
+            from: initial ? .current : .now
+        ) {
             ($0 as? Delivery)?.identity == identity
         }
         if told === delivery { delivery.start() }
@@ -93,7 +97,7 @@ extension MonitoredState {
     /// Tells `listener` of nothing more; a call that is under way may still be running when this returns.
     public final func detach(listener: any StateListener) {
         for delivery in deliveries(to: listener) { delivery.end() }
-        leave(seat) { ($0 as? Delivery)?.identity == ObjectIdentifier(listener) }
+        leave(registration) { ($0 as? Delivery)?.identity == ObjectIdentifier(listener) }
     }
 
     /// Holds the changes back, for a listener that is hidden: they become one in its slot.
@@ -108,11 +112,11 @@ extension MonitoredState {
 
     /// Those that are attached, in the order in which they were.
     public final var allListeners: [any StateListener] {
-        seat.queue.listeners.receivers.compactMap { ($0 as? Delivery)?.listener }
+        registration.queue.listeners.receivers.compactMap { ($0 as? Delivery)?.listener }
     }
 
     private final func deliveries(to listener: any StateListener) -> [Delivery] {
-        seat.queue.listeners.receivers.compactMap { $0 as? Delivery }
+        registration.queue.listeners.receivers.compactMap { $0 as? Delivery }
             .filter { $0.identity == ObjectIdentifier(listener) }
     }
 }

@@ -20,7 +20,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     public final let key: Key
     /// Outside of scopes.
     @usableFromInline final let ownCore: StateCore<Value>
-    private final let ownSeat: Seat<Value>
+    private final let ownRegistration: Registration<Value>
     /// With what it begins in a scope; nil where it is in a keyspace, which scopes do not divide.
     private final let scopedDefault: Value?
     /// Refuses a value; nil where every one is good.
@@ -35,10 +35,10 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     public init(_ defaultValue: Value, key: Key) where Failure == Never {
         self.key = key
         ownCore = .inMemory(defaultValue, key: key, isDirect: true)
-        ownSeat = Seat(ownCore, ChangeQueue())
+        ownRegistration = Registration(ownCore, ChangeQueue())
         scopedDefault = .some(defaultValue)
         check = nil
-        connect(ownSeat)
+        connect(ownRegistration)
     }
 
     /// A container in memory that refuses what `check` refuses.
@@ -50,10 +50,10 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         try check(defaultValue)
         self.key = key
         ownCore = .inMemory(defaultValue, key: key, isDirect: false)
-        ownSeat = Seat(ownCore, ChangeQueue())
+        ownRegistration = Registration(ownCore, ChangeQueue())
         scopedDefault = .some(defaultValue)
         self.check = check
-        connect(ownSeat)
+        connect(ownRegistration)
     }
 
     /// A container whose value is in a keyspace.
@@ -63,13 +63,13 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     ) where Failure == StateError {
         key = core.key
         ownCore = core
-        ownSeat = Seat(ownCore, ChangeQueue())
+        ownRegistration = Registration(ownCore, ChangeQueue())
         scopedDefault = nil
         self.check = check
-        connect(ownSeat)
+        connect(ownRegistration)
     }
 
-    deinit { ownCore.unregister(ownSeat.queue) }
+    deinit { ownCore.unregister(ownRegistration.queue) }
 
     // MARK: Reading
 
@@ -106,19 +106,19 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         type(of: self) == Self.libraryClass || self is any FinalContainer
     }
 
-    private final func connect(_ seat: Seat<Value>) {
-        seat.queue.connect(key) { [weak self] change in
+    private final func connect(_ registration: Registration<Value>) {
+        registration.queue.connect(key) { [weak self] change in
             guard let self else { return }
             StateTrace.note(.change(key, change.facts.revision))
             didModify(StateChange(change))
         }
-        if !isOfLibrary { seat.core.register(seat.queue) }
+        if !isOfLibrary { registration.core.register(registration.queue) }
     }
 
     // MARK: Where it is
 
     @inlinable
-    final var core: StateCore<Value> { clinux_has_scopes() == 0 ? ownCore : seat.core }
+    final var core: StateCore<Value> { clinux_has_scopes() == 0 ? ownCore : registration.core }
 
     /// Runs `body` with the core.
     ///
@@ -126,18 +126,18 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     @inlinable
     final func withCore<R, E: Error>(_ body: (StateCore<Value>) throws(E) -> R) throws(E) -> R {
         if clinux_has_scopes() == 0 { return try body(ownCore) }
-        return try body(seat.core)
+        return try body(registration.core)
     }
 
     /// Its core and queue in the scope of the calling task.
     @usableFromInline
-    package final var seat: Seat<Value> {
-        guard let scopedDefault, let scope = StateScope.current else { return ownSeat }
-        return scope.seat(of: self) {
+    package final var registration: Registration<Value> {
+        guard let scopedDefault, let scope = StateScope.current else { return ownRegistration }
+        return scope.registration(of: self) {
             let core = StateCore.inMemory(scopedDefault, key: key, isDirect: ownCore.isDirect)
-            let seat = Seat(core, ChangeQueue(scope: scope))
-            connect(seat)
-            return seat
+            let registration = Registration(core, ChangeQueue(scope: scope))
+            connect(registration)
+            return registration
         }
     }
 
@@ -149,7 +149,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         _ body: (inout Value) throws -> R
     ) throws -> (result: R, revision: Revision) {
         try Feedback.check(key)
-        return try core.modifyTold(reason: change.reason) { current throws in
+        return try core.modifyPublished(reason: change.reason) { current throws in
             try current.check(isExpected: change.expected, of: key)
         } _: { value throws in
             let result = try body(&value)

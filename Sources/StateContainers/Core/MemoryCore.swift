@@ -35,7 +35,7 @@ extension StateCore {
     ///   - body: Changes a copy.
     /// - Returns: What `body` returned, and the commit.
     /// - Throws: what `admit` or `body` threw; nothing has changed.
-    final func modifyTold<R, E: Error>(
+    final func modifyPublished<R, E: Error>(
         reason: String = "",
         admit: (Revision) throws(E) -> Void = { _ in },
         _ body: (inout Value) throws(E) -> R

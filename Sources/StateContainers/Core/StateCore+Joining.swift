@@ -21,7 +21,7 @@ extension StateCore {
             clinux_set_body(mark)
             defer { clinux_set_body(nil) }
             let listeners = queue.listeners
-            let told = listeners.add(receiver, after: published.toldCount, unless: isSame)
+            let told = listeners.add(receiver, after: published.publishedCount, unless: isSame)
             guard told === receiver else { return told }
             published.add(queue)
             let current = beginning.change(published.value, published.revision, depth: depth)

@@ -19,7 +19,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         /// Who takes each change; where nobody does, none is made.
         @usableFromInline var queues: [ChangeQueue] = []
         /// How many changes were told.
-        var toldCount: Int64 = 0
+        var publishedCount: Int64 = 0
 
         init(_ value: Value, _ revision: Revision) {
             self.value = value
@@ -43,13 +43,13 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
             number = revision.number
             epoch = revision.epoch
             guard !queues.isEmpty else { return }
-            toldCount += 1
+            publishedCount += 1
             let facts = ChangeFacts(
                 revision: revision,
                 skipped: skipped,
                 cause: cause,
                 depth: depth,
-                number: toldCount
+                number: publishedCount
             )
             let change = ChangeValues(old, new, facts)
             for queue in queues { queue.put(change, merges: merges) }

@@ -19,12 +19,12 @@ public final class StateScope: Sendable {
     @TaskLocal package static var current: StateScope?
 
     /// The cores and queues of this scope by container; the container is kept too, so that no other takes its address.
-    private let seats = StateLock<[ObjectIdentifier: Entry]>([:])
+    private let registrations = StateLock<[ObjectIdentifier: Entry]>([:])
 
     init() { clinux_note_scope() }
 
     deinit {
-        for entry in seats.withLock({ $0.values.map { $0 } }) { entry.close() }
+        for entry in registrations.withLock({ $0.values.map { $0 } }) { entry.close() }
     }
 
     /// Runs `body` in a new scope.
@@ -40,26 +40,32 @@ public final class StateScope: Sendable {
     }
 
     /// What a container has in this scope, made where it is the first look.
-    func seat<Value>(
+    func registration<Value>(
         of container: any AnyObject & Sendable,
-        _ make: () -> Seat<Value>
-    ) -> Seat<Value> {
+        _ make: () -> Registration<Value>
+    ) -> Registration<Value> {
         let place = ObjectIdentifier(container)
-        if let seat = seats.withLock({ $0[place]?.seat }) as? Seat<Value> { return seat }
-        let made = make()
-        let seat = seats.withLock { seats in
-            let entry =
-                seats[place]
-                ?? Entry(container: container, seat: made) { made.core.unregister(made.queue) }
-            seats[place] = entry
-            return entry.seat
+        if let registration = registrations.withLock({ $0[place]?.registration })
+            as? Registration<Value>
+        {
+            return registration
         }
-        return seat as? Seat<Value> ?? made
+        let made = make()
+        let registration = registrations.withLock { registrations in
+            let entry =
+                registrations[place]
+                ?? Entry(container: container, registration: made) {
+                    made.core.unregister(made.queue)
+                }
+            registrations[place] = entry
+            return entry.registration
+        }
+        return registration as? Registration<Value> ?? made
     }
 
     private struct Entry: Sendable {
         let container: any AnyObject & Sendable
-        let seat: any AnyObject & Sendable
+        let registration: any AnyObject & Sendable
         /// No more changes; who is told of them may keep the core.
         let close: @Sendable () -> Void
     }
@@ -67,7 +73,7 @@ public final class StateScope: Sendable {
 
 /// Where a container is: its value, and the changes that it takes.
 @usableFromInline
-package final class Seat<Value: Sendable>: Sendable {
+package final class Registration<Value: Sendable>: Sendable {
     @usableFromInline package let core: StateCore<Value>
     package let queue: ChangeQueue
 

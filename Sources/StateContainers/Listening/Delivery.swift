@@ -119,7 +119,7 @@ final class Delivery: Receiver, NotifierJob {
     private func schedule() {
         switch queue {
         case .notifier: Notifier.shared.run(self)
-        case .inline: while tellNext() {}
+        case .inline: while deliverNext() {}
         case .main: DispatchQueue.main.async { self.run() }
         case .queue(let queue): queue.async { self.run() }
         }
@@ -127,11 +127,11 @@ final class Delivery: Receiver, NotifierJob {
 
     /// One call; what came meanwhile waits behind the other listeners.
     func run() {
-        if tellNext() { schedule() }
+        if deliverNext() { schedule() }
     }
 
     /// - Returns: Whether there is more to tell.
-    private func tellNext() -> Bool {
+    private func deliverNext() -> Bool {
         guard let (change, scope) = slot.withLock({ $0.next() }) else { return false }
         change.tell(in: scope, call)
         return slot.withLock { slot in

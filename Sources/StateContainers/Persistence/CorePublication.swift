@@ -28,7 +28,7 @@ struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
         case .success: if core.failure.value != nil { core.failure.modify(nil) }
         }
         core.loading.putFirst(.success(revision.number))
-        if !isAwaited { core.tellLater() }
+        if !isAwaited { core.deliverLater() }
     }
 
     private typealias Published = StateCore<Value>.Published

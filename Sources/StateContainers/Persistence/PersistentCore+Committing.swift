@@ -199,7 +199,7 @@ extension PersistentCore {
         answer.put(result)
         guard isLost, case .failure(let error) = result else { return }
         note(error)
-        tellLater()
+        deliverLater()
     }
 
     /// Shows what is stored, where something is shown that is not; once for all that failed with it.

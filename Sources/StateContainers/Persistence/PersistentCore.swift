@@ -110,7 +110,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         failure.modify(error)
     }
 
-    func tellLater() { for queue in published.withLock({ $0.queues }) { queue.drainLater() } }
+    func deliverLater() { for queue in published.withLock({ $0.queues }) { queue.drainLater() } }
 
     override func transactionEntry(check: Check?) -> StateTransaction.Entry<Value> {
         checkBody()

@@ -24,7 +24,7 @@ struct TransactionRun<R> {
         entries = transaction.entries
         stored = entries.compactMap { $0 as? any StoredTransactionEntry }
             .sorted { $0.key < $1.key }
-        guard stored.isEmpty || stored.count == entries.count && TransactionRun.isOneHome(stored)
+        guard stored.isEmpty || stored.count == entries.count && TransactionRun.isOneStore(stored)
         else { throw TransactionRun.mixed(entries) }
         if let first = entries.first { try patience.check(entries.map(\.read), of: first.key) }
         guard entries.count <= StateTransaction.limit else {
@@ -123,7 +123,7 @@ struct TransactionRun<R> {
         return commit(entries.sorted { $0.place < $1.place }[...])
     }
 
-    private static func isOneHome(_ entries: [any StoredTransactionEntry]) -> Bool {
+    private static func isOneStore(_ entries: [any StoredTransactionEntry]) -> Bool {
         entries.allSatisfy { $0.hub === entries[0].hub }
     }
 

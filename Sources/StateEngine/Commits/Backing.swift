@@ -64,11 +64,11 @@ public struct BackingCapabilities: Sendable {
     /// It takes superseded changes out of its history.
     package var compaction: (any CompactingBacking)?
     /// It keeps what is known of keys that live in files beside the history.
-    package var files: (any FileMarkBacking)?
-    /// Whether it keeps notes beside the entries (``Note``).
+    package var files: (any PendingFileListBacking)?
+    /// Whether it keeps notes beside the entries (``MetadataEntry``).
     package var keepsMetadata = false
     /// Above it no revision may be taken; nil if the store itself keeps the revisions.
-    package var ceiling: RevisionCeiling?
+    package var reservation: RevisionReservation?
 
     /// Can do nothing else.
     public init() {}

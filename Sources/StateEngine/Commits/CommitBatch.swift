@@ -27,7 +27,7 @@ public final class CommitBatch: @unchecked Sendable {
         /// What each of them supersedes, read while its memory is at hand: the commit thread would wait for it.
         var superseded: [Place] = []
         /// In order of revision.
-        var notes: [Note] = []
+        var metadata: [MetadataEntry] = []
         var byteCount = 0
         /// How many changes storage keeps, and the revision of the last.
         var storedCount = 0
@@ -54,7 +54,7 @@ public final class CommitBatch: @unchecked Sendable {
                 item.changeEnd += offset
                 items.append(item)
             }
-            if !other.notes.isEmpty { notes += other.notes }
+            if !other.metadata.isEmpty { metadata += other.metadata }
             byteCount += other.byteCount
             storedCount += other.storedCount
             storedRevision = max(storedRevision, other.storedRevision)
@@ -64,7 +64,7 @@ public final class CommitBatch: @unchecked Sendable {
             items.removeAll(keepingCapacity: true)
             changes.removeAll(keepingCapacity: true)
             superseded.removeAll(keepingCapacity: true)
-            if !notes.isEmpty { notes = [] }
+            if !metadata.isEmpty { metadata = [] }
             byteCount = 0
             storedCount = 0
             storedRevision = 0
@@ -74,7 +74,7 @@ public final class CommitBatch: @unchecked Sendable {
     @exclusivity(unchecked) private var contents = Contents()
 
     /// What the commit does to the mark of files that it may not reach.
-    @exclusivity(unchecked) package var fileMark = FileMarkChange.keep
+    @exclusivity(unchecked) package var pendingFileList = PendingFileListChange.keep
 
     init() {}
 
@@ -82,7 +82,7 @@ public final class CommitBatch: @unchecked Sendable {
     var changes: [Record] { contents.changes }
     var byteCount: Int { contents.byteCount }
     /// What the transactions note beside their changes, in order of revision.
-    package var notes: [Note] { contents.notes }
+    package var metadata: [MetadataEntry] { contents.metadata }
 
     /// Whether there is nothing to commit.
     public var isEmpty: Bool { items.isEmpty }
@@ -95,7 +95,7 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// The revision of the last transaction that storage keeps something of; nil where it keeps nothing.
     var storedRevision: Int64? {
-        let revision = max(contents.storedRevision, contents.notes.last?.revision ?? 0)
+        let revision = max(contents.storedRevision, contents.metadata.last?.revision ?? 0)
         return revision > 0 ? revision : nil
     }
 
@@ -118,7 +118,7 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// The revision of the last transaction that changed an entry; nil where none did.
     var lastChangeRevision: Int64? {
-        if contents.notes.isEmpty { return lastRevision }
+        if contents.metadata.isEmpty { return lastRevision }
         return changes.last?.revision
     }
 
@@ -165,7 +165,7 @@ public final class CommitBatch: @unchecked Sendable {
     }
 
     /// Adds notes to that transaction.
-    func append(_ notes: [Note]) { contents.notes += notes }
+    func append(_ metadata: [MetadataEntry]) { contents.metadata += metadata }
 
     func endTransaction(revision: Int64, cause: Unmanaged<InternedCause>, byteCount: Int) {
         contents.byteCount += byteCount
@@ -186,7 +186,7 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// Empties the batch and keeps its memory for the next, up to a bound.
     func removeAll() {
-        fileMark = .keep
+        pendingFileList = .keep
         if contents.changes.capacity <= 1 << 16 { contents.empty() } else { contents = Contents() }
     }
 }

@@ -10,7 +10,7 @@ extension CommitQueue {
         // was 220 µs where this thread interrupted it, 130 µs where it does not, and a sixth more requests were served.
         clinux_schedule_as_batch()
         var pace = Pace()
-        var raising = CeilingPatience()
+        var raising = ReservationPatience()
         var compaction = Compaction()
         answer(capabilities.compaction?.shortage)
         while let turn = take(pace, compaction) {
@@ -43,7 +43,7 @@ extension CommitQueue {
 
     private func perform(
         _ work: CommitWork,
-        _ raising: inout CeilingPatience,
+        _ raising: inout ReservationPatience,
         _ compaction: inout Compaction
     ) {
         switch work {
@@ -52,7 +52,7 @@ extension CommitQueue {
             backing.maintain()
             lookForCompaction(&compaction)
         case .notify: state.withLock { $0.notify }()
-        case .reserve: raiseCeilingNow(&raising)
+        case .reserve: reserveRevisionsNow(&raising)
         case .run(let body): body(true)
         case .look: adoptEdits()
         case .compact, .stop: break
@@ -97,7 +97,7 @@ extension CommitQueue {
         var values: [[UInt8]: [UInt8]?] = [:]
         for change in adopted { values[change.key] = .some(change.value) }
         let keyspace = files.keyspace.withLock { $0 }
-        try files.settle(marks.takeFileMark()) { key in
+        try files.settle(marks.takePendingFileList()) { key in
             values[key.bytes] ?? keyspace?.entry(for: key)?.value
         }
     }

@@ -55,12 +55,12 @@ final class CommitQueue: Sendable {
         var wakingCount: Int?
         /// Whether what stood on a failed commit is not undone yet.
         var isHalted = false
-        var ceiling: RevisionCeiling?
+        var reservation: RevisionReservation?
         var notify: @Sendable () -> Void = {}
 
-        init(storedRevision: Int64, ceiling: RevisionCeiling?) {
+        init(storedRevision: Int64, reservation: RevisionReservation?) {
             self.storedRevision = storedRevision
-            self.ceiling = ceiling
+            self.reservation = reservation
         }
     }
 
@@ -86,7 +86,7 @@ final class CommitQueue: Sendable {
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
         capabilities = backing.capabilities
-        state = StateLock(State(storedRevision: revision, ceiling: capabilities.ceiling))
+        state = StateLock(State(storedRevision: revision, reservation: capabilities.reservation))
         thread = WorkerThread(name: "commit")
     }
 
@@ -191,8 +191,10 @@ final class CommitQueue: Sendable {
         if wakes { parking.signal() }
     }
 
-    /// From now on revisions have a ceiling.
-    func bound(by ceiling: RevisionCeiling) { state.withLock { $0.ceiling = ceiling } }
+    /// From now on revisions have a reservation.
+    func bound(by reservation: RevisionReservation) {
+        state.withLock { $0.reservation = reservation }
+    }
 
     /// Gives an answered batch back, to be filled again.
     func recycle(_ batch: CommitBatch) {

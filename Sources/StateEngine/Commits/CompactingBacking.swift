@@ -51,7 +51,7 @@ package struct CompactionNeed: Hashable, Sendable {
 /// What a piece of compaction did.
 package struct CompactionStep: Sendable {
     /// A delete that left the history.
-    package struct Grave: Hashable, Sendable {
+    package struct CompactedDelete: Hashable, Sendable {
         package var key: [UInt8]
         package var revision: Int64
 
@@ -64,7 +64,7 @@ package struct CompactionStep: Sendable {
     /// From this revision on the history is whole.
     package var compacted: Int64
     /// Deletes that left the history and that nothing had superseded.
-    package var graves: [Grave] = []
+    package var graves: [CompactedDelete] = []
     /// Whether nothing is left to do for now.
     package var isDone = true
 

@@ -16,13 +16,13 @@ struct MetadataTable: ~Copyable {
         for (name, version) in versions { body(name, version.text) }
     }
 
-    mutating func set(_ note: Note) {
-        versions[note.name] = note.text.map { Version(revision: note.revision, text: $0) }
+    mutating func set(_ entry: MetadataEntry) {
+        versions[entry.name] = entry.text.map { Version(revision: entry.revision, text: $0) }
     }
 
     /// Takes notes back, the newest first.
-    mutating func undo(_ notes: [Note]) {
-        for note in notes.reversed() { versions[note.name] = note.superseded }
+    mutating func undo(_ metadata: [MetadataEntry]) {
+        for entry in metadata.reversed() { versions[entry.name] = entry.superseded }
     }
 
     /// Takes over what storage holds up to `revision`; nothing may be provisional.

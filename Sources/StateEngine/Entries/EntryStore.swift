@@ -76,7 +76,7 @@ package struct EntryStore: ~Copyable {
     }
 
     /// Remembers the stored delete of a key that has moved to memory; the table owns it.
-    mutating func buryBelow(_ grave: Record) { deleted.insert(grave) }
+    mutating func keepTombstone(_ grave: Record) { deleted.insert(grave) }
 
     /// Forgets the durable delete of `key` that was made at `revision`, also where a provisional version supersedes it.
     ///

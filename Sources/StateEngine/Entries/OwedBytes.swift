@@ -5,7 +5,7 @@ package final class OwedBytes {
     /// Beyond it a watch that owes something gives up what it knows, and begins anew once there is room.
     package var limit: Int
     package private(set) var byteCount = 0
-    private var toldByteCount = 0
+    private var reportedByteCount = 0
     private let onGrowth: () -> Void
 
     /// - Parameters:
@@ -18,8 +18,8 @@ package final class OwedBytes {
 
     func note(_ byteCount: Int) {
         self.byteCount += byteCount
-        guard abs(self.byteCount - toldByteCount) >= 16 << 10 else { return }
-        toldByteCount = self.byteCount
+        guard abs(self.byteCount - reportedByteCount) >= 16 << 10 else { return }
+        reportedByteCount = self.byteCount
         onGrowth()
     }
 }

@@ -23,17 +23,17 @@ package struct Record: Equatable {
     package init(address: UnsafeMutableRawPointer) { self.address = address }
 
     @usableFromInline static let headerByteCount = 56
-    @usableFromInline static let deletedMark = UInt32.max
+    @usableFromInline static let deletedBit = UInt32.max
 
     // Beside the time: what the rules say of the key.
     @usableFromInline static let keyLengthMask: UInt64 = 0x7FF
     /// Before the key it has the time at which it expires, and what ``Deadlines`` knows of it: 24 bytes.
     @usableFromInline static let deadlineByteCount = 24
-    @usableFromInline static let expiryMark: UInt64 = 1 << 13
+    @usableFromInline static let expiryBit: UInt64 = 1 << 13
     /// Its writer has been answered: it is not undone with what was before it.
-    @usableFromInline static let toldMark: UInt64 = 1 << 14
+    @usableFromInline static let publishedBit: UInt64 = 1 << 14
     /// No storage keeps it.
-    @usableFromInline static let volatileMark: UInt64 = 1 << 15
+    @usableFromInline static let volatileBit: UInt64 = 1 << 15
 
     /// What a version says beside key and value.
     @frozen
@@ -121,9 +121,9 @@ package struct Record: Equatable {
         address.storeBytes(of: fields.created, toByteOffset: 16, as: Int64.self)
         address.storeBytes(of: fields.version, toByteOffset: 24, as: Int64.self)
         var timeAndKey = UInt64(truncatingIfNeeded: fields.time) << 16 | UInt64(key.count)
-        if fields.isVolatile { timeAndKey |= volatileMark }
+        if fields.isVolatile { timeAndKey |= volatileBit }
         if let expires = fields.expires {
-            timeAndKey |= expiryMark
+            timeAndKey |= expiryBit
             address.storeBytes(of: expires, toByteOffset: headerByteCount, as: Int64.self)
             address.storeBytes(of: .max, toByteOffset: headerByteCount + 8, as: Int64.self)
             address.storeBytes(of: -1, toByteOffset: headerByteCount + 16, as: Int.self)
@@ -132,7 +132,7 @@ package struct Record: Equatable {
         address.storeBytes(of: fields.ordinal, toByteOffset: 40, as: Int32.self)
         address.storeBytes(of: fields.owner, toByteOffset: 44, as: UInt32.self)
         address.storeBytes(of: fields.cause, toByteOffset: 48, as: UInt32.self)
-        let mark = value == nil ? deletedMark : UInt32(valueByteCount)
+        let mark = value == nil ? deletedBit : UInt32(valueByteCount)
         address.storeBytes(of: mark, toByteOffset: 52, as: UInt32.self)
         if let base = key.baseAddress { memcpy(address + keyStart, base, key.count) }
         var end = keyStart + key.count
@@ -198,7 +198,7 @@ package struct Record: Equatable {
     /// Whether this version is a delete.
     @inlinable
     package var isDeleted: Bool {
-        address.load(fromByteOffset: 52, as: UInt32.self) == Record.deletedMark
+        address.load(fromByteOffset: 52, as: UInt32.self) == Record.deletedBit
     }
 
     @inlinable
@@ -206,26 +206,26 @@ package struct Record: Equatable {
 
     /// Whether no storage keeps it.
     @inlinable
-    package var isVolatile: Bool { timeAndKey & Record.volatileMark != 0 }
+    package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
 
     /// Whether its writer has been answered though it is not durable: then nothing undoes it.
     @inlinable
-    package var isTold: Bool { timeAndKey & Record.toldMark != 0 }
+    package var isTold: Bool { timeAndKey & Record.publishedBit != 0 }
 
-    func markTold() {
-        address.storeBytes(of: timeAndKey | Record.toldMark, toByteOffset: 32, as: UInt64.self)
+    func markPublished() {
+        address.storeBytes(of: timeAndKey | Record.publishedBit, toByteOffset: 32, as: UInt64.self)
     }
 
     /// Wall time in milliseconds since 1970 at which it expires; nil where it does not.
     @inlinable
     package var expires: Int64? {
-        guard timeAndKey & Record.expiryMark != 0 else { return nil }
+        guard timeAndKey & Record.expiryBit != 0 else { return nil }
         return address.load(fromByteOffset: Record.headerByteCount, as: Int64.self)
     }
 
     /// Whether it expires at all.
     @inlinable
-    package var hasDeadline: Bool { timeAndKey & Record.expiryMark != 0 }
+    package var hasDeadline: Bool { timeAndKey & Record.expiryBit != 0 }
 
     /// When it expires, in milliseconds of CLOCK_BOOTTIME; only of one that has a deadline, and known once ``Deadlines`` has it.
     var deadline: Int64 {
@@ -253,7 +253,7 @@ package struct Record: Equatable {
 
     @inlinable
     var keyStart: Int {
-        let mark = timeAndKey & Record.expiryMark
+        let mark = timeAndKey & Record.expiryBit
         return Record.headerByteCount + Int(mark >> 10 | mark >> 9)
     }
 
@@ -268,7 +268,7 @@ package struct Record: Equatable {
     @inlinable
     package var value: Bytes? {
         let mark = address.load(fromByteOffset: 52, as: UInt32.self)
-        guard mark != Record.deletedMark else { return nil }
+        guard mark != Record.deletedBit else { return nil }
         return Bytes(start: address + (keyStart + keyByteCount), count: Int(mark))
     }
 

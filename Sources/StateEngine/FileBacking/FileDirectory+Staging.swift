@@ -44,7 +44,7 @@ struct StagedFiles {
     /// How the new files take their places.
     fileprivate(set) var steps: [FileStep] = []
     /// What each new file holds.
-    fileprivate var marks: [FilePath: ValueMark] = [:]
+    fileprivate var marks: [FilePath: ValueDigest] = [:]
     /// Files that others have changed since they were read.
     fileprivate(set) var edited: [FilePath] = []
     fileprivate(set) var obstructed: [(path: FilePath, obstacle: Obstacle)] = []
@@ -152,7 +152,7 @@ extension FileDirectory {
         }
         let path = parent.appending(tree.temporaryName())
         let stamp = try tree.write(value, to: path, like: old, mode: newFileMode ?? inheritedMode)
-        staged.marks[target] = ValueMark(value)
+        staged.marks[target] = ValueDigest(value)
         staged.steps.append(
             FileStep(
                 target: target,

@@ -5,7 +5,7 @@ import StateSystem
 struct KnownFile {
     var stamp: FileStamp
     /// What it held; nil if that is not known.
-    var mark: ValueMark?
+    var mark: ValueDigest?
     /// Whether its entry may differ: the next look takes it for an edit even if it has not changed.
     var isDoubtful = false
 }
@@ -219,7 +219,7 @@ final class FileDirectory {
             } else {
                 obstacles.remove(path)
             }
-            let file = KnownFile(stamp: read.stamp, mark: ValueMark(value))
+            let file = KnownFile(stamp: read.stamp, mark: ValueDigest(value))
             let before = known.updateValue(file, forKey: path)
             return FoundFile(path: path, key: key, value: value, status: read, before: before)
         } catch {

@@ -3,7 +3,7 @@ struct FilePart {
     let container: FileContainer
     var staged = StagedFiles()
     /// What each file that is to be replaced held before.
-    var old: [FilePath: ValueMark?] = [:]
+    var old: [FilePath: ValueDigest?] = [:]
     /// Edits that are part of the commit: their files hold what it says.
     var adopted: [FilePath] = []
     /// Keys whose files cannot be written, and why.
@@ -116,7 +116,7 @@ extension FileContainer {
     /// Brings a file to the value of its row, unless somebody has made something else of it.
     ///
     /// - Returns: Whether that is settled: what somebody has made of it is an edit, to be looked at.
-    func settle(_ path: FilePath, old: ValueMark?, to value: [UInt8]?) -> Bool {
+    func settle(_ path: FilePath, old: ValueDigest?, to value: [UInt8]?) -> Bool {
         guard let files, isInPlace else { return false }
         do {
             var present: [UInt8]?
@@ -128,13 +128,13 @@ extension FileContainer {
                 let contents = try files.tree.contents(of: path, limit: limits.valueByteCount)
                 guard case .value(let bytes, let read)? = contents else { return false }
                 present = bytes
-                files.known[path] = KnownFile(stamp: read.stamp, mark: ValueMark(bytes))
+                files.known[path] = KnownFile(stamp: read.stamp, mark: ValueDigest(bytes))
             } else {
                 files.known[path] = nil
             }
             if present == value {
                 files.syncParents(of: [path])
-            } else if present.map({ ValueMark($0) }) == old {
+            } else if present.map({ ValueDigest($0) }) == old {
                 guard try replace(path, with: value, files) else { return false }
             } else {
                 files.lookAgain(at: [path])

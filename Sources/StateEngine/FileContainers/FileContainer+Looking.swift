@@ -77,7 +77,7 @@ extension FileContainer {
             }
             // Touched, or written as it was.
             if let value = file.value, let before = file.before, !before.isDoubtful,
-                before.mark == ValueMark(value)
+                before.mark == ValueDigest(value)
             {
                 continue
             }

@@ -29,7 +29,7 @@ final class FileContainer: @unchecked Sendable {
     /// A key whose row is on stable storage and whose file is not.
     struct Unpublished {
         /// What the file held before.
-        var old: ValueMark?
+        var old: ValueDigest?
         var reason: String
     }
 
@@ -84,7 +84,7 @@ final class FileContainer: @unchecked Sendable {
     }
 
     /// Refuses a key whose row is stored and whose file cannot be written, and tries again.
-    func leaveUnpublished(_ path: FilePath, old: ValueMark?, _ reason: String) {
+    func leaveUnpublished(_ path: FilePath, old: ValueDigest?, _ reason: String) {
         unpublished[path] = Unpublished(old: unpublished[path]?.old ?? old, reason: reason)
         problems.refuseWrites(to: path, reason)
         retry.begin()

@@ -1,8 +1,8 @@
 /// What a commit does to all files: between ``FileContainers/stage(_:)`` and ``FileContainers/publish(_:)`` the rows are stored.
 struct FilePublication {
     var parts: [FilePart] = []
-    var mark = FileMarkChange.keep
-    fileprivate var isMarkMinimal = false
+    var mark = PendingFileListChange.keep
+    fileprivate var isPendingFileListMinimal = false
 }
 
 extension FileContainers {
@@ -13,7 +13,7 @@ extension FileContainers {
     /// - Complexity: O(*n*) in the bytes of the values that live in files, with one sync for each; else in the changes.
     func stage(_ batch: CommitBatch) throws(StateError) -> FilePublication? {
         let changes = try self.changes(of: batch)
-        guard !changes.isEmpty || hasMark else { return nil }
+        guard !changes.isEmpty || hasPendingFileList else { return nil }
         var publication = FilePublication()
         for case (let container?, let changes) in zip(byRule, changes) where !changes.isEmpty {
             do throws(StateError) {
@@ -24,8 +24,8 @@ extension FileContainers {
                 throw error
             }
         }
-        addMark(to: &publication)
-        batch.fileMark = publication.mark
+        addPendingFiles(to: &publication)
+        batch.pendingFileList = publication.mark
         onStep(1)
         return publication
     }
@@ -49,8 +49,8 @@ extension FileContainers {
         return changes
     }
 
-    private func addMark(to publication: inout FilePublication) {
-        var mark = FileMark()
+    private func addPendingFiles(to publication: inout FilePublication) {
+        var mark = PendingFileList()
         for part in publication.parts {
             for (path, old) in part.old {
                 guard let key = part.container.keys.key(of: path) else { continue }
@@ -59,7 +59,7 @@ extension FileContainers {
         }
         let isMinimal = mark.entries.isEmpty
         let pending = containers.contains { !$0.unpublished.isEmpty }
-        if isMinimal, !hasMark || pending && isMarkMinimal { return }
+        if isMinimal, !hasPendingFileList || pending && isPendingFileListMinimal { return }
         for container in containers {
             for (path, left) in container.unpublished {
                 guard let key = container.keys.key(of: path),
@@ -68,7 +68,7 @@ extension FileContainers {
                 mark.entries.append((key.bytes, left.old))
             }
         }
-        publication.isMarkMinimal = isMinimal
+        publication.isPendingFileListMinimal = isMinimal
         publication.mark = mark.entries.isEmpty ? .remove : .set(mark.text)
     }
 
@@ -84,10 +84,10 @@ extension FileContainers {
         onStep(2)
         switch publication.mark {
         case .keep: break
-        case .remove: hasMark = false
-        case .set: hasMark = true
+        case .remove: hasPendingFileList = false
+        case .set: hasPendingFileList = true
         }
-        isMarkMinimal = publication.isMarkMinimal
+        isPendingFileListMinimal = publication.isPendingFileListMinimal
         for part in publication.parts { part.container.publish(part) }
         wakeForRetries()
         adoptionRetry.end()

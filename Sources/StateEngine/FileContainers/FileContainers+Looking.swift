@@ -31,8 +31,8 @@ extension FileContainers {
         }
         guard places != former, let marks = keyspace.queue.capabilities.files else { return }
         // If this note cannot be written, the next start takes them for its own if they are not empty.
-        guard let note = try? marks.fileContainers() else { return }
-        try? marks.setFileContainers(FormerFiles(note).standing(at: places).text)
+        guard let record = try? marks.fileContainers() else { return }
+        try? marks.setFileContainers(FormerFiles(record).standing(at: places).text)
     }
 
     private func retry(_ container: FileContainer, _ keyspace: LocalKeyspace) {

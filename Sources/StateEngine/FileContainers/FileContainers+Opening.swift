@@ -9,10 +9,10 @@ extension FileContainers {
     ///   - marks: The store.
     ///   - keyspace: What it holds.
     /// - Throws: Why a directory cannot be used; files are as they were.
-    func open(_ marks: any FileMarkBacking, _ keyspace: LocalKeyspace) throws {
+    func open(_ marks: any PendingFileListBacking, _ keyspace: LocalKeyspace) throws {
         try FileContainers.checkOverlaps(containers.map(\.location))
-        let note = try marks.fileContainers()
-        let former = FormerFiles(note)
+        let record = try marks.fileContainers()
+        let former = FormerFiles(record)
         let held = { (container: FileContainer, key: Key) in container.heldFile(of: key, former) }
         for container in containers {
             let hasFiles = keys(of: container, in: keyspace).contains { held(container, $0) }
@@ -22,11 +22,11 @@ extension FileContainers {
             if let epoch = former.epoch { container.temporaryMarks.append(epoch) }
             try container.open(expectsFiles: hasFiles, noted: place, wake)
         }
-        let text = marks.takeFileMark()
+        let text = marks.takePendingFileList()
         try settle(text, where: held) { keyspace.entry(for: $0)?.value }
-        let left = LeftFiles(former, now: self, in: keyspace, text.flatMap { FileMark($0) })
+        let left = LeftFiles(former, now: self, in: keyspace, text.flatMap { PendingFileList($0) })
         let now = FormerFiles(rules, keyspace.epoch, at: former.places.merging(places) { $1 })
-        let isAnew = now.text != note
+        let isAnew = now.text != record
         var exports: [FileExport] = []
         var found: [[FoundFile]] = []
         do {
@@ -77,8 +77,8 @@ extension FileContainers {
         value: (Key) -> [UInt8]?
     ) throws(StateError) {
         guard let text else { return }
-        hasMark = true
-        guard let mark = FileMark(text) else {
+        hasPendingFileList = true
+        guard let mark = PendingFileList(text) else {
             throw StateError(
                 .corrupt,
                 "what the store notes of files that are not written cannot be read"
@@ -126,7 +126,7 @@ extension FileContainers {
                     continue
                 }
             }
-            guard container.settle(path, old: former.map { ValueMark($0) }, to: value) else {
+            guard container.settle(path, old: former.map { ValueDigest($0) }, to: value) else {
                 throw StateError(
                     .storage,
                     "key '\(key)' cannot be written to \(container.problems.shown(path)): "
@@ -182,7 +182,7 @@ private struct FileExport {
     ///
     /// - Returns: The file, if that failed.
     func takeBack() -> KeptFiles? {
-        let mark = ValueMark(new)
+        let mark = ValueDigest(new)
         guard !container.settle(path, old: mark, to: old) else { return nil }
         var kept = KeptFiles(
             directory: container.location,

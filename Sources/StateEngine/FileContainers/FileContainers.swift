@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// A commit with keys that live in files takes four steps, the order of which is the guarantee (``CommitQueue/commit(_:)``): each new file
 /// is written beside its target and synced; the rows are committed, and with them a mark of the files that are not reached yet
-/// (``FileMark``); the new files take their places; the commit is acknowledged. What others do to the files is noticed, and adopted as commits like any
+/// (``PendingFileList``); the new files take their places; the commit is acknowledged. What others do to the files is noticed, and adopted as commits like any
 /// other whose cause is `file`: they are rows too. If such an edit meets a write, it comes after it; a writer who asks
 /// ``mayHaveChanged(_:)`` first, and waits while it may, comes after every edit that was complete before.
 ///
@@ -27,8 +27,8 @@ package final class FileContainers: @unchecked Sendable {
 
     // Only for whoever has the backing.
     /// Whether the store has a mark, and the keys that it names are only those that are not published.
-    var hasMark = false
-    var isMarkMinimal = false
+    var hasPendingFileList = false
+    var isPendingFileListMinimal = false
     /// After a failure, edits are adopted again later and later.
     var adoptionRetry = Retry()
 

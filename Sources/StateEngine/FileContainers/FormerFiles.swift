@@ -5,7 +5,7 @@
 /// before, while not all files that they left are removed, or those whose directories are about to be filled: a start under other rules
 /// takes what it finds there for files that keys have left. Below the word `places` are the directories themselves, as
 /// ``DirectoryIdentity`` says it, a tab, and the path: another one that is empty has lost no files. Below the word `files` are files that could not be removed: the bytes of a
-/// key before the part that is its file's path, a tab, and the directory; then for each file what it may hold, as ``FileMark`` says it,
+/// key before the part that is its file's path, a tab, and the directory; then for each file what it may hold, as ``PendingFileList`` says it,
 /// for the key goes on without it.
 ///
 /// ```
@@ -60,9 +60,9 @@ struct FormerFiles {
         }
     }
 
-    private static let leftMark: Substring = "left"
-    private static let filesMark: Substring = "files"
-    private static let placesMark: Substring = "places"
+    private static let leftWord: Substring = "left"
+    private static let filesWord: Substring = "files"
+    private static let placesWord: Substring = "places"
 
     private static func parts(_ line: Substring) -> [Substring] {
         line.split(separator: "\t", maxSplits: 1, omittingEmptySubsequences: false)
@@ -76,23 +76,23 @@ struct FormerFiles {
     }
 
     /// Reads the note, which is nothing where there is none.
-    init(_ note: String?) {
-        var lines = (note ?? "").split(separator: "\n")[...]
+    init(_ record: String?) {
+        var lines = (record ?? "").split(separator: "\n")[...]
         let mark = "epoch "
         epoch = lines.first.flatMap { $0.hasPrefix(mark) ? String($0.dropFirst(mark.count)) : nil }
         if epoch != nil { lines = lines.dropFirst() }
-        if let start = lines.firstIndex(of: FormerFiles.filesMark) {
+        if let start = lines.firstIndex(of: FormerFiles.filesWord) {
             kept = KeptFiles.read(lines[(start + 1)...].lazy.map(FormerFiles.parts))
             lines = lines[..<start]
         }
-        if let start = lines.firstIndex(of: FormerFiles.placesMark) {
+        if let start = lines.firstIndex(of: FormerFiles.placesWord) {
             for parts in lines[(start + 1)...].lazy.map(FormerFiles.parts) where parts.count == 2 {
                 places[String(parts[1])] = DirectoryIdentity(parts[0])
             }
             lines = lines[..<start]
         }
         let parts = lines.split(
-            separator: FormerFiles.leftMark,
+            separator: FormerFiles.leftWord,
             omittingEmptySubsequences: false
         )
         current = Rules(parts.first ?? [])
@@ -103,10 +103,10 @@ struct FormerFiles {
     var text: String {
         var lines = epoch.map { ["epoch \($0)"] } ?? []
         lines += current.lines
-        for left in left { lines += [String(FormerFiles.leftMark)] + left.lines }
+        for left in left { lines += [String(FormerFiles.leftWord)] + left.lines }
         let places = usedPlaces
-        if !places.isEmpty { lines += [String(FormerFiles.placesMark)] + places }
-        if !kept.isEmpty { lines += [String(FormerFiles.filesMark)] + kept.flatMap(\.lines) }
+        if !places.isEmpty { lines += [String(FormerFiles.placesWord)] + places }
+        if !kept.isEmpty { lines += [String(FormerFiles.filesWord)] + kept.flatMap(\.lines) }
         return lines.joined(separator: "\n")
     }
 
@@ -119,31 +119,31 @@ struct FormerFiles {
 
     /// The same, while the directories of other rules are being filled; of the store of `epoch` where it was of none.
     func filling(_ next: FormerFiles, _ rules: [FileRule], _ epoch: Epoch) -> FormerFiles {
-        var note = standing(at: next.places)
-        note.epoch = self.epoch ?? FormerFiles.text(epoch)
-        note.leave([Rules(rules)] + left)
-        return note
+        var record = standing(at: next.places)
+        record.epoch = self.epoch ?? FormerFiles.text(epoch)
+        record.leave([Rules(rules)] + left)
+        return record
     }
 
     /// The same, while what others have left is being removed.
     func leaving(_ former: FormerFiles) -> FormerFiles {
-        var note = self
-        note.leave([former.current] + former.left)
-        return note.keeping(former.kept)
+        var record = self
+        record.leave([former.current] + former.left)
+        return record.keeping(former.kept)
     }
 
     /// The same, with other directories at the places.
     func standing(at places: [String: DirectoryIdentity]) -> FormerFiles {
-        var note = self
-        note.places.merge(places) { $1 }
-        return note
+        var record = self
+        record.places.merge(places) { $1 }
+        return record
     }
 
     /// The same, with files that could not be removed.
     func keeping(_ kept: [KeptFiles]) -> FormerFiles {
-        var note = self
-        note.kept = kept
-        return note
+        var record = self
+        record.kept = kept
+        return record
     }
 
     /// A start that crashes again and again notes its rules once.
@@ -175,7 +175,7 @@ struct KeptFiles {
     /// Bytes of a key before the part that is its file's path.
     let prefixByteCount: Int
     /// What each may hold; more than one entry of a key where that is not known.
-    var marks = FileMark()
+    var marks = PendingFileList()
 
     /// Reads what ``lines`` are, in parts; what is none of it is left out.
     static func read(_ lines: some Sequence<[Substring]>) -> [KeptFiles] {
@@ -184,7 +184,7 @@ struct KeptFiles {
             if parts.count == 2 {
                 guard let count = Int(parts[0]) else { continue }
                 kept.append(KeptFiles(directory: String(parts[1]), prefixByteCount: count))
-            } else if !kept.isEmpty, let mark = FileMark(String(parts[0])) {
+            } else if !kept.isEmpty, let mark = PendingFileList(String(parts[0])) {
                 kept[kept.count - 1].marks.entries += mark.entries
             }
         }

@@ -4,7 +4,7 @@ struct LeftFiles {
         let key: Key
         let prefixByteCount: Int
         /// What it may hold, where that was noted when it could not be removed.
-        var marks: [ValueMark?] = []
+        var marks: [ValueDigest?] = []
         /// Whether it may hold what its key does.
         var isCurrent = false
     }
@@ -12,7 +12,7 @@ struct LeftFiles {
     /// The files by their paths, by directory: rules of different times may have had different keys there.
     private(set) var files: [String: [FilePath: [File]]] = [:]
     /// What the files of an unfinished commit may hold in place of what their keys do.
-    private let marks: [[UInt8]: ValueMark?]
+    private let marks: [[UInt8]: ValueDigest?]
     private let keyspace: LocalKeyspace
     /// Which directories they are in, by their paths.
     private let places: [String: DirectoryIdentity]
@@ -26,7 +26,7 @@ struct LeftFiles {
         _ former: FormerFiles,
         now containers: FileContainers?,
         in keyspace: LocalKeyspace,
-        _ mark: FileMark?
+        _ mark: PendingFileList?
     ) {
         self.keyspace = keyspace
         places = former.places
@@ -96,7 +96,7 @@ struct LeftFiles {
 
     private func isOf(_ file: File, _ value: [UInt8]) -> Bool {
         if keyspace.entry(for: file.key)?.value == value { return true }
-        let mark = ValueMark(value)
+        let mark = ValueDigest(value)
         return file.marks.contains(mark) || (marks[file.key.bytes] ?? nil) == mark
     }
 
@@ -212,17 +212,17 @@ struct LeftFiles {
         Dictionary(grouping: files, by: \.prefixByteCount).compactMap { prefixByteCount, files in
             var kept = KeptFiles(directory: directory, prefixByteCount: prefixByteCount)
             for file in files {
-                kept.marks.entries += possibleMarks(of: file).map { (file.key.bytes, $0) }
+                kept.marks.entries += possibleDigests(of: file).map { (file.key.bytes, $0) }
             }
             return kept.marks.entries.isEmpty ? nil : kept
         }
     }
 
-    private func possibleMarks(of file: File) -> Set<ValueMark> {
+    private func possibleDigests(of file: File) -> Set<ValueDigest> {
         var possible = Set(file.marks.compactMap { $0 })
         if let mark = marks[file.key.bytes] ?? nil { possible.insert(mark) }
         if file.isCurrent, let value = keyspace.entry(for: file.key)?.value {
-            possible.insert(ValueMark(value))
+            possible.insert(ValueDigest(value))
         }
         return possible
     }
@@ -243,7 +243,7 @@ struct LeftFiles {
         let limits = candidates.map { file in
             max(
                 keyspace.entry(for: file.key)?.value.count ?? 0,
-                possibleMarks(of: file).map(\.byteCount).max() ?? 0
+                possibleDigests(of: file).map(\.byteCount).max() ?? 0
             )
         }
         let limit = limits.max() ?? 0

@@ -52,18 +52,18 @@ extension LocalKeyspace {
 
     /// No key lives in files any more.
     private func leaveFiles(
-        _ marks: any FileMarkBacking,
+        _ marks: any PendingFileListBacking,
         _ notice: (String) -> Void
     ) throws {
-        guard let note = try marks.fileContainers(), !note.isEmpty else { return }
-        let former = FormerFiles(note)
-        let text = marks.takeFileMark()
-        let left = LeftFiles(former, now: nil, in: self, text.flatMap { FileMark($0) })
+        guard let record = try marks.fileContainers(), !record.isEmpty else { return }
+        let former = FormerFiles(record)
+        let text = marks.takePendingFileList()
+        let left = LeftFiles(former, now: nil, in: self, text.flatMap { PendingFileList($0) })
         let now = FormerFiles([], epoch, at: former.places)
         try marks.setFileContainers(now.leaving(former).text)
         let kept = left.remove(now: nil, notice)
         try marks.setFileContainers(kept.isEmpty ? "" : now.keeping(kept).text)
-        if text != nil { try marks.removeFileMark() }
+        if text != nil { try marks.removePendingFileList() }
     }
 
     /// Waits until the commit thread has run `body`, between two commits.
@@ -94,12 +94,12 @@ extension LocalKeyspace {
         withCore { $0.admission.files = nil }
         files.close()
         queue.files.withLock { $0 = nil }
-        guard files.hasMark, files.containers.allSatisfy(\.unpublished.isEmpty),
+        guard files.hasPendingFileList, files.containers.allSatisfy(\.unpublished.isEmpty),
             let marks = queue.capabilities.files
         else { return }
         // If it stays, the next start finds every file as its row says.
-        do { try marks.removeFileMark() } catch { return }
-        files.hasMark = false
+        do { try marks.removePendingFileList() } catch { return }
+        files.hasPendingFileList = false
     }
 
     /// Whether a file is what its key holds: the newest version, or the one on stable storage, for what is newer is not in the file yet.

@@ -11,7 +11,7 @@ extension PastState {
             let key = Array(change.key)
             guard changedMeanwhile[key] == nil else { continue }
             let version = older.flatMap { older in
-                visibility.mayTell(.read, about: older) ? PastVersion(older, in: core) : nil
+                visibility.mayReveal(.read, about: older) ? PastVersion(older, in: core) : nil
             }
             meanwhileByteCount +=
                 key.count + (version?.value.count ?? 0) + PastVersion.overheadByteCount
@@ -106,7 +106,7 @@ extension PastState {
             if !body(key, version) { stop = Array(key) }
         }
         /// Those up to `key`, and whether `key` is one of them.
-        func tellChanged(upTo key: Bytes?) -> Bool {
+        func deliverChanged(upTo key: Bytes?) -> Bool {
             while stop == nil, index < changed.count {
                 let entry = changed[index]
                 let order = key.map { key in entry.key.withUnsafeBytes { $0.order(to: key) } } ?? -1
@@ -122,12 +122,12 @@ extension PastState {
         let visibility = core.visibility(of: request.subject)
         func look(_ after: Bytes?) -> [UInt8]? {
             core.forEachDurable(request.patterns, after: after, comparing: byteCount) { record in
-                let isChanged = tellChanged(upTo: record.key)
+                let isChanged = deliverChanged(upTo: record.key)
                 if let lastKey, lastKey.withUnsafeBytes({ $0.precedes(record.key) }) {
                     return false
                 }
                 if stop == nil, !isChanged, !record.isVolatile,
-                    visibility.mayTell(.read, about: record)
+                    visibility.mayReveal(.read, about: record)
                 {
                     tell(record.key, .present(record))
                 }
@@ -136,9 +136,9 @@ extension PastState {
         }
         let end = if let bound { bound.withUnsafeBytes { look($0) } } else { look(nil) }
         if let end {
-            _ = end.withUnsafeBytes { tellChanged(upTo: $0) }
+            _ = end.withUnsafeBytes { deliverChanged(upTo: $0) }
         } else {
-            _ = tellChanged(upTo: nil)
+            _ = deliverChanged(upTo: nil)
         }
         return stop ?? end
     }

@@ -193,7 +193,7 @@ package final class PastState: @unchecked Sendable {
         var version: PastVersion?
         // One that is not there was a delete, which compaction takes away.
         _ = try history.withChange(at: place) { change in
-            guard request.view.mayTell(.read, about: change) else { return }
+            guard request.view.mayReveal(.read, about: change) else { return }
             version = PastVersion(change, needsValue: request.needsValues)
         }
         guard let version else { return }

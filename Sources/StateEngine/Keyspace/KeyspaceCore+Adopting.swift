@@ -68,18 +68,21 @@ extension KeyspaceCore {
     func adopt(_ changes: [AdoptedChange]) -> Int {
         let batch = CommitBatch()
         var told = pending.inDoubt.items[...]
-        var toldStart = 0
+        var publishedStart = 0
         /// Those before a revision; each supersedes what storage had of its keys before.
-        func appendTold(before revision: Int64) {
+        func appendPublished(before revision: Int64) {
             while let item = told.first, item.revision < revision {
-                batch.append(told: pending.inDoubt.changes[toldStart..<item.changeEnd], of: item)
-                toldStart = item.changeEnd
+                batch.append(
+                    told: pending.inDoubt.changes[publishedStart..<item.changeEnd],
+                    of: item
+                )
+                publishedStart = item.changeEnd
                 told.removeFirst()
             }
         }
         var count = 0
         for (index, change) in changes.enumerated() {
-            appendTold(before: change.revision)
+            appendPublished(before: change.revision)
             let cause = change.cause.withUnsafeBytes { entries.causes.intern(bytes: $0) }
             let record = makeRecord(change, cause)
             batch.append(record)
@@ -93,7 +96,7 @@ extension KeyspaceCore {
             )
             count += 1
         }
-        appendTold(before: .max)
+        appendPublished(before: .max)
         pending.inDoubt.removeAll()
         guard !batch.isEmpty else { return 0 }
         settle(batch)

@@ -44,7 +44,7 @@ extension KeyspaceCore {
 
     /// How an entry is named to who writes: not at all where he may not read it.
     private func shown(_ record: Record) -> String {
-        let isSeen = visibility(of: transaction.subject).mayTell(.read, about: record)
+        let isSeen = visibility(of: transaction.subject).mayReveal(.read, about: record)
         return isSeen ? StateError.quoted(record.key) : "of another's"
     }
 

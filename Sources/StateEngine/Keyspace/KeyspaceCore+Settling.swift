@@ -30,12 +30,12 @@ extension KeyspaceCore {
         pending.byteCount -= batch.byteCount
     }
 
-    /// A batch was not committed: it is undone, newest change first, but for what is told already (``takeTold(from:)``).
+    /// A batch was not committed: it is undone, newest change first, but for what is told already (``takePublished(from:)``).
     ///
     /// Whatever was finished after it must have been undone before, for it was computed on it.
     func undo(_ batch: CommitBatch) {
         for record in batch.changes.reversed() where !record.isTold { undo(record) }
-        if !batch.notes.isEmpty { metadata.undo(batch.notes) }
+        if !batch.metadata.isEmpty { metadata.undo(batch.metadata) }
         pending.byteCount -= batch.byteCount
         revisions.undo()
     }

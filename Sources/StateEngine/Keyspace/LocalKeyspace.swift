@@ -54,7 +54,7 @@ public final class LocalKeyspace: WaitableKeyspace {
         loaded.metadata.isKept = capabilities.keepsMetadata || !backing.isPersistent
         self.backing = backing
         isPersistent = backing.isPersistent
-        if let ceiling = capabilities.ceiling { loaded.revisions.reserve(in: ceiling) }
+        if let reservation = capabilities.reservation { loaded.revisions.reserve(in: reservation) }
         core = StateLock(loaded)
         // On purpose a cycle until `close`: the commit thread reads what this object owns.
         queue.setNotify { self.settle { _ in } }
@@ -160,8 +160,8 @@ public final class LocalKeyspace: WaitableKeyspace {
         case .room(let shortage):
             core.admission.refusals.diskShortage = shortage
             return .room(shortage: shortage)
-        case .raised(let ceiling):
-            core.revisions.allow(through: ceiling)
+        case .raised(let reservation):
+            core.revisions.allow(through: reservation)
             return .unchanged
         case .compacted(let step, let answers):
             if let step { core.takeOver(step) }
@@ -232,7 +232,7 @@ public final class LocalKeyspace: WaitableKeyspace {
         isInDoubt: Bool = false
     ) {
         let queued = queue.takeQueued()
-        let told = core.takeTold(from: [batch, queued, core.pending.filling])
+        let told = core.takePublished(from: [batch, queued, core.pending.filling])
         core.undo(core.pending.filling)
         core.pending.filling.removeAll()
         if let queued {

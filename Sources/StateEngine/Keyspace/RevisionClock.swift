@@ -18,7 +18,7 @@ package struct RevisionClock: ~Copyable {
     private var reserved = Int64.max
     /// A transaction that takes this revision has the next block reserved.
     private var reservingAt = Int64.max
-    private(set) var reservation: RevisionCeiling?
+    private(set) var reservation: RevisionReservation?
 
     init(_ revision: Int64) { (newest, provisional, durable) = (revision, revision, revision) }
 
@@ -63,9 +63,9 @@ package struct RevisionClock: ~Copyable {
     // MARK: Reserved revisions
 
     /// From now on revisions are reserved.
-    mutating func reserve(in reservation: RevisionCeiling) {
+    mutating func reserve(in reservation: RevisionReservation) {
         self.reservation = reservation
-        allow(through: reservation.status.ceiling)
+        allow(through: reservation.status.reserved)
     }
 
     /// Revisions up to this one are reserved.
@@ -93,7 +93,7 @@ package struct RevisionClock: ~Copyable {
             let path = reservation?.path ?? "nowhere"
             return StateError(
                 .readOnly,
-                "revision \(revision) waits until its ceiling is in \(path): try again"
+                "revision \(revision) waits until its reservation is in \(path): try again"
             )
         }
         return StateError(

@@ -26,13 +26,13 @@ extension KeyspaceCore {
             pending.filling.append(change.record, superseding: change.place)
         }
         let isFinal =
-            stored.isEmpty && transaction.notes.isEmpty && !kept.isEmpty
+            stored.isEmpty && transaction.metadata.isEmpty && !kept.isEmpty
             && revision <= revisions.durable
             && isCertain(kept)
         for (index, record) in kept.enumerated() {
             record.ordinal = Int32(stored.count + index)
             pending.filling.append(record, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
-            if isFinal { record.markTold() }
+            if isFinal { record.markPublished() }
         }
         return isFinal
     }
@@ -68,13 +68,13 @@ extension KeyspaceCore {
             owner: record.owner,
             cause: record.cause
         )
-        entries.buryBelow(Record.make(fields, key: record.key, value: nil, in: &entries.pool))
+        entries.keepTombstone(Record.make(fields, key: record.key, value: nil, in: &entries.pool))
     }
 
     // MARK: A commit that fails
 
     /// Takes the transactions out of batches that are to be undone which nothing undoes.
-    func takeTold(from batches: [CommitBatch?]) -> CommitBatch? {
+    func takePublished(from batches: [CommitBatch?]) -> CommitBatch? {
         guard memoryKeys.areUsed else { return nil }
         let told = CommitBatch()
         for case let batch? in batches {
@@ -126,15 +126,15 @@ extension Record {
 }
 
 extension LocalKeyspace {
-    /// From now on revisions go on above `ceiling`'s floor and stay below it, for some are not stored.
+    /// From now on revisions go on above `reservation`'s floor and stay below it, for some are not stored.
     ///
-    /// - Parameter ceiling: Raised by the caller, who may wait for the disk, a block above ``revisions.newest``.
-    package func bound(by ceiling: RevisionCeiling) {
+    /// - Parameter reservation: Raised by the caller, who may wait for the disk, a block above ``revisions.newest``.
+    package func bound(by reservation: RevisionReservation) {
         // Order matters: who is asked to raise it has to know it.
-        queue.bound(by: ceiling)
+        queue.bound(by: reservation)
         withCore { core in
-            core.revisions.reserve(in: ceiling)
-            core.revisions.skip(to: ceiling.floor + 1)
+            core.revisions.reserve(in: reservation)
+            core.revisions.skip(to: reservation.floor + 1)
         }
     }
 

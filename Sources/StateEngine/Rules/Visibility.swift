@@ -29,22 +29,22 @@ package struct Visibility: @unchecked Sendable {
     ///   - action: ``KeyAction/read`` where it asks, ``KeyAction/watch`` where it is told unasked.
     ///   - record: The version.
     /// - Returns: Whether it may.
-    package func mayTell(_ action: KeyAction, about record: Record) -> Bool {
-        mayTell(action, about: record.key, owner: record.owner)
+    package func mayReveal(_ action: KeyAction, about record: Record) -> Bool {
+        mayReveal(action, about: record.key, owner: record.owner)
     }
 
     /// The same for a version that is not in memory.
-    package func mayTell(_ action: KeyAction, about key: Bytes, owner: UInt32) -> Bool {
-        mayEverTell(action, about: key, .entry(owner: owner))
+    package func mayReveal(_ action: KeyAction, about key: Bytes, owner: UInt32) -> Bool {
+        mayEverReveal(action, about: key, .entry(owner: owner))
     }
 
     /// The same for a version that is in the history.
-    package func mayTell(_ action: KeyAction, about change: borrowing StoredChange) -> Bool {
-        mayTell(action, about: change.key, owner: change.owner)
+    package func mayReveal(_ action: KeyAction, about change: borrowing StoredChange) -> Bool {
+        mayReveal(action, about: change.key, owner: change.owner)
     }
 
     /// Whether the subject may be told of an entry of the key, now, earlier or later.
-    package func mayEverTell(
+    package func mayEverReveal(
         _ action: KeyAction,
         about key: Bytes,
         _ target: AccessTarget = .any
@@ -68,7 +68,7 @@ package struct Visibility: @unchecked Sendable {
         }
         guard case .success(let pattern) = read else { return nil }
         let mayRead = pattern.examples.contains { key in
-            key.withUnsafeBytes { mayEverTell(.read, about: $0) }
+            key.withUnsafeBytes { mayEverReveal(.read, about: $0) }
         }
         guard !mayRead else { return rule }
         guard pattern.kind != .key else { return nil }

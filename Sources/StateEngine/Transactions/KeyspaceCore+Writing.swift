@@ -17,7 +17,7 @@ extension KeyspaceCore {
     ///   - suffix: More of them.
     ///   - isConditional: Whether who writes has made it depend on what the key was: then he has to be allowed to read it.
     /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, what the ``KeyRules`` refuse,
-    ///   ``StateError/Code/readOnly`` while the store is reopened or revisions are at their ceiling,
+    ///   ``StateError/Code/readOnly`` while the store is reopened or revisions are at their reservation,
     ///   ``StateError/Code/noSpace`` if the disk is full or a value would take memory that there is not, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
     /// - Complexity: O(*n*) in the bytes of key and value.
     package func set(
@@ -103,7 +103,7 @@ extension KeyspaceCore {
         guard transaction.seal() else { return 0 }
         revisions.take(transaction.revision)
         let ruled: Durability =
-            isPersistent && !transaction.changes.isEmpty && transaction.notes.isEmpty
+            isPersistent && !transaction.changes.isEmpty && transaction.metadata.isEmpty
             ? transaction.durability : .synced
         pending.byteCount += transaction.byteCount
         var isFinal = false
@@ -115,7 +115,7 @@ extension KeyspaceCore {
                 if let change = transaction.changes[index] { filling.append(change) }
             }
         }
-        if !transaction.notes.isEmpty { filling.append(transaction.notes) }
+        if !transaction.metadata.isEmpty { filling.append(transaction.metadata) }
         filling.endTransaction(
             revision: transaction.revision,
             cause: cause,
@@ -135,7 +135,7 @@ extension KeyspaceCore {
     /// Ends the transaction as if it had not been.
     package func rollBack() {
         for case let record? in transaction.changes.reversed() { undo(record) }
-        if !transaction.notes.isEmpty { metadata.undo(transaction.notes) }
+        if !transaction.metadata.isEmpty { metadata.undo(transaction.metadata) }
         for (rate, uid) in transaction.rates { rate.giveBack(uid) }
         transaction.end()
     }

@@ -1,6 +1,6 @@
 /// What an answer depends on: it goes out once everything that it reports is on stable storage.
 ///
-/// Whatever reads or writes a ``KeyspaceCore`` for an answer takes that answer's receipt and notes in it what was seen, so that no
+/// Whatever reads or writes a ``KeyspaceCore`` for an answer takes that answer's receipt and metadata in it what was seen, so that no
 /// answer can leave out what it rests on, be it a value or an error. A receipt cannot be copied, and only
 /// ``KeyspaceCore/makeReceipt()`` makes one: who sends the answer does, once for each.
 package struct Receipt: ~Copyable {

@@ -48,9 +48,9 @@ package struct Transaction: ~Copyable {
         core.read(key, for: subject, &receipt)
     }
 
-    /// Sets a note, or removes it; see ``KeyspaceCore/setNote(_:to:)``.
-    package mutating func setNote(_ name: String, to text: String?) throws(StateError) {
-        try core.setNote(name, to: text)
+    /// Sets a note, or removes it; see ``KeyspaceCore/setMetadata(_:to:)``.
+    package mutating func setMetadata(_ name: String, to text: String?) throws(StateError) {
+        try core.setMetadata(name, to: text)
     }
 
     /// Brings a key to what it was, as the daemon itself; nil deletes it.
@@ -83,11 +83,11 @@ package struct OpenTransaction: ~Copyable {
     private(set) var cause: Unmanaged<InternedCause>?
     /// Nil for a change that a later one of the same transaction took back.
     var changes: [Record?] = []
-    /// Of keys, values and notes.
+    /// Of keys, values and metadata.
     var byteCount = 0
     /// The most that the rules of its keys ask for.
     var durability = Durability.memory
-    var notes: [Note] = []
+    var metadata: [MetadataEntry] = []
     /// What it has taken of the writes that somebody may make in a second.
     var rates: [(rate: WriteRate, uid: UInt32)] = []
     /// Whether it is what others did to files, and whose the file of its next change is.
@@ -113,19 +113,19 @@ package struct OpenTransaction: ~Copyable {
 
     /// Gives the changes that are left their places in the commit.
     ///
-    /// - Returns: Whether there are any, or notes.
+    /// - Returns: Whether there are any, or metadata.
     mutating func seal() -> Bool {
         if changes.contains(nil) {
             changes.removeAll { $0 == nil }
             for (index, record) in changes.enumerated() { record?.ordinal = Int32(index) }
         }
-        return !changes.isEmpty || !notes.isEmpty
+        return !changes.isEmpty || !metadata.isEmpty
     }
 
     mutating func end() {
         (revision, subject, cause, byteCount) = (0, nil, nil, 0)
         if !rates.isEmpty { rates.removeAll() }
-        if !notes.isEmpty { notes = [] }
+        if !metadata.isEmpty { metadata = [] }
         changes.removeAll(keepingCapacity: changes.capacity <= 4_096)
     }
 

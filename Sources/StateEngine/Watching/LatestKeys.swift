@@ -48,14 +48,14 @@ package struct LatestKeys {
 
     private var marks: [[UInt8]: Mark] = [:]
     private var round: Round?
-    private let tellsCause: Bool
+    private let includesCause: Bool
     private let owed: OwedBytes
     private(set) var byteCount = 0 {
         didSet { owed.note(byteCount - oldValue) }
     }
 
-    init(tellsCause: Bool, _ owed: OwedBytes) {
-        self.tellsCause = tellsCause
+    init(includesCause: Bool, _ owed: OwedBytes) {
+        self.includesCause = includesCause
         self.owed = owed
     }
 
@@ -83,7 +83,7 @@ package struct LatestKeys {
             round?.unsent[key] = .saved(value)
             byteCount += value?.count ?? 0
         }
-        mark(key, Mark(at: record.place, cause: tellsCause ? core.causeBytes(of: record) : []))
+        mark(key, Mark(at: record.place, cause: includesCause ? core.causeBytes(of: record) : []))
     }
 
     /// Notes that a key changed, unless a later change of it is noted.

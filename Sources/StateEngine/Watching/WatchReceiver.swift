@@ -13,7 +13,7 @@ package protocol WatchReceiver: AnyObject {
     func read(after position: Int64, through revision: Int64)
 
     /// The same for a watcher of latest values: ``Watcher/finishReading(marks:through:in:)`` is called with the keys that changed.
-    func readMarks(after position: Int64, through revision: Int64)
+    func readChangedKeys(after position: Int64, through revision: Int64)
 
     /// There is something to do for a watcher that was at rest.
     func noteWork()
@@ -33,7 +33,7 @@ extension WatchReceiver {
         preconditionFailure("a watcher that does not read the history has fallen behind")
     }
 
-    package func readMarks(after position: Int64, through revision: Int64) {
+    package func readChangedKeys(after position: Int64, through revision: Int64) {
         preconditionFailure("a watcher that does not read the history has fallen behind")
     }
 
@@ -94,6 +94,6 @@ extension Watcher {
         /// Of each one.
         case everyCommit
         /// Of the latest value of each key, in rounds.
-        case latest(tellsCause: Bool, OwedBytes)
+        case latest(includesCause: Bool, OwedBytes)
     }
 }

@@ -29,7 +29,7 @@ extension Watcher {
                 found = FoundKeys(upTo: passed)
             }
             guard found == nil else {
-                guard tellFound(receiver, in: core, byteLimit: byteLimit) else { return }
+                guard deliverFound(receiver, in: core, byteLimit: byteLimit) else { return }
                 return endSnapshot(receiver, in: core)
             }
             let (piece, seen) = nextPiece(after: passed, in: core, byteLimit: byteLimit)
@@ -48,7 +48,7 @@ extension Watcher {
         if owesLatest {
             latest?.beginRound(at: core.revisions.durable, isPiece: true)
         } else {
-            tellSynced(core.revisions.durable, receiver, in: core)
+            deliverSynced(core.revisions.durable, receiver, in: core)
         }
     }
 
@@ -67,22 +67,22 @@ extension Watcher {
         {
             receiver.receive(.latest(values), in: core)
         }
-        if let revision = latest?.endRound() { tellSynced(revision, receiver, in: core) }
+        if let revision = latest?.endRound() { deliverSynced(revision, receiver, in: core) }
     }
 
-    private func tellSynced(
+    private func deliverSynced(
         _ revision: Int64,
         _ receiver: any WatchReceiver,
         in core: KeyspaceCore
     ) {
-        toldRevision = revision
+        deliveredRevision = revision
         receiver.receive(.synced(revision), in: core)
     }
 
     /// What was told is void: the state follows.
     private func beginAgain(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
         phase = .snapshot(passed: nil)
-        toldRevision = core.revisions.durable
+        deliveredRevision = core.revisions.durable
         receiver.receive(.gap(core.revisions.durable), in: core)
     }
 
@@ -100,7 +100,7 @@ extension Watcher {
         guard latest == nil else {
             // What comes meanwhile is marked.
             reading = Reading(through: present, isKeeping: false, keptRevision: present)
-            return receiver.readMarks(after: position, through: present)
+            return receiver.readChangedKeys(after: position, through: present)
         }
         let isNear = present - position <= Watcher.nearCommitCount
         reading = Reading(through: present, isKeeping: isNear, keptRevision: present)
@@ -123,11 +123,11 @@ extension Watcher {
         self.reading = nil
         guard phase == .catchingUp else { return false }
         position = revision
-        if let told { toldRevision = told }
+        if let told { deliveredRevision = told }
         if revision == reading.through, reading.isKeeping {
             // Order matters: what was kept begins right behind what was read.
             phase = .synced
-            if reading.keptRevision > reading.through { toldRevision = reading.keptRevision }
+            if reading.keptRevision > reading.through { deliveredRevision = reading.keptRevision }
             return true
         }
         if revision >= core.revisions.durable { phase = .synced }
@@ -148,7 +148,7 @@ extension Watcher {
         for (key, mark) in marks { latest?.mark(key, mark) }
         checkOwed()
         guard phase == .synced, !owesLatest, let receiver else { return }
-        tellSynced(core.revisions.durable, receiver, in: core)
+        deliverSynced(core.revisions.durable, receiver, in: core)
     }
 
     /// Takes over that the commits after its position are not to be had: a gap and the state follow.
@@ -185,7 +185,7 @@ extension Watcher {
 
     /// Whether it may be told of a version.
     func isShown(_ record: Record, in core: KeyspaceCore) -> Bool {
-        core.visibility(of: subject).mayTell(.watch, about: record)
+        core.visibility(of: subject).mayReveal(.watch, about: record)
     }
 }
 

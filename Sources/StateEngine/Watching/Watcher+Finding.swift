@@ -31,7 +31,7 @@ extension Watcher {
     /// Looks for the next piece, and tells it once it is whole: about `byteLimit` bytes, or all that is left.
     ///
     /// - Returns: Whether nothing is left.
-    func tellFound(
+    func deliverFound(
         _ receiver: any WatchReceiver,
         in core: KeyspaceCore,
         byteLimit: Int

@@ -37,7 +37,7 @@ package final class Watcher {
     /// What is owed to a watcher of latest values; nil for one that is told of each commit.
     var latest: LatestKeys?
     /// The revision of the last thing that was told.
-    package internal(set) var toldRevision: Int64
+    package internal(set) var deliveredRevision: Int64
     /// Changes of the commit that is being told.
     fileprivate(set) var matched: [Record] = []
     /// Whether its own client has changed something since the last bookmark that the rules hide from it.
@@ -73,11 +73,11 @@ package final class Watcher {
     ) {
         self.patterns = patterns
         self.subject = subject.flatMap { $0.isPrivileged ? nil : $0 }
-        if case .latest(let tellsCause, let owed) = manner {
-            latest = LatestKeys(tellsCause: tellsCause, owed)
+        if case .latest(let includesCause, let owed) = manner {
+            latest = LatestKeys(includesCause: includesCause, owed)
         }
         let present = core.revisions.durable
-        toldRevision = present
+        deliveredRevision = present
         position = present
         switch start {
         case .now: phase = .synced
@@ -89,7 +89,7 @@ package final class Watcher {
             phase = position == present ? .synced : position == nil ? .blocked : .catchingUp
         case .gap: (phase, position) = (.blocked, nil)
         }
-        if phase == .catchingUp { toldRevision = position ?? present }
+        if phase == .catchingUp { deliveredRevision = position ?? present }
     }
 
     // MARK: Commits
@@ -108,9 +108,9 @@ package final class Watcher {
         if latest != nil { return mark(receiver, in: core) }
         switch phase {
         case .synced:
-            guard revision > toldRevision else { return }
+            guard revision > deliveredRevision else { return }
             guard receiver.hasRoom else { return block(at: revision - 1) }
-            toldRevision = revision
+            deliveredRevision = revision
             receiver.receive(.commit(revision: revision, changes: matched), in: core)
         case .catchingUp:
             guard reading?.isKeeping == true else { return }
@@ -178,9 +178,9 @@ package final class Watcher {
     // MARK: How far it is
 
     /// Every commit up to here was told or does not match; nil during a snapshot, and where one has to follow.
-    package func toldThrough(in core: KeyspaceCore) -> Int64? {
+    package func deliveredThrough(in core: KeyspaceCore) -> Int64? {
         switch phase {
-        case .synced: owesLatest ? toldRevision : core.revisions.durable
+        case .synced: owesLatest ? deliveredRevision : core.revisions.durable
         case .catchingUp, .blocked: position
         case .snapshot: nil
         }
@@ -194,7 +194,7 @@ package final class Watcher {
 
     /// Takes over that a bookmark at this revision was told.
     package func noteProgress(_ revision: Int64) {
-        toldRevision = revision
+        deliveredRevision = revision
         hasHidden = false
     }
 }

@@ -222,7 +222,9 @@ final class HistorySweep {
         {
             let tombstone = plan.tombstones[cursor.tombstone]
             let revision = plan.rows[tombstone.row].place.revision
-            step.graves.append(CompactionStep.Grave(key: tombstone.key, revision: revision))
+            step.graves.append(
+                CompactionStep.CompactedDelete(key: tombstone.key, revision: revision)
+            )
             cursor.tombstone += 1
         }
     }

@@ -6,7 +6,7 @@ extension OpenStore {
     /// It is not synced: the sync of the next commit is also its own, and until then nothing rests on it, for a power cut that
     /// undoes it leaves a history that is longer.
     ///
-    /// - Throws: What ``commit(rowCount:notes:fileMark:_:)`` throws; the history is as it was.
+    /// - Throws: What ``commit(rowCount:notes:pendingFileList:_:)`` throws; the history is as it was.
     func compact(
         through revision: Int64,
         while goesOn: () -> Bool

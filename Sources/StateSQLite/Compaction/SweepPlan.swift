@@ -16,19 +16,19 @@ struct SweepPlan {
         var number: Int64
         var place: HistoryPlace
         /// Bytes of the value, at most what 31 bits hold; the sign bit: it goes.
-        private var sizeAndMark: UInt32
+        private var sizeAndFlag: UInt32
 
         init(number: Int64, place: HistoryPlace, byteCount: Int64) {
             self.number = number
             self.place = place
-            sizeAndMark = UInt32(clamping: min(byteCount, Int64(Int32.max)))
+            sizeAndFlag = UInt32(clamping: min(byteCount, Int64(Int32.max)))
         }
 
-        var byteCount: Int { Int(sizeAndMark & 0x7FFF_FFFF) }
+        var byteCount: Int { Int(sizeAndFlag & 0x7FFF_FFFF) }
 
         var isDead: Bool {
-            get { sizeAndMark >> 31 == 1 }
-            set { sizeAndMark = sizeAndMark & 0x7FFF_FFFF | (newValue ? 1 << 31 : 0) }
+            get { sizeAndFlag >> 31 == 1 }
+            set { sizeAndFlag = sizeAndFlag & 0x7FFF_FFFF | (newValue ? 1 << 31 : 0) }
         }
     }
 

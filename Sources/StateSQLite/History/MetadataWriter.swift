@@ -30,16 +30,16 @@ final class MetadataWriter {
     }
 
     /// Writes the last note of each name, and the revision that no row of the history has; they are in order of revision.
-    func write(_ notes: [Note]) throws(SQLiteFailure) {
-        guard let revision = notes.last?.revision else { return }
-        var last: [String: Note] = [:]
-        for note in notes { last[note.name] = note }
-        for note in last.values { try write(note.name, note.text) }
+    func write(_ metadata: [MetadataEntry]) throws(SQLiteFailure) {
+        guard let revision = metadata.last?.revision else { return }
+        var last: [String: MetadataEntry] = [:]
+        for entry in metadata { last[entry.name] = entry }
+        for entry in last.values { try write(entry.name, entry.text) }
         try write(.leastRevision, "\(revision)")
     }
 
     /// Writes which files the commit may not reach.
-    func write(_ files: FileMarkChange) throws(SQLiteFailure) {
+    func write(_ files: PendingFileListChange) throws(SQLiteFailure) {
         switch files {
         case .keep: break
         case .set(let text): try write(.pendingFiles, text)
@@ -50,16 +50,16 @@ final class MetadataWriter {
 
 extension StoreMetadata {
     /// How the name of a note begins; none of the store's own does.
-    package static let notePrefix = "handler:"
+    package static let metadataPrefix = "handler:"
 
     /// The notes, by name.
     ///
     /// - Throws: ``StateError/Code/corrupt``, naming the row; or what SQLite answered.
-    func notes() throws -> [String: String] {
+    func metadata() throws -> [String: String] {
         let select = try connection.prepare(
-            "SELECT name, value, checksum FROM meta WHERE name GLOB '\(StoreMetadata.notePrefix)*'"
+            "SELECT name, value, checksum FROM meta WHERE name GLOB '\(StoreMetadata.metadataPrefix)*'"
         )
-        var notes: [String: String] = [:]
+        var metadata: [String: String] = [:]
         while try select.step() {
             let (name, text) = (select.text(at: 0), select.text(at: 1))
             guard select.number(at: 2) == Int64(StoreMetadata.checksum(name, text)) else {
@@ -70,15 +70,15 @@ extension StoreMetadata {
                     "\(quoted) in meta does not match its checksum"
                 )
             }
-            notes[name] = text
+            metadata[name] = text
         }
-        return notes
+        return metadata
     }
 
     /// Writes notes as they were, in the transaction that is open.
-    package func set(notes: [String: String]) throws(SQLiteFailure) {
+    package func set(metadata: [String: String]) throws(SQLiteFailure) {
         let writer = try MetadataWriter(connection)
-        for (name, text) in notes { try writer.write(name, text) }
+        for (name, text) in metadata { try writer.write(name, text) }
     }
 }
 

@@ -63,11 +63,11 @@ extension StoredChange {
     /// A checksum says that a row is as it was written, not by whom: numbers near the ends of Int64 would overflow when they are
     /// counted on from.
     package var isPossible: Bool {
-        let revisions = 0...RevisionCeiling.largestRevision
+        let revisions = 0...RevisionReservation.largestRevision
         return revision > 0 && revisions.contains(revision) && revisions.contains(created)
             && revisions.contains(version) && revisions.contains(previousRevision)
             && ordinal >= 0 && previousOrdinal >= 0
-            && time.magnitude <= RevisionCeiling.largestRevision.magnitude
-            && expires ?? 0 >= -RevisionCeiling.largestRevision
+            && time.magnitude <= RevisionReservation.largestRevision.magnitude
+            && expires ?? 0 >= -RevisionReservation.largestRevision
     }
 }

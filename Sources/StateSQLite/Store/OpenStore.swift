@@ -71,8 +71,8 @@ final class OpenStore {
     /// Appends rows, and writes metadata, in one transaction with one sync.
     func commit(
         rowCount: Int,
-        notes: [Note],
-        fileMark: FileMarkChange = .keep,
+        metadata: [MetadataEntry],
+        pendingFileList: PendingFileListChange = .keep,
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         try requireNoFault()
@@ -81,7 +81,13 @@ final class OpenStore {
         var written = Written(revision: progress.revision)
         let isSynced: Bool
         do {
-            try write(&written, rowCount: rowCount, notes: notes, fileMark: fileMark, source)
+            try write(
+                &written,
+                rowCount: rowCount,
+                metadata: metadata,
+                pendingFileList: pendingFileList,
+                source
+            )
             isSynced = try finishCommit(byteCount: written.byteCount)
         } catch {
             cuts = before
@@ -115,8 +121,8 @@ final class OpenStore {
     private func write(
         _ written: inout Written,
         rowCount: Int,
-        notes: [Note],
-        fileMark: FileMarkChange,
+        metadata: [MetadataEntry],
+        pendingFileList: PendingFileListChange,
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         let now = clock()
@@ -128,9 +134,9 @@ final class OpenStore {
                 cuts.take(change, at: now)
                 try statements.rows.append(change)
             }
-            try statements.metadata.write(notes)
-            written.revision = max(written.revision, notes.last?.revision ?? 0)
-            try statements.metadata.write(fileMark)
+            try statements.metadata.write(metadata)
+            written.revision = max(written.revision, metadata.last?.revision ?? 0)
+            try statements.metadata.write(pendingFileList)
         } catch {
             try abandon(error, byteCount: written.byteCount)
         }

@@ -102,7 +102,7 @@ package final class StoreCheck {
     private func checkMeta(_ metadata: StoreMetadata) throws {
         for name in StoreMetadata.Name.allCases { try note { try check(name, metadata) } }
         try note { try metadata.check() }
-        try note { _ = try metadata.notes() }
+        try note { _ = try metadata.metadata() }
     }
 
     private func check(_ name: StoreMetadata.Name, _ metadata: StoreMetadata) throws {

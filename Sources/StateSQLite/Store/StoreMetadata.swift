@@ -4,7 +4,7 @@ import StateEngine
 
 /// The rows of `meta`: text, each with a CRC-32C of `name`, a zero byte and `value`.
 ///
-/// Beside those that are named here there are notes (``Note``).
+/// Beside those that are named here there are notes (``MetadataEntry``).
 package struct StoreMetadata {
     /// The names.
     package enum Name: String, CaseIterable {
@@ -22,7 +22,7 @@ package struct StoreMetadata {
         case generation
         /// The rows of `history` at a clean stop; absent while there is an owner that wrote.
         case rowCount = "rows at a clean stop"
-        /// The files that the last commit may not have reached (``FileMarkBacking``); absent where there are none.
+        /// The files that the last commit may not have reached (``PendingFileListBacking``); absent where there are none.
         case pendingFiles = "files pending"
         /// The directories that hold files of keys.
         case fileContainers = "files containers"
@@ -32,7 +32,7 @@ package struct StoreMetadata {
             let range =
                 switch self {
                 case .compacted, .swept, .leastRevision, .rowCount:
-                    0...RevisionCeiling.largestRevision
+                    0...RevisionReservation.largestRevision
                 default: Int64.min...Int64.max
                 }
             return Int64(text).flatMap { range.contains($0) ? $0 : nil }
@@ -114,7 +114,7 @@ package struct StoreMetadata {
         let unknown = try connection.number(
             """
             SELECT count(*) FROM meta
-            WHERE name IS NULL OR name NOT IN (\(names)) AND name NOT GLOB '\(StoreMetadata.notePrefix)*'
+            WHERE name IS NULL OR name NOT IN (\(names)) AND name NOT GLOB '\(StoreMetadata.metadataPrefix)*'
             """
         )
         guard unknown == 0 else {

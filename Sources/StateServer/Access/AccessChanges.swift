@@ -29,10 +29,12 @@ final class AccessChanges {
     /// Finds out since when the rules of access are as they are; the store remembers it over restarts.
     func note(at time: Int64) {
         text = core.rules?.accessText ?? ""
-        let mark = AccessMark(text)
+        let mark = AccessDigest(text)
         // Nobody is answered.
         var receipt = core.makeReceipt()
-        if let known = core.note(AccessMark.noteName, &receipt).flatMap(AccessMark.read) {
+        if let known = core.metadataText(AccessDigest.metadataName, &receipt).flatMap(
+            AccessDigest.read
+        ) {
             revision = known.revision
             if known.mark == mark { return }
         } else if text.isEmpty {
@@ -48,7 +50,7 @@ final class AccessChanges {
         core.begin(cause, at: time)
         do throws(StateError) {
             let text = mark.note(core.transaction.revision)
-            try core.setNote(AccessMark.noteName, to: text)
+            try core.setMetadata(AccessDigest.metadataName, to: text)
             revision = core.finish(&receipt)
         } catch {
             // It is known as long as this process runs.
@@ -96,9 +98,9 @@ final class AccessChanges {
 }
 
 /// What the store remembers of the rules of access: FNV-1a of what they say, so that another text is seen to be another.
-struct AccessMark: Equatable {
+struct AccessDigest: Equatable {
     /// Begins as every note does that a store knows as one; a handler's has a uid behind that.
-    static let noteName = "handler:access"
+    static let metadataName = "handler:access"
     private let hash: UInt64
 
     init(_ text: String) {
@@ -111,11 +113,11 @@ struct AccessMark: Equatable {
     func note(_ revision: Int64) -> String { "\(revision) \(String(hash, radix: 16))" }
 
     /// Reads that; nil for what is none.
-    static func read(_ note: String) -> (mark: AccessMark, revision: Int64)? {
-        let parts = note.split(separator: " ")
+    static func read(_ text: String) -> (mark: AccessDigest, revision: Int64)? {
+        let parts = text.split(separator: " ")
         guard parts.count == 2, let revision = Int64(parts[0]),
             let hash = UInt64(parts[1], radix: 16)
         else { return nil }
-        return (AccessMark(hash: hash), revision)
+        return (AccessDigest(hash: hash), revision)
     }
 }

@@ -16,9 +16,9 @@ struct ChannelKey {
 
     init(_ name: Bytes) {
         let keyspace = Bytes(KeyspaceNotices.keyspace)
-        let tellsOfKey = name.hasPrefix(keyspace)
-        bytes = tellsOfKey ? name.slice(keyspace.count, name.count) : name
-        target = tellsOfKey ? .any : .unowned
+        let isOfKey = name.hasPrefix(keyspace)
+        bytes = isOfKey ? name.slice(keyspace.count, name.count) : name
+        target = isOfKey ? .any : .unowned
     }
 }
 
@@ -47,11 +47,11 @@ extension CommandContext {
     }
 
     /// Whether the connection is told that somebody subscribes to a channel.
-    func mayHear(_ name: [UInt8]) -> Bool {
+    func mayReceive(_ name: [UInt8]) -> Bool {
         let visibility = core.visibility(of: connection.subject)
         return name.withUnsafeBytes { name in
             let key = ChannelKey(name)
-            return visibility.mayEverTell(.watch, about: key.bytes, key.target)
+            return visibility.mayEverReveal(.watch, about: key.bytes, key.target)
         }
     }
 

@@ -136,8 +136,8 @@ struct ChannelCommands {
         let audience = context.core.audience(ofChannel: channel)
         let count =
             context.isExecuting || context.connection.session.isSubscribed
-            ? channels.postpone(message, to: channel, heardBy: audience)
-            : channels.publish(message, to: channel, heardBy: audience)
+            ? channels.postpone(message, to: channel, for: audience)
+            : channels.publish(message, to: channel, for: audience)
         context.output.writeInteger(Int64(count))
     }
 
@@ -163,7 +163,7 @@ struct ChannelCommands {
             let pattern = glob.map { Pattern(redisGlob: $0) }
             let found = channels.subscribedNames.filter { channel in
                 channel.bytes.withUnsafeBytes { pattern?.matches($0) ?? true }
-                    && context.mayHear(channel.bytes)
+                    && context.mayReceive(channel.bytes)
             }
             let byteCount = found.reduce(0) { $0 + $1.bytes.count + 16 }
             guard byteCount <= settings.options.replyByteCount else {

@@ -140,7 +140,7 @@ final class Channels {
     /// - Complexity: O(*n*) in the bytes of the name and in what is handed out, and what the globs cost whose literal
     ///   it begins with.
     @discardableResult
-    func publish(_ payload: Bytes, to name: Bytes, heardBy audience: Audience? = nil) -> Int {
+    func publish(_ payload: Bytes, to name: Bytes, for audience: Audience? = nil) -> Int {
         var count = 0
         forEachMatch(name) { channel in
             let subscribers = channel.subscribers(in: audience)
@@ -154,7 +154,7 @@ final class Channels {
     /// Keeps a message until ``publishPostponed()``.
     ///
     /// - Returns: How many times it will be handed out.
-    func postpone(_ payload: Bytes, to name: Bytes, heardBy audience: Audience? = nil) -> Int {
+    func postpone(_ payload: Bytes, to name: Bytes, for audience: Audience? = nil) -> Int {
         outbox.append(name)
         outbox.append(payload)
         var message = Postponed(nameByteCount: name.count, payloadByteCount: payload.count)

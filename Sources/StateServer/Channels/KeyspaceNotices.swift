@@ -79,8 +79,8 @@ final class KeyspaceNotices: WatchReceiver {
             let isAllBelow = keys.bytes == keys.literal + [UInt8(ascii: "*")]
             return isPrefix && isAllBelow ? Pattern(literalPartOf: keys) : keys
         }
-        let tellsOfKeys = literal.hasPrefix(keyspace) || keyspace.hasPrefix(literal)
-        return tellsOfKeys || isKeyEvent(pattern.matches) ? .everything : nil
+        let isOfKeys = literal.hasPrefix(keyspace) || keyspace.hasPrefix(literal)
+        return isOfKeys || isKeyEvent(pattern.matches) ? .everything : nil
     }
 
     /// Whether a channel of operations is meant.
@@ -116,7 +116,7 @@ final class KeyspaceNotices: WatchReceiver {
         name.removeAll()
         name.append(start)
         name.append(end)
-        channels?.publish(payload, to: name.bytes, heardBy: audience)
+        channels?.publish(payload, to: name.bytes, for: audience)
     }
 }
 

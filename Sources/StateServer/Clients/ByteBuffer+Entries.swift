@@ -49,7 +49,7 @@ extension ByteBuffer {
         _ fields: EntryFields,
         by cause: [UInt8],
         _ form: Command.ListForm,
-        _ home: EntryHome = EntryHome()
+        _ home: EntryLocation = EntryLocation()
     ) {
         writeArray(form == .keys ? 1 : form == .long ? 10 : 3)
         writeBulk(key)
@@ -74,7 +74,7 @@ extension ByteBuffer {
             EntryFields(record),
             by: form == .long ? core.causeBytes(of: record) : [],
             form,
-            form == .long ? EntryHome(of: record.key, in: core) : EntryHome()
+            form == .long ? EntryLocation(of: record.key, in: core) : EntryLocation()
         )
     }
 

@@ -151,7 +151,7 @@ final class Listing: SlicedListing {
     }
 
     private func isShown(_ record: Record, _ visibility: Visibility) -> Bool {
-        visibility.mayTell(request.isOfWatch ? .watch : .read, about: record)
+        visibility.mayReveal(request.isOfWatch ? .watch : .read, about: record)
     }
 
     private func append(_ record: Record, _ core: KeyspaceCore) {
@@ -253,20 +253,20 @@ final class Listing: SlicedListing {
             left -= 1
             body(key, row)
         }
-        func tellChanged() {
+        func deliverChanged() {
             let (key, patch) = changed.removeFirst()
             key.withUnsafeBytes { key in (patch.row ?? []).withUnsafeBytes { tell(key, $0) } }
         }
         for place in index.indices {
             let key = key(at: place)
             while let next = changed.first, next.key.withUnsafeBytes({ $0.precedes(key) }) {
-                tellChanged()
+                deliverChanged()
             }
             if patches.isEmpty || patches[Array(key)] == nil { tell(key, row(at: place)) }
             if let next = changed.first, next.key.withUnsafeBytes({ $0.isEqual(to: key) }) {
-                tellChanged()
+                deliverChanged()
             }
         }
-        while !changed.isEmpty { tellChanged() }
+        while !changed.isEmpty { deliverChanged() }
     }
 }

@@ -134,8 +134,8 @@ struct RuleCommands {
         context.output.writeArray(page.refusedCount)
         context.output.append(page.rows.bytes)
         context.output.writeBulk("files")
-        let tellsFiles = next == nil && context.connection.subject.isPrivileged
-        let files = tellsFiles ? configuration.refusedFiles() : []
+        let includesFiles = next == nil && context.connection.subject.isPrivileged
+        let files = includesFiles ? configuration.refusedFiles() : []
         context.output.writeArray(files.count)
         for file in files {
             context.output.writeArray(2)
@@ -169,7 +169,7 @@ private struct CheckPage: ~Copyable {
     /// Looks at an entry; false where the page is full.
     mutating func take(_ record: Record, _ core: KeyspaceCore) -> Bool {
         checkedCount += 1
-        if core.visibility(of: subject).mayTell(.read, about: record), let value = record.value,
+        if core.visibility(of: subject).mayReveal(.read, about: record), let value = record.value,
             let fault = CheckPage.fault(record.key, value, core)
         {
             refusedCount += 1

@@ -11,7 +11,7 @@ extension Server {
             registry.updateHolding { connection in
                 switch outcome {
                 case .durable(let revision):
-                    tellHidden(connection)
+                    reportHidden(connection)
                     release(connection, durable: revision)
                 case .failed(let revision, let error):
                     connection.outbound.held.fail(from: revision, error)
@@ -36,9 +36,9 @@ extension Server {
     ///
     /// A client that answers once its watches have told of a write would else wait for the next bookmark. What others write that is
     /// hidden from it hastens none: that it was written would be told.
-    private func tellHidden(_ connection: Connection) {
+    private func reportHidden(_ connection: Connection) {
         for watcher in connection.watches.all.values where watcher.watcher.hasHidden {
-            _ = watcher.tellProgress(core)
+            _ = watcher.sendProgress(core)
         }
     }
 

@@ -13,7 +13,7 @@ extension Server {
     private func handle(_ timer: TimerQueue.Timer, at now: Int64) {
         switch timer {
         case .acceptance: acceptAgain()
-        case .bookmarks: tellProgress()
+        case .bookmarks: sendProgress()
         case .changes:
             services.waitingForChanges.expire(at: now)
             answerBlocked()

@@ -85,7 +85,7 @@ extension Server {
         keyspace.withCore { core in
             if let line = body(core) { options.log(.error, line) }
             if watcher.watcher.phase == .synced, !watcher.format.options.contains(.latest) {
-                _ = watcher.tellProgress(core)
+                _ = watcher.sendProgress(core)
             }
         }
         scheduleProgress()
@@ -101,10 +101,10 @@ extension Server {
     }
 
     /// Tells the watches that nothing was told of how far they are.
-    func tellProgress() {
+    func sendProgress() {
         keyspace.withCore { core in
             for connection in registry.connections {
-                for watcher in connection.watches.all.values where watcher.tellProgress(core) {
+                for watcher in connection.watches.all.values where watcher.sendProgress(core) {
                     scheduleProgress()
                 }
             }

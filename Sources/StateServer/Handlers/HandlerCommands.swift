@@ -14,61 +14,62 @@ struct HandlerCommands {
         _ step: Command.HandlerStep,
         _ context: inout CommandContext
     ) throws(StateError) {
-        let note = HandlerNote.name(name, of: context.connection.peer.uid)
+        let recordName = HandlerRecord.name(name, of: context.connection.peer.uid)
         switch step {
         case .attach(let start, let isReset, let patterns):
-            try attach(note, start, isReset: isReset, patterns, &context)
-        case .done(let revision): try advance(note, to: revision, &context)
-        case .forget: try forget(note, &context)
+            try attach(recordName, start, isReset: isReset, patterns, &context)
+        case .done(let revision): try advance(recordName, to: revision, &context)
+        case .forget: try forget(recordName, &context)
         }
     }
 
     /// Ends what the connection has of handlers; they stay where they are.
     func end(_ connection: Connection) {
-        for note in connection.session.handlers where registry.handlers[note] === connection {
-            registry.handlers[note] = nil
+        for recordName in connection.session.handlers
+        where registry.handlers[recordName] === connection {
+            registry.handlers[recordName] = nil
         }
         connection.session.handlers = []
     }
 
     private func attach(
-        _ note: String,
+        _ recordName: String,
         _ start: Command.HandlerStart,
         isReset: Bool,
         _ arguments: Arguments,
         _ context: inout CommandContext
     ) throws(StateError) {
-        try requireFree(note, for: context.connection)
+        try requireFree(recordName, for: context.connection)
         let patterns = try handlerPatterns(arguments)
         for text in patterns {
             try context.requireSight(.watch, of: [try Pattern(text)])
         }
-        let known = isReset ? nil : try handler(note, &context)
+        let known = isReset ? nil : try handler(recordName, &context)
         if let known, known.patterns != patterns {
             let shown = known.patterns.map { "'\($0)'" }.joined(separator: " ")
             throw StateError(
                 .conflict,
-                "\(HandlerNote.shown(note)) is for \(shown); RESET (statectl: --reset) begins it anew with "
+                "\(HandlerRecord.shown(recordName)) is for \(shown); RESET (statectl: --reset) begins it anew with "
                     + "other patterns"
             )
         }
         let begun = known == nil
-        let handler: HandlerNote
+        let handler: HandlerRecord
         if let known {
             handler = known
         } else {
-            handler = HandlerNote(
+            handler = HandlerRecord(
                 position: try position(start, context),
                 epoch: context.core.epoch,
                 time: 0,
                 patterns: patterns
             )
-            try requireRoom(note, context.connection.peer.uid, &context)
-            try keep(note, handler.text, &context)
+            try requireRoom(recordName, context.connection.peer.uid, &context)
+            try keep(recordName, handler.text, &context)
         }
-        if registry.handlers[note] !== context.connection {
-            registry.handlers[note] = context.connection
-            context.connection.session.handlers.append(note)
+        if registry.handlers[recordName] !== context.connection {
+            registry.handlers[recordName] = context.connection
+            context.connection.session.handlers.append(recordName)
         }
         context.output.writeMap(5, context.version)
         context.output.writeBulk("position")
@@ -80,18 +81,18 @@ struct HandlerCommands {
     }
 
     private func advance(
-        _ note: String,
+        _ recordName: String,
         to revision: Int64,
         _ context: inout CommandContext
     ) throws(StateError) {
-        let shown = HandlerNote.shown(note)
-        guard registry.handlers[note] === context.connection else {
+        let shown = HandlerRecord.shown(recordName)
+        guard registry.handlers[recordName] === context.connection else {
             throw StateError(
                 .conflict,
                 "\(shown) is not attached to this connection; STATE.HANDLER ATTACH it first"
             )
         }
-        guard var handler = try handler(note, &context) else {
+        guard var handler = try handler(recordName, &context) else {
             throw StateError(.err, "\(shown) is not there; STATE.HANDLER ATTACH it anew")
         }
         guard revision <= context.core.revisions.durable else {
@@ -112,45 +113,45 @@ struct HandlerCommands {
         handler.position = revision
         handler.epoch = context.core.epoch
         handler.time = context.time
-        try keep(note, handler.text, &context)
+        try keep(recordName, handler.text, &context)
         context.output.writeOK()
     }
 
-    private func forget(_ note: String, _ context: inout CommandContext) throws(StateError) {
-        if let holder = registry.handlers[note], !holder.isEnding, !holder.isClosed {
+    private func forget(_ recordName: String, _ context: inout CommandContext) throws(StateError) {
+        if let holder = registry.handlers[recordName], !holder.isEnding, !holder.isClosed {
             throw StateError(
                 .conflict,
-                "\(HandlerNote.shown(note)) is attached to process \(holder.peer.pid); end that first"
+                "\(HandlerRecord.shown(recordName)) is attached to process \(holder.peer.pid); end that first"
             )
         }
-        guard context.core.note(note, &context.receipt) != nil else {
+        guard context.core.metadataText(recordName, &context.receipt) != nil else {
             // A write that takes it away may be under way.
             context.core.observeAll(&context.receipt)
             context.output.writeInteger(0)
             return
         }
-        try keep(note, nil, &context)
+        try keep(recordName, nil, &context)
         context.output.writeInteger(1)
     }
 
     func list(_ context: inout CommandContext) throws(StateError) {
-        var found: [(uid: Int64, name: Substring, note: String, text: String)] = []
+        var found: [(uid: Int64, name: Substring, recordName: String, text: String)] = []
         var byteCount = 0
         let isAdmin = context.isAdmin
         let own = Int64(context.connection.peer.uid)
-        context.core.forEachNote(&context.receipt) { note, text in
-            guard let (uid, name) = HandlerNote.parts(of: note),
+        context.core.forEachMetadataEntry(&context.receipt) { recordName, text in
+            guard let (uid, name) = HandlerRecord.parts(of: recordName),
                 isAdmin || uid == own
             else { return }
-            found.append((uid, name, note, text))
-            byteCount += note.utf8.count + text.utf8.count + 160
+            found.append((uid, name, recordName, text))
+            byteCount += recordName.utf8.count + text.utf8.count + 160
         }
         try settings.options.checkReply(byteCount)
         found.sort { ($0.uid, $0.name) < ($1.uid, $1.name) }
         context.output.writeArray(found.count)
-        for (uid, name, note, text) in found {
-            let handler = try HandlerNote(text, of: note)
-            let holder = registry.handlers[note].flatMap { $0.isClosed ? nil : $0 }
+        for (uid, name, recordName, text) in found {
+            let handler = try HandlerRecord(text, of: recordName)
+            let holder = registry.handlers[recordName].flatMap { $0.isClosed ? nil : $0 }
             context.output.writeMap(8, context.version)
             context.output.writeField("name", String(name))
             context.output.writeField("uid", uid)
@@ -172,7 +173,7 @@ struct HandlerCommands {
     /// How many revisions it is behind the last change of all; nil where that cannot be said.
     ///
     /// Not behind the last revision: each DONE takes one.
-    private func lag(of handler: HandlerNote, _ context: borrowing CommandContext) -> Int64? {
+    private func lag(of handler: HandlerRecord, _ context: borrowing CommandContext) -> Int64? {
         guard handler.epoch == context.core.epoch, let position = handler.position else {
             return nil
         }
@@ -181,23 +182,23 @@ struct HandlerCommands {
 
     // MARK: What they have in common
 
-    private func requireFree(_ note: String, for connection: Connection) throws(StateError) {
+    private func requireFree(_ recordName: String, for connection: Connection) throws(StateError) {
         // One that has left may still wait for its last reply.
-        guard let holder = registry.handlers[note], holder !== connection, !holder.isEnding,
+        guard let holder = registry.handlers[recordName], holder !== connection, !holder.isEnding,
             !holder.isClosed, !holder.hasHungUp, !holder.hasExited
         else { return }
         throw StateError(
             .conflict,
-            "\(HandlerNote.shown(note)) is attached to process \(holder.peer.pid)"
+            "\(HandlerRecord.shown(recordName)) is attached to process \(holder.peer.pid)"
         )
     }
 
     private func handler(
-        _ note: String,
+        _ recordName: String,
         _ context: inout CommandContext
-    ) throws(StateError) -> HandlerNote? {
-        guard let text = context.core.note(note, &context.receipt) else { return nil }
-        return try HandlerNote(text, of: note)
+    ) throws(StateError) -> HandlerRecord? {
+        guard let text = context.core.metadataText(recordName, &context.receipt) else { return nil }
+        return try HandlerRecord(text, of: recordName)
     }
 
     private func handlerPatterns(_ arguments: Arguments) throws(StateError) -> [String] {
@@ -239,14 +240,14 @@ struct HandlerCommands {
     }
 
     private func requireRoom(
-        _ note: String,
+        _ recordName: String,
         _ uid: UInt32,
         _ context: inout CommandContext
     ) throws(StateError) {
-        guard context.core.note(note, &context.receipt) == nil else { return }
-        let prefix = HandlerNote.prefix(of: uid)
+        guard context.core.metadataText(recordName, &context.receipt) == nil else { return }
+        let prefix = HandlerRecord.prefix(of: uid)
         var count = 0
-        context.core.forEachNote(&context.receipt) { name, _ in
+        context.core.forEachMetadataEntry(&context.receipt) { name, _ in
             if name.hasPrefix(prefix) { count += 1 }
         }
         guard count < settings.options.handlerCount else {
@@ -258,12 +259,12 @@ struct HandlerCommands {
     }
 
     private func keep(
-        _ note: String,
+        _ recordName: String,
         _ text: String?,
         _ context: inout CommandContext
     ) throws(StateError) {
         try context.write { (transaction) throws(StateError) in
-            try transaction.setNote(note, to: text)
+            try transaction.setMetadata(recordName, to: text)
         }
     }
 }
@@ -274,10 +275,10 @@ extension CommandContext {
     }
 }
 
-extension HandlerNote {
+extension HandlerRecord {
     /// The handler of a note as a message names it.
-    static func shown(_ note: String) -> String {
-        var name = String(parts(of: note)?.name ?? Substring(note))
+    static func shown(_ recordName: String) -> String {
+        var name = String(parts(of: recordName)?.name ?? Substring(recordName))
         return "handler \(name.withUTF8 { StateError.quoted(Bytes($0), upTo: 128) })"
     }
 }

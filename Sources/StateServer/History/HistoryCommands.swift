@@ -44,7 +44,7 @@ struct HistoryCommands {
         if try isPresent(revision, context) {
             let visibility = context.core.visibility(of: context.connection.subject)
             job.version = context.core.readDurable(key).flatMap { record in
-                visibility.mayTell(.read, about: record)
+                visibility.mayReveal(.read, about: record)
                     ? PastVersion(record, in: context.core) : nil
             }
             job.writeReply(&context)
@@ -236,7 +236,7 @@ private struct Reverting {
         entry.version.flatMap { version in
             // What has expired since stays away.
             guard version.fields.expires.map({ $0 > time }) ?? true else { return nil }
-            let isSeen = visibility.mayTell(.read, about: key, owner: version.fields.owner)
+            let isSeen = visibility.mayReveal(.read, about: key, owner: version.fields.owner)
             return isSeen ? version.value : nil
         }
     }

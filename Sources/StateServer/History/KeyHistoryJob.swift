@@ -99,7 +99,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
             guard change.revision < before else { return 0 }
             self.before = nil
         }
-        guard view.mayTell(.read, about: change) else { return 0 }
+        guard view.mayReveal(.read, about: change) else { return 0 }
         write(change)
         return change.key.count + (change.value?.count ?? 0) + 100
     }

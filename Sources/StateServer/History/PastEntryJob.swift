@@ -45,7 +45,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
                 // Where compaction has taken it away, it was a delete.
                 _ = try history.withChange(at: place) { change in
                     if change.revision <= revision {
-                        version = view.mayTell(.read, about: change) ? PastVersion(change) : nil
+                        version = view.mayReveal(.read, about: change) ? PastVersion(change) : nil
                     } else {
                         next = change.previousPlace
                     }

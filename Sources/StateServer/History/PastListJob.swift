@@ -104,7 +104,7 @@ final class PastListing: SlicedListing {
                     version.fields,
                     by: version.cause,
                     form,
-                    form == .long ? EntryHome(of: key, in: core) : EntryHome()
+                    form == .long ? EntryLocation(of: key, in: core) : EntryLocation()
                 )
             }
         }

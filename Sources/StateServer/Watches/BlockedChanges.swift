@@ -14,18 +14,18 @@ struct ChangesRequest: Sendable {
     /// How often the rules of access had changed when it was asked.
     let accessCount: Int
     /// Whether the caller tells which store it knows, and so is told which one this is.
-    let tellsEpoch: Bool
+    let includesEpoch: Bool
 
     /// The options that hold no borrowed bytes.
     struct Options: Sendable {
         var since: Int64
         var count: Int
-        var tellsPrevious: Bool
+        var includesPrevious: Bool
 
         init(_ options: Command.ChangesOptions) {
             since = options.since
             count = options.count
-            tellsPrevious = options.tellsPrevious
+            includesPrevious = options.includesPrevious
         }
     }
 
@@ -101,7 +101,7 @@ final class BlockedChanges {
         reply.advance(to: core.revisions.durable)
         reply.write(
             to: &connection.outbound.bytes,
-            epoch: request.tellsEpoch ? core.epoch : nil
+            epoch: request.includesEpoch ? core.epoch : nil
         )
     }
 }

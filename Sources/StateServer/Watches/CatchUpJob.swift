@@ -22,7 +22,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     private(set) var output = ByteBuffer()
     private(set) var reached: Int64 = 0
     /// The last commit that is pushed; nil for none.
-    private(set) var toldRevision: Int64?
+    private(set) var deliveredRevision: Int64?
     /// The commits are not there any more.
     private(set) var isCompacted = false
 
@@ -107,7 +107,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     ///
     /// - Returns: As how many bytes it counts.
     private func take(_ change: borrowing StoredChange) -> Int {
-        guard patterns.matches(change.key), view.mayTell(.watch, about: change) else { return 0 }
+        guard patterns.matches(change.key), view.mayReveal(.watch, about: change) else { return 0 }
         let cause = format.options.contains(.by) ? change.cause : nil
         let (key, value) = (change.key, change.value)
         let count = unwritten.add(cause) { format.writeChange(key, value, to: &$0) }
@@ -133,7 +133,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
             }
             writeRows(to: commit.rowsEnd)
             if format.options.contains(.by) { output.writeBulk(commit.cause) }
-            toldRevision = commit.revision
+            deliveredRevision = commit.revision
             written.commitCount += 1
             written.hasHead = false
         }
@@ -148,7 +148,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
             // One that was compacted is a delete: a value that is replaced later stays.
             isFound = try history.withChange(at: place) { change in
                 format.writeValue(
-                    view.mayTell(.watch, about: change) ? change.value : nil,
+                    view.mayReveal(.watch, about: change) ? change.value : nil,
                     to: &output
                 )
             }

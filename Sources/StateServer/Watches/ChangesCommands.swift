@@ -25,7 +25,7 @@ struct ChangesCommands {
             subject: context.connection.subject,
             view: services.access.visibility(of: context.connection),
             accessCount: services.access.count,
-            tellsEpoch: options.epoch != nil
+            includesEpoch: options.epoch != nil
         )
         try context.requireSight(.watch, of: request.patterns.patterns)
         let since = options.since
@@ -79,7 +79,7 @@ struct ChangesCommands {
         _ context: borrowing CommandContext
     ) {
         let reply = request.makeReply()
-        reply.write(to: &context.output, epoch: request.tellsEpoch ? context.core.epoch : nil)
+        reply.write(to: &context.output, epoch: request.includesEpoch ? context.core.epoch : nil)
     }
 
     /// The state itself, for whom the changes since then are not to be had: all that is durable.
@@ -95,12 +95,12 @@ struct ChangesCommands {
                 + "whole state; ask for fewer keys at once"
         )
         try listings.list(listed, &context) { listing, context in
-            context.output.writeArray(request.tellsEpoch ? 4 : 3)
+            context.output.writeArray(request.includesEpoch ? 4 : 3)
             context.output.writeBulk("gap")
             context.output.writeInteger(context.core.revisions.durable)
             context.output.writeArray(listing.listedCount)
             listing.writeRows(to: &context.output)
-            if request.tellsEpoch { context.output.writeBulk(context.core.epoch.description) }
+            if request.includesEpoch { context.output.writeBulk(context.core.epoch.description) }
         }
     }
 

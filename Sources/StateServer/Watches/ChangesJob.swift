@@ -78,7 +78,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
         return try history.forEachChange(after: place, through: through) { change in
             seenRevision = change.revision
             var byteCount = 0
-            if request.patterns.matches(change.key), request.view.mayTell(.watch, about: change) {
+            if request.patterns.matches(change.key), request.view.mayReveal(.watch, about: change) {
                 if change.revision != last {
                     last = change.revision
                     left -= 1
@@ -99,7 +99,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             place: change.place,
             key: Array(change.key),
             value: change.value.map { Array($0) },
-            previous: request.options.tellsPrevious ? change.previousPlace : nil
+            previous: request.options.includesPrevious ? change.previousPlace : nil
         )
     }
 
@@ -117,7 +117,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
             var previous: [UInt8]?
             if let place = row.previous {
                 _ = try history.withChange(at: place) { change in
-                    guard request.view.mayTell(.watch, about: change) else { return }
+                    guard request.view.mayReveal(.watch, about: change) else { return }
                     previous = change.value.map { Array($0) }
                 }
             }
@@ -164,7 +164,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
                 } else {
                     reply.write(
                         to: &connection.outbound.bytes,
-                        epoch: request.tellsEpoch ? core.epoch : nil
+                        epoch: request.includesEpoch ? core.epoch : nil
                     )
                 }
             }

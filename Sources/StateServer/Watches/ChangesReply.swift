@@ -12,7 +12,7 @@ struct ChangesReply: ~Copyable {
     private let countLimit: Int
     /// What one commit may be at most, in bytes.
     private let byteLimit: Int
-    private let tellsPrevious: Bool
+    private let includesPrevious: Bool
 
     private var bytes = ByteBuffer()
     private(set) var commitCount = 0
@@ -35,7 +35,7 @@ struct ChangesReply: ~Copyable {
         self.version = version
         self.byteLimit = byteLimit
         countLimit = options.count
-        tellsPrevious = options.tellsPrevious
+        includesPrevious = options.includesPrevious
     }
 
     var isEmpty: Bool { commitCount == 0 }
@@ -57,10 +57,10 @@ struct ChangesReply: ~Copyable {
     ) throws(StateError) {
         guard !isFull else { return }
         changeCount += 1
-        changes.writeArray(tellsPrevious ? 3 : 2)
+        changes.writeArray(includesPrevious ? 3 : 2)
         changes.writeBulk(key)
         changes.writeValue(value, version)
-        if tellsPrevious { changes.writeValue(previous, version) }
+        if includesPrevious { changes.writeValue(previous, version) }
         if !isEmpty, bytes.count + changes.count > ChangesReply.byteCount {
             isFull = true
         } else if changes.count > byteLimit {

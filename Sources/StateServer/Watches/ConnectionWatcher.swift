@@ -52,7 +52,7 @@ final class ConnectionWatcher: WatchReceiver {
                 flushes.add(connection)
             }
         connection.watches.owed = owed
-        return .latest(tellsCause: format.options.contains(.by), owed)
+        return .latest(includesCause: format.options.contains(.by), owed)
     }
 
     var number: Int { format.number }
@@ -111,9 +111,9 @@ final class ConnectionWatcher: WatchReceiver {
         services.history.submit(CatchUpJob(missed, view))
     }
 
-    func readMarks(after position: Int64, through revision: Int64) {
+    func readChangedKeys(after position: Int64, through revision: Int64) {
         let missed = beginReading(after: position, through: revision)
-        services.history.submit(CollectMarksJob(missed, view))
+        services.history.submit(CollectChangedKeysJob(missed, view))
     }
 
     /// What its client may see, for the history thread.
@@ -156,18 +156,22 @@ final class ConnectionWatcher: WatchReceiver {
             return failReading(failure)
         }
         connection.outbound.bytes.append(job.output.bytes)
-        let tellsKept = watcher.finishReading(
+        let keepsDelivered = watcher.finishReading(
             through: job.reached,
-            told: job.toldRevision,
+            told: job.deliveredRevision,
             in: core
         )
-        if tellsKept { connection.outbound.bytes.append(kept.bytes) }
+        if keepsDelivered { connection.outbound.bytes.append(kept.bytes) }
         services.flushes.add(connection)
         return nil
     }
 
     /// The same for one that has collected marks.
-    func finish(_ job: CollectMarksJob, _ failure: StateError?, in core: KeyspaceCore) -> String? {
+    func finish(
+        _ job: CollectChangedKeysJob,
+        _ failure: StateError?,
+        in core: KeyspaceCore
+    ) -> String? {
         guard failure == nil, !job.isLost else { return failReading(failure) }
         watcher.finishReading(marks: job.marks, through: job.through, in: core)
         return nil
@@ -207,10 +211,10 @@ final class ConnectionWatcher: WatchReceiver {
     /// Tells how far it is, where that is further than what was told last and there is room.
     ///
     /// - Returns: Whether it is to be asked again before anything else becomes durable.
-    func tellProgress(_ core: KeyspaceCore) -> Bool {
-        guard let revision = watcher.toldThrough(in: core) else { return false }
+    func sendProgress(_ core: KeyspaceCore) -> Bool {
+        guard let revision = watcher.deliveredThrough(in: core) else { return false }
         let isOnTheWay = watcher.phase != .synced
-        guard revision > watcher.toldRevision else { return isOnTheWay }
+        guard revision > watcher.deliveredRevision else { return isOnTheWay }
         guard hasRoom else { return true }
         // A round of nothing is the bookmark of latest values.
         let isLatest = format.options.contains(.latest)

@@ -10,8 +10,8 @@ import StateWire
 final class EncodedCommit {
     /// How much a watch tells of each commit.
     struct Form: Equatable {
-        let tellsPrevious: Bool
-        let tellsCause: Bool
+        let includesPrevious: Bool
+        let includesCause: Bool
     }
 
     /// What is longer is formatted anew: next to copying it, that costs little.
@@ -19,7 +19,7 @@ final class EncodedCommit {
 
     private var bytes = ByteBuffer()
     private var revision: Int64 = 0
-    private var form = Form(tellsPrevious: false, tellsCause: false)
+    private var form = Form(includesPrevious: false, includesCause: false)
     private var changes: [Record] = []
 
     /// Forgets the commit; to be called before a record of it may be freed.
@@ -74,12 +74,12 @@ final class EncodedCommit {
         output.writeInteger(revision)
         output.writeArray(changes.count)
         for change in changes {
-            output.writeArray(form.tellsPrevious ? 3 : 2)
+            output.writeArray(form.includesPrevious ? 3 : 2)
             output.writeBulk(change.key)
             output.writeValue(change.value)
-            if form.tellsPrevious { output.writeValue(change.older?.value) }
+            if form.includesPrevious { output.writeValue(change.older?.value) }
         }
-        if form.tellsCause { output.writeBulk(core.causeBytes(of: changes[0])) }
+        if form.includesCause { output.writeBulk(core.causeBytes(of: changes[0])) }
     }
 }
 

@@ -132,7 +132,7 @@ struct WatchCommands {
         of client: Connection,
         _ context: borrowing CommandContext
     ) {
-        let position = watcher.watcher.toldThrough(in: context.core) ?? 0
+        let position = watcher.watcher.deliveredThrough(in: context.core) ?? 0
         let waiting = watcher.watcher.waiting
         context.output.writeMap(13, context.version)
         context.output.writeField("client", Int64(client.number))

@@ -8,8 +8,8 @@ struct WatchFormat: Sendable {
 
     /// The head of a commit, or with revision 0 of a piece of state, of so many rows.
     func writeHead(_ revision: Int64, count: Int, to output: inout ByteBuffer) {
-        let tellsCause = revision > 0 && options.contains(.by)
-        output.writePush(tellsCause ? 5 : 4)
+        let includesCause = revision > 0 && options.contains(.by)
+        output.writePush(includesCause ? 5 : 4)
         output.writeBulk("state.change")
         output.writeInteger(Int64(number))
         output.writeInteger(revision)
@@ -29,12 +29,12 @@ struct WatchFormat: Sendable {
 
     /// A row of a piece of state.
     func writePiece(_ record: Record, _ core: KeyspaceCore, to output: inout ByteBuffer) {
-        let tellsCause = options.contains(.by)
-        output.writeArray(tellsCause ? 4 : 3)
+        let includesCause = options.contains(.by)
+        output.writeArray(includesCause ? 4 : 3)
         output.writeBulk(record.key)
         writeValue(record.value, to: &output)
         output.writeInteger(record.revision)
-        if tellsCause { output.writeBulk(core.causeBytes(of: record)) }
+        if includesCause { output.writeBulk(core.causeBytes(of: record)) }
     }
 
     /// What stands before a commit as ``EncodedCommit`` has it.
@@ -46,8 +46,8 @@ struct WatchFormat: Sendable {
 
     var form: EncodedCommit.Form {
         EncodedCommit.Form(
-            tellsPrevious: options.contains(.previous),
-            tellsCause: options.contains(.by)
+            includesPrevious: options.contains(.previous),
+            includesCause: options.contains(.by)
         )
     }
 
@@ -71,12 +71,12 @@ struct WatchFormat: Sendable {
     }
 
     private func write(_ value: Watcher.LatestValue, isPiece: Bool, to output: inout ByteBuffer) {
-        let tellsCause = isPiece && options.contains(.by)
-        output.writeArray(tellsCause ? 4 : isPiece ? 3 : 2)
+        let includesCause = isPiece && options.contains(.by)
+        output.writeArray(includesCause ? 4 : isPiece ? 3 : 2)
         output.writeBulk(value.key)
         if let bytes = value.value { output.writeBulk(bytes) } else { output.writeNull(.resp3) }
         if isPiece { output.writeInteger(value.revision) }
-        if tellsCause { output.writeBulk(value.cause) }
+        if includesCause { output.writeBulk(value.cause) }
     }
 
     /// `state.synced`, `state.gap` or `state.progress`.

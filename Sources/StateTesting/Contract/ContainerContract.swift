@@ -23,7 +23,7 @@ public struct ContainerContract: Sendable {
         /// Three containers.
         case commitsTogether = "a transaction over containers is one commit, or changes nothing"
         /// `didModify`.
-        case tellsInOrder = "didModify runs once for each change, ascending, never twice at once"
+        case deliversInOrder = "didModify runs once for each change, ascending, never twice at once"
         /// `flush`, after changes that nobody waited for.
         case flushesAll = "after flush the keyspace has every change"
 
@@ -68,7 +68,7 @@ public struct ContainerContract: Sendable {
             case .knowsItsOrigin: try checkOrigin(place, judge)
             case .hasOneType: try checkTypes(place, judge)
             case .commitsTogether: try checkTransactions(place, judge)
-            case .tellsInOrder: try checkTelling(place, judge)
+            case .deliversInOrder: try checkTelling(place, judge)
             case .flushesAll: break
             }
             try place.clear()

@@ -18,21 +18,22 @@ public struct KeyspaceContract: Sendable {
         /// Pages of all sizes.
         case listsInOrder = "entries come in byte order, each once, page by page"
         /// What a new watch hears.
-        case tellsTheState = "a watch is told the state of its patterns, then each commit"
+        case deliversTheState = "a watch is told the state of its patterns, then each commit"
         /// Several patterns of one watch.
         case neverSplits = "a commit is told whole, and once, however many patterns it touches"
         /// At the time of the completion.
-        case tellsBeforeItAnswers = "a watch was told of a commit before its writer is answered"
+        case deliversBeforeItAnswers = "a watch was told of a commit before its writer is answered"
         /// Inclusion, exclusion and the end.
         case followsWhatIsIncluded = "a watch hears of what it includes, until that is excluded"
         /// Several watches of the same and of other patterns.
-        case tellsEachWatch = "each of several watches is told what it follows, and nothing else"
+        case deliversToEachWatch =
+            "each of several watches is told what it follows, and nothing else"
         /// Four writers.
         case keepsOneOrder = "under 4 writers all watches are told all commits in one order"
         /// Watches that begin while 4 threads write.
         case converges = "who replays a watch has the entries of the keyspace"
         /// Writes by who is told.
-        case takesWritesOfWhoIsTold = "who is told of a commit may submit the next"
+        case takesWritesFromObservers = "who is told of a commit may submit the next"
 
         /// The sentence.
         public var description: String { rawValue }
@@ -82,14 +83,14 @@ public struct KeyspaceContract: Sendable {
             case .isADictionary: try checkDictionary(place, judge)
             case .takesTheBounds: try checkBounds(place, judge)
             case .listsInOrder: try checkListing(place, judge)
-            case .tellsTheState: try checkState(place, judge)
+            case .deliversTheState: try checkState(place, judge)
             case .neverSplits: try checkWholeness(place, judge)
-            case .tellsBeforeItAnswers: try checkAnswers(place, judge)
+            case .deliversBeforeItAnswers: try checkAnswers(place, judge)
             case .followsWhatIsIncluded: try checkInclusion(place, judge)
-            case .tellsEachWatch: try checkWatches(place, judge)
+            case .deliversToEachWatch: try checkWatches(place, judge)
             case .keepsOneOrder: try checkOrder(place, judge)
             case .converges: try checkConvergence(place, judge)
-            case .takesWritesOfWhoIsTold: try checkFeedback(place, judge)
+            case .takesWritesFromObservers: try checkFeedback(place, judge)
             }
             try place.clear()
         }

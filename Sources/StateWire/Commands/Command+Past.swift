@@ -61,7 +61,7 @@ func readChanges(_ arguments: Arguments) throws(StateError) -> Command {
     var rest = OptionCursor(arguments, from: 2)
     while true {
         if rest.take("PREVIOUS") {
-            options.tellsPrevious = true
+            options.includesPrevious = true
         } else if let epoch = rest.value(of: "EPOCH") {
             options.epoch = epoch
         } else if let number = rest.value(of: "COUNT") {

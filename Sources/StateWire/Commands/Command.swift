@@ -181,7 +181,7 @@ package enum Command {
         /// Where there is nothing to tell: how many milliseconds to wait, 0 for ever; nil for not at all.
         package var block: Int64?
         /// Also the value that each change replaced.
-        package var tellsPrevious = false
+        package var includesPrevious = false
     }
 
     package enum ApplyStep {

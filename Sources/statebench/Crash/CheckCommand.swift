@@ -46,7 +46,7 @@ private struct CrashCheck {
             keyCount += found.count
         }
         guard !plain else { return }
-        try checkToldRevisions()
+        try checkAcknowledgedRevisions()
         let listed = try connection.call("STATE.LIST", "crash/", "COUNT").integerValue.map(Int.init)
         guard listed == keyCount else {
             let text = "\(listed ?? -1) keys are listed, \(keyCount) were found by name"
@@ -151,7 +151,7 @@ private struct CrashCheck {
     }
 
     /// A revision that a writer was told is the one that the entry still has.
-    private func checkToldRevisions() throws(BenchError) {
+    private func checkAcknowledgedRevisions() throws(BenchError) {
         for writer in log.writers {
             for (key, state) in writer.keys where state.revision > 0 {
                 let entry = try connection.call("STATE.GET", key)

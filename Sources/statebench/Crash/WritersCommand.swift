@@ -38,7 +38,7 @@ private final class CrashWriters {
     /// How many replies the oldest unanswered write of each writer still has.
     private var repliesLeft: [Int]
     /// The last revision told on each connection: the next must be above it.
-    private var lastTold: [Int]
+    private var lastAcknowledged: [Int]
     private var connectionsLeft: Int
 
     init(
@@ -55,7 +55,7 @@ private final class CrashWriters {
         random = SplitMix(seed: UInt64(seed))
         repliesLeft = Array(repeating: 0, count: log.writers.count)
         // Not from 0: a revision of this run must be above all that were told before it began.
-        lastTold = Array(repeating: log.told, count: log.writers.count)
+        lastAcknowledged = Array(repeating: log.told, count: log.writers.count)
         connectionsLeft = log.writers.count
         for number in log.writers.indices {
             let connection = try Connection(socket: socket)
@@ -126,14 +126,14 @@ private final class CrashWriters {
         guard let revision = reply["revision"]?.integerValue.map(Int.init) else {
             throw .failed("\(write) of writer \(number): no revision in \(reply)")
         }
-        guard revision > lastTold[number] else {
+        guard revision > lastAcknowledged[number] else {
             throw .broken(
                 law: "a revision never goes back",
                 key: write.keys(writer: number)[0],
-                "told \(revision) after \(lastTold[number])"
+                "told \(revision) after \(lastAcknowledged[number])"
             )
         }
-        lastTold[number] = revision
+        lastAcknowledged[number] = revision
         log.told = max(log.told, revision)
         return revision
     }

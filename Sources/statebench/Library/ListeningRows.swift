@@ -3,7 +3,7 @@ import StateEngine
 import Synchronization
 
 /// A container whose changes somebody takes.
-final class ToldState: State<Int, Never>, @unchecked Sendable {
+final class CountedState: State<Int, Never>, @unchecked Sendable {
     private let sum = Mutex(0)
 
     override func didModify(_ change: StateChange<Int>) {
@@ -15,7 +15,7 @@ final class ToldState: State<Int, Never>, @unchecked Sendable {
 /// A container of whose changes somebody is told, and what a stream keeps of them.
 enum ListeningRows {
     static func measure(_ count: Int, _ table: inout LibraryTable) {
-        modify(ToldState(1, key: "a"), "State with a didModify, modify", count, &table)
+        modify(CountedState(1, key: "a"), "State with a didModify, modify", count, &table)
         for (queue, name) in [(StateQueue.inline, "inline"), (.notifier, "on the notifier")] {
             let state = MonitoredState(1, key: "a")
             let sum = BareBox(0)

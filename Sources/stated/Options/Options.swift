@@ -6,7 +6,7 @@ struct Options {
     var configuration = Configuration()
     /// The file that the configuration was read from; nil for none.
     private(set) var path: String?
-    /// Whether the values live in memory only; the directory holds the ceiling of their revisions, then.
+    /// Whether the values live in memory only; the directory holds the reserved revision, then.
     private(set) var isMemory = false
 
     /// Takes what a configuration file says.

@@ -5,7 +5,7 @@ import StateServer
 /// How the rules of a configuration come to hold in a keyspace.
 struct RuleInstallation {
     let keyspace: LocalKeyspace
-    /// Where the ceiling of revisions is, which no storage keeps.
+    /// Where the reserved revision is, which no storage keeps.
     let dataDirectory: String
     let log: Log
 
@@ -40,7 +40,7 @@ struct RuleInstallation {
     /// Whoever heard of keys in memory in former lives is told that they are gone, also where no rule says memory any more.
     private func recall() throws(StateError) {
         guard keyspace.isPersistent else { return }
-        let last = try RevisionCeiling(path: dataDirectory + "/memory.revisions").floor
+        let last = try RevisionReservation(path: dataDirectory + "/memory.revisions").floor
         let forgotten = try memoryKeys.beginLife(after: last) {
             log.write(.warning, "which keys were in memory stays noted as it was: \($0.message)")
         }
@@ -49,14 +49,14 @@ struct RuleInstallation {
 
     private func bound(_ rules: RuleTable) throws(StateError) {
         let path = dataDirectory + "/memory.revisions"
-        let ceiling = try RevisionCeiling(path: path, onFailure: log.writeCeiling)
+        let reservation = try RevisionReservation(path: path, onFailure: log.writeCeiling)
         if rules.byKey.memoryPatterns.isEmpty {
             // What an earlier life told of keys in memory stays below.
-            if ceiling.floor > 0 { keyspace.skip(to: ceiling.floor + 1) }
+            if reservation.floor > 0 { keyspace.skip(to: reservation.floor + 1) }
         } else {
             // The store may be far above what was in memory until now.
-            try ceiling.raise(above: keyspace.newestRevision)
-            keyspace.bound(by: ceiling)
+            try reservation.raise(above: keyspace.newestRevision)
+            keyspace.bound(by: reservation)
         }
     }
 }

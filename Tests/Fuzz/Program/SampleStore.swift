@@ -17,7 +17,7 @@ struct SampleStore {
     /// - Throws: Where there can be none.
     init(in directory: String, hasLog: Bool) throws {
         let keyspace = try LocalKeyspace(backing: SQLiteBacking(directory: directory))
-        try RevisionCeiling(path: directory + "/memory.revisions").raise()
+        try RevisionReservation(path: directory + "/memory.revisions").raise()
         for number in 1...40 {
             let key = try Key("k\(number % 7)")
             try keyspace.apply([.set(key, Array("value \(number)".utf8))])

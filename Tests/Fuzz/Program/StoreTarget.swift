@@ -66,7 +66,7 @@ enum StoreTarget {
     /// Loads a store and looks at its history; a store that is refused is refused.
     private static func start(_ store: String) {
         do throws(StateError) {
-            _ = try RevisionCeiling(path: store + "/memory.revisions")
+            _ = try RevisionReservation(path: store + "/memory.revisions")
             let backing = SQLiteBacking(directory: store)
             let keyspace = try LocalKeyspace(backing: backing)
             defer { keyspace.close() }

@@ -44,7 +44,7 @@ extension WatchSession.Request {
             case .snapshot: "snapshot"
             case .from: isPolled ? "polled" : "from"
             }
-        let words = [begin, isLatest ? "latest" : nil, tellsPrevious ? "previous" : nil]
+        let words = [begin, isLatest ? "latest" : nil, includesPrevious ? "previous" : nil]
         return words.compactMap(\.self).joined(separator: "+")
     }
 }

@@ -69,14 +69,14 @@ struct RunSession {
         switch Int.random(in: 0..<100, using: &random) {
         case ..<40: break
         case ..<60:
-            let toldCount = session.events.count
+            let publishedCount = session.events.count
             guard connection.send([["STATE.UNWATCH", "\(watch)"].bytes]) else { return true }
             while true {
                 switch try take(connection, &session, within: 60_000) {
                 case .event: continue
                 case .answer(.simple("OK")):
                     // A watch that ends before it is current says by a gap that it has not told all.
-                    if session.events.count > toldCount, case .gap? = session.events.last {
+                    if session.events.count > publishedCount, case .gap? = session.events.last {
                         session.events.removeLast()
                     }
                     return false
@@ -170,7 +170,7 @@ extension WatchSession.Event {
                 guard pieces.count == items.count else { return nil }
                 self = .pieces(pieces)
             } else {
-                let count = request.tellsPrevious ? 3 : 2
+                let count = request.includesPrevious ? 3 : 2
                 let changes = items.filter { $0.count == count }
                     .compactMap(WatchSession.Change.init)
                 guard changes.count == items.count else { return nil }

@@ -85,7 +85,7 @@ struct RunWatcher {
         var request = WatchSession.Request(patterns, anyStart())
         request.isLatest = abilities.hasLatest && random.chance(35)
         // What the latest value replaced may never have been told: the two exclude each other.
-        request.tellsPrevious = !request.isLatest && random.chance(30)
+        request.includesPrevious = !request.isLatest && random.chance(30)
         return request
     }
 

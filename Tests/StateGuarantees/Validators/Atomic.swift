@@ -41,7 +41,7 @@ extension SessionCheck {
 
     /// What a change replaced, in rounds, is not for the record to say: the watcher may never have been told of it.
     private func wrongPrevious(_ change: WatchSession.Change, _ revision: Int64) -> String? {
-        guard session.request.tellsPrevious, !isLatest else { return nil }
+        guard session.request.includesPrevious, !isLatest else { return nil }
         let old = record.entry(of: change.key, at: revision - 1)?.value
         guard change.previous != (old.map { .value($0) } ?? .absent) else { return nil }
         return "'\(change.key)' was \(shown(old)) before, told \(change.previous)"

@@ -4,7 +4,7 @@
 /// and a commit that fails undoes it. No row of the history has that revision: the backing sees to it that the store's
 /// revision is not below it at the next start. A backing hands out what it keeps with ``Backing/load(_:)`` and
 /// ``Backing/reopen(after:_:)``.
-package struct Note: Sendable {
+package struct MetadataEntry: Sendable {
     /// The transaction's.
     package let revision: Int64
     /// UTF-8 without control characters.
@@ -21,14 +21,14 @@ package struct Note: Sendable {
 /// Notes: words by name, beside the entries.
 extension KeyspaceCore {
     /// The note of this name; nil if it is absent.
-    package func note(_ name: String, _ receipt: inout Receipt) -> String? {
+    package func metadataText(_ name: String, _ receipt: inout Receipt) -> String? {
         guard let version = metadata[name] else { return nil }
         if version.revision > revisions.durable { receipt.noteRead(version.revision) }
         return version.text
     }
 
     /// Calls `body` for each note, in no order; everything was looked at.
-    package func forEachNote(
+    package func forEachMetadataEntry(
         _ receipt: inout Receipt,
         _ body: (_ name: String, _ text: String) -> Void
     ) {
@@ -41,11 +41,11 @@ extension KeyspaceCore {
     /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit, ``StateError/Code/readOnly`` while the
     ///   store is reopened, ``StateError/Code/noSpace`` for a new one if the disk is full, or ``StateError/Code/err`` where the store
     ///   keeps no notes; the transaction stays open as it was.
-    package func setNote(_ name: String, to text: String?) throws(StateError) {
+    package func setMetadata(_ name: String, to text: String?) throws(StateError) {
         guard metadata.isKept else {
             throw StateError(.err, "this store keeps entries alone: it cannot keep '\(name)'")
         }
-        let note = Note(
+        let entry = MetadataEntry(
             revision: transaction.revision,
             name: name,
             text: text,
@@ -54,9 +54,9 @@ extension KeyspaceCore {
         if let error = admission.refusals.diskShortage, text != nil, metadata[name] == nil {
             throw error
         }
-        try checkRoom(note.byteCount)
-        transaction.byteCount += note.byteCount
-        transaction.notes.append(note)
-        metadata.set(note)
+        try checkRoom(entry.byteCount)
+        transaction.byteCount += entry.byteCount
+        transaction.metadata.append(entry)
+        metadata.set(entry)
     }
 }

@@ -11,7 +11,7 @@ extension WatchedKeys {
         case .commit(_, let number, let changes):
             guard wire === main, !isStale, isNews(wire.revision(number)) else { break }
             told = wire.revision(number)
-            tellCommit(wire.revision(number), try changes.map(Self.change))
+            deliverCommit(wire.revision(number), try changes.map(Self.change))
             noteResumed(by: wire)
             releaseHeld(upTo: number)
         case .gap: wire.beginPieces()
@@ -20,7 +20,7 @@ extension WatchedKeys {
         case .synced(_, let number):
             let state = wire.endPieces()
             guard wire === main || wire === snapshot else { break }
-            tellState(wire.revision(number), wire.patterns, state)
+            deliverState(wire.revision(number), wire.patterns, state)
             if wire === main || heals {
                 noteCurrent(at: wire.revision(number))
             } else {
@@ -97,8 +97,8 @@ extension WatchedKeys {
 
     /// Looks whether a watch that goes on after the loss of a connection has come to the present.
     private func noteResumed(by wire: WireWatch) {
-        guard let told, wire.noteTold(told.number) else { return }
-        followed.withLock { $0.isToldAway = false }
+        guard let told, wire.noteDelivered(told.number) else { return }
+        followed.withLock { $0.isReportedAway = false }
         tell(.resumed(told))
         releaseHeld()
     }
@@ -131,7 +131,7 @@ extension WatchedKeys {
         )
     }
 
-    private func tellCommit(_ revision: Revision, _ changes: [KeyspaceChange]) {
+    private func deliverCommit(_ revision: Revision, _ changes: [KeyspaceChange]) {
         let (filter, ahead) = followed.withLock { followed in
             if !followed.ahead.isEmpty {
                 followed.ahead = followed.ahead.filter { $0.value >= revision.number }
@@ -153,7 +153,7 @@ extension WatchedKeys {
         tell(.commit(revision, kept, cause: first.cause ?? .unknown))
     }
 
-    private func tellState(
+    private func deliverState(
         _ revision: Revision,
         _ patterns: [Pattern],
         _ state: some Sequence<KeyspaceChange>
@@ -162,7 +162,7 @@ extension WatchedKeys {
             let told = patterns.filter { followed.counts[$0] != nil }
             followed.settled.formUnion(told)
             followed.filter = nil
-            followed.isToldAway = false
+            followed.isReportedAway = false
             return told
         }
         guard !told.isEmpty else { return }
@@ -175,10 +175,10 @@ extension WatchedKeys {
     }
 
     /// Tells, once, that nothing is heard of the daemon; and again who has asked for something since.
-    func tellAway(_ error: StateError) {
+    func reportAway(_ error: StateError) {
         let isNews = followed.withLock { followed in
-            let isNews = !followed.isToldAway || !followed.asked.isEmpty
-            followed.isToldAway = true
+            let isNews = !followed.isReportedAway || !followed.asked.isEmpty
+            followed.isReportedAway = true
             followed.owed.formUnion(followed.asked)
             followed.asked = []
             return isNews
@@ -187,7 +187,7 @@ extension WatchedKeys {
     }
 
     /// Tells which patterns were too many.
-    func tellRefusals() {
+    func reportRefusals() {
         let refusals = followed.withLock { followed in
             defer { followed.refusals = [] }
             return followed.refusals

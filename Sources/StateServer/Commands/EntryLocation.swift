@@ -1,7 +1,7 @@
 import StateEngine
 
 /// What the rules say of an entry in the long form of a listing.
-struct EntryHome {
+struct EntryLocation {
     /// Where it lives.
     var backing = ""
     /// The one type that its schema allows, in the words of JSON Schema; empty where it allows several.

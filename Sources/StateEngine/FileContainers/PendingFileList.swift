@@ -6,8 +6,8 @@
 /// ```
 /// 617564696f2f766f6c756d65 3:9c1f0a…     key in hexadecimal, length and hash of the old value; - where there was no file
 /// ```
-struct FileMark {
-    var entries: [(key: [UInt8], old: ValueMark?)] = []
+struct PendingFileList {
+    var entries: [(key: [UInt8], old: ValueDigest?)] = []
 
     var text: String {
         entries.map { key, old in
@@ -23,8 +23,8 @@ struct FileMark {
     init?(_ text: String) {
         for line in text.split(separator: "\n") {
             let parts = line.split(separator: " ")
-            guard parts.count == 2, let key = FileMark.bytes(parts[0]) else { return nil }
-            let old = ValueMark(parts[1])
+            guard parts.count == 2, let key = PendingFileList.bytes(parts[0]) else { return nil }
+            let old = ValueDigest(parts[1])
             guard old != nil || parts[1] == "-" else { return nil }
             entries.append((key, old))
         }
@@ -44,7 +44,7 @@ struct FileMark {
 }
 
 /// What a commit does to the mark of files that it may not reach.
-package enum FileMarkChange: Sendable {
+package enum PendingFileListChange: Sendable {
     case keep
     case set(String)
     case remove
@@ -53,9 +53,9 @@ package enum FileMarkChange: Sendable {
 /// A backing that keeps marks of files beside the entries, in the same transactions.
 ///
 /// Called on the commit thread, or after its end.
-package protocol FileMarkBacking: Backing {
+package protocol PendingFileListBacking: Backing {
     /// The mark that the last ``Backing/load(_:)`` or ``Backing/reopen(after:_:)`` found; once.
-    func takeFileMark() -> String?
+    func takePendingFileList() -> String?
 
     /// Which directories held files of keys when they were last opened, as ``FileContainers`` wrote it; nil if none did.
     func fileContainers() throws -> String?
@@ -64,5 +64,5 @@ package protocol FileMarkBacking: Backing {
     func setFileContainers(_ text: String?) throws
 
     /// Forgets the mark, in a transaction of its own.
-    func removeFileMark() throws
+    func removePendingFileList() throws
 }

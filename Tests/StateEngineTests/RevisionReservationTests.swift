@@ -4,7 +4,7 @@ import StateTestSupport
 import Testing
 
 /// Revisions that no storage keeps, and the file that says up to where they were told.
-struct RevisionCeilingTests {
+struct RevisionReservationTests {
     let scratch: TemporaryDirectory
     let path: String
 
@@ -13,46 +13,48 @@ struct RevisionCeilingTests {
         path = scratch.path(of: "memory.revisions")
     }
 
-    private func ceiling(block: Int64 = 1 << 24) throws -> RevisionCeiling {
-        try RevisionCeiling(path: path, block: block)
+    private func reservation(block: Int64 = 1 << 24) throws -> RevisionReservation {
+        try RevisionReservation(path: path, block: block)
     }
 
     // MARK: The file
 
-    @Test func `the file is 4 KiB, and a ceiling in it is where the next life begins`() throws {
-        let first = try ceiling()
+    @Test func `the file is 4 KiB, and a reservation in it is where the next life begins`() throws {
+        let first = try reservation()
         #expect(first.floor == 0)
         #expect(try first.raise() == 1 << 24)
         #expect(try readFile(path).count == 4_096)
-        #expect(try ceiling().floor == 1 << 24)
+        #expect(try reservation().floor == 1 << 24)
         #expect(try first.raise() == 2 << 24)
         #expect(try first.raise() == 3 << 24)
-        #expect(try ceiling().floor == 3 << 24)
+        #expect(try reservation().floor == 3 << 24)
     }
 
     @Test(arguments: [1, 3 << 24, 1 << 32] as [Int64])
-    func `a ceiling that is raised above far revisions stays above them, whichever slot is damaged`(
-        revision: Int64
-    ) throws {
-        let ceiling = try ceiling()
-        try ceiling.raise()
-        let raised = try ceiling.raise(above: revision)
+    func
+        `a reservation that is raised above far revisions stays above them, whichever slot is damaged`(
+            revision: Int64
+        ) throws
+    {
+        let reservation = try reservation()
+        try reservation.raise()
+        let raised = try reservation.raise(above: revision)
         #expect(raised == max(1 << 24, revision) + (1 << 24))
         let bytes = try readFile(path)
         for slot in [0, 2_048] {
             var torn = bytes
             torn.replaceSubrange(slot..<slot + 24, with: [UInt8](repeating: 0xFF, count: 24))
-            #expect(try RevisionCeiling(path: scratch.write(torn, to: "torn")).floor >= raised)
+            #expect(try RevisionReservation(path: scratch.write(torn, to: "torn")).floor >= raised)
         }
     }
 
-    @Test func `a ceiling is overwritten in place`() throws {
-        let ceiling = try ceiling()
-        try ceiling.raise()
+    @Test func `a reservation is overwritten in place`() throws {
+        let reservation = try reservation()
+        try reservation.raise()
         var status = stat()
         stat(path, &status)
         let inode = status.st_ino
-        for _ in 0..<5 { try ceiling.raise() }
+        for _ in 0..<5 { try reservation.raise() }
         stat(path, &status)
         #expect(status.st_ino == inode)
     }
@@ -61,17 +63,17 @@ struct RevisionCeilingTests {
     func `a write that a crash tore anywhere leaves every revision that was told below`(
         byteCount: Int
     ) throws {
-        let ceiling = try ceiling()
+        let reservation = try reservation()
         for _ in 0..<3 {
-            let told = try ceiling.raise()
+            let told = try reservation.raise()
             let before = try readFile(path)
-            try ceiling.raise()
+            try reservation.raise()
             var torn = before
             let after = try readFile(path)
             let slot = before[..<2_048] == after[..<2_048] ? 2_048 : 0
             torn.replaceSubrange(slot..<slot + byteCount, with: after[slot..<slot + byteCount])
             let place = try scratch.write(torn, to: "torn")
-            #expect(try RevisionCeiling(path: place).floor >= told)
+            #expect(try RevisionReservation(path: place).floor >= told)
         }
     }
 
@@ -80,53 +82,53 @@ struct RevisionCeilingTests {
         slot: Int,
         byte: Int
     ) throws {
-        let ceiling = try ceiling()
+        let reservation = try reservation()
         for _ in 0..<4 {
-            let told = try ceiling.raise()
+            let told = try reservation.raise()
             var bytes = try readFile(path)
             bytes[slot + byte] ^= 0x10
             let place = try scratch.write(bytes, to: "damaged")
-            let found = try RevisionCeiling(path: place)
+            let found = try RevisionReservation(path: place)
             #expect(found.floor >= told)
             // Both slots are whole again.
             #expect(try found.raise() > told)
-            #expect(try RevisionCeiling(path: place).floor == found.status.ceiling)
+            #expect(try RevisionReservation(path: place).floor == found.status.reserved)
         }
     }
 
     @Test func `a file that is damaged in both slots is refused and left as it is`() throws {
-        try ceiling().raise()
+        try reservation().raise()
         var bytes = try readFile(path)
         bytes[9] ^= 1
         bytes[2_048 + 9] ^= 1
         try scratch.write(bytes, to: "memory.revisions")
-        let error = #expect(throws: StateError.self) { try ceiling() }
+        let error = #expect(throws: StateError.self) { try reservation() }
         #expect(error?.code == .corrupt)
         #expect(error?.message.contains(path) == true)
         #expect(try readFile(path) == bytes)
     }
 
     @Test func `revisions end at 2^53`() throws {
-        let bytes = CeilingFile.slot(RevisionCeiling.largestRevision - 5)
+        let bytes = ReservedRevisionFile.slot(RevisionReservation.largestRevision - 5)
         let rest = [UInt8](repeating: 0, count: 2_024)
         try scratch.write(bytes + rest + bytes + rest, to: "memory.revisions")
-        let ceiling = try ceiling(block: 4)
-        try ceiling.raise()
-        #expect(throws: StateError.self) { try ceiling.raise() }
-        #expect(ceiling.status.failure?.message.contains("2^53") == true)
+        let reservation = try reservation(block: 4)
+        try reservation.raise()
+        #expect(throws: StateError.self) { try reservation.raise() }
+        #expect(reservation.status.failure?.message.contains("2^53") == true)
     }
 
     @Test func `a file that somebody removed or put back is written anew`() throws {
-        let ceiling = try ceiling(block: 16)
-        try ceiling.raise()
+        let reservation = try reservation(block: 16)
+        try reservation.raise()
         let old = try readFile(path)
-        try ceiling.raise()
+        try reservation.raise()
         unlink(path)
-        #expect(try ceiling.raise() == 48)
-        #expect(try self.ceiling().floor == 48)
+        #expect(try reservation.raise() == 48)
+        #expect(try self.reservation().floor == 48)
         try scratch.write(old, to: "memory.revisions")
-        #expect(try ceiling.raise() == 64)
-        #expect(try self.ceiling().floor == 64)
+        #expect(try reservation.raise() == 64)
+        #expect(try self.reservation().floor == 64)
     }
 
     // MARK: The keyspace
@@ -135,7 +137,7 @@ struct RevisionCeilingTests {
         try LocalKeyspace(backing: MemoryBacking(directory: scratch.path))
     }
 
-    @Test func `no revision is told above the ceiling in the file`() throws {
+    @Test func `no revision is told above the reservation in the file`() throws {
         let backing = MemoryBacking(directory: scratch.path, block: 8)
         let keyspace = try LocalKeyspace(backing: backing)
         defer { keyspace.close() }
@@ -145,7 +147,7 @@ struct RevisionCeilingTests {
                 try keyspace.apply([.set("k", [UInt8(number)])])
             }
             #expect(revision > last)
-            #expect(try CeilingFile(path: path).read()?.ceiling ?? 0 >= revision)
+            #expect(try ReservedRevisionFile(path: path).read()?.reserved ?? 0 >= revision)
             last = revision
         }
     }
@@ -176,12 +178,12 @@ struct RevisionCeilingTests {
 
     @Test
     func
-        `where the ceiling cannot be raised, writes end with the block and come back by themselves`()
+        `where the reservation cannot be raised, writes end with the block and come back by themselves`()
         throws
     {
         let backing = MemoryBacking(directory: scratch.path, block: 64)
         let failures = Observed<[String?]>([])
-        backing.onCeiling = { failure in failures.update { $0.append(failure) } }
+        backing.onReservation = { failure in failures.update { $0.append(failure) } }
         let keyspace = try LocalKeyspace(backing: backing)
         defer { keyspace.close() }
         // A directory can neither be opened for writing nor be replaced by a file.
@@ -201,10 +203,10 @@ struct RevisionCeilingTests {
         #expect(failures.wait { $0.count == 2 })
         #expect(failures.current.last == .some(nil))
         #expect(try retried(while: .readOnly) { try keyspace.apply([.set("k", [3])]) } == 65)
-        #expect(try CeilingFile(path: path).read()?.ceiling == 128)
+        #expect(try ReservedRevisionFile(path: path).read()?.reserved == 128)
     }
 
-    @Test func `a keyspace whose ceiling cannot be written does not begin`() throws {
+    @Test func `a keyspace whose reservation cannot be written does not begin`() throws {
         try #require(mkdir(path + ".new", 0o700) == 0)
         let error = #expect(throws: StateError.self) { try begin() }
         #expect(error?.message.contains(path) == true)

@@ -1,17 +1,17 @@
 import CLinux
 import Glibc
 
-/// The file that a ceiling of revisions is kept in: 4 KiB, preallocated, overwritten in place.
+/// The file that a reserved revision is kept in: 4 KiB, preallocated, overwritten in place.
 ///
 /// ```
 /// slot 0 at byte 0, slot 1 at byte 2048, each of 24 bytes, little-endian:
-///     0  "revsceil"     8  the ceiling     16  0     20  CRC-32C of bytes 0 to 19
+///     0  "revsceil"     8  the reserved revision     16  0     20  CRC-32C of bytes 0 to 19
 /// ```
 ///
 /// They are written in turn, so that one that a crash tore leaves the other. What is damaged of a file that is read was torn,
-/// or it was whole once and is the newer of the two: as nobody can tell, the ceiling is then taken for one block above the
+/// or it was whole once and is the newer of the two: as nobody can tell, the reserved revision is then taken for one block above the
 /// slot that is left, which is as far as the other can have been.
-package struct CeilingFile: Sendable {
+package struct ReservedRevisionFile: Sendable {
     static let byteCount = 4_096
     static let slotByteCount = 24
     static let slotOffsets = [0, 2_048]
@@ -22,7 +22,7 @@ package struct CeilingFile: Sendable {
     /// What a file says.
     package struct Contents: Equatable, Sendable {
         /// No revision above it was told.
-        package var ceiling: Int64
+        package var reserved: Int64
         /// The slot to write next; nil where one is damaged.
         package var nextSlot: Int?
     }
@@ -36,16 +36,18 @@ package struct CeilingFile: Sendable {
     package func read() throws(StateError) -> Contents? {
         guard let descriptor = try open() else { return nil }
         defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: CeilingFile.byteCount)
+        var bytes = [UInt8](repeating: 0, count: ReservedRevisionFile.byteCount)
         guard pread(descriptor, &bytes, bytes.count, 0) >= 0 else { throw failed("read") }
-        let slots = CeilingFile.slotOffsets.map { offset in
-            CeilingFile.ceiling(in: bytes[offset..<offset + CeilingFile.slotByteCount])
+        let slots = ReservedRevisionFile.slotOffsets.map { offset in
+            ReservedRevisionFile.reserved(
+                in: bytes[offset..<offset + ReservedRevisionFile.slotByteCount]
+            )
         }
         switch (slots[0], slots[1]) {
         case (let first?, let second?):
-            return Contents(ceiling: max(first, second), nextSlot: first > second ? 1 : 0)
+            return Contents(reserved: max(first, second), nextSlot: first > second ? 1 : 0)
         case (let left?, nil), (nil, let left?):
-            return Contents(ceiling: left + RevisionCeiling.largestBlock, nextSlot: nil)
+            return Contents(reserved: left + RevisionReservation.largestBlock, nextSlot: nil)
         case (nil, nil):
             throw StateError(
                 .corrupt,
@@ -56,14 +58,14 @@ package struct CeilingFile: Sendable {
     }
 
     /// Overwrites one slot and syncs it.
-    func write(_ ceiling: Int64, slot: Int) throws(StateError) {
+    func write(_ reserved: Int64, slot: Int) throws(StateError) {
         guard let descriptor = try open() else {
             errno = ENOENT
             throw failed("opened")
         }
         defer { close(descriptor) }
-        let bytes = CeilingFile.slot(ceiling)
-        let offset = off_t(CeilingFile.slotOffsets[slot])
+        let bytes = ReservedRevisionFile.slot(reserved)
+        let offset = off_t(ReservedRevisionFile.slotOffsets[slot])
         errno = 0
         guard pwrite(descriptor, bytes, bytes.count, offset) == bytes.count else {
             // Where it ends early, no call says why.
@@ -74,10 +76,10 @@ package struct CeilingFile: Sendable {
     }
 
     /// Makes the file, in the place of one that is there, whole or not at all.
-    func replace(_ ceiling: Int64) throws(StateError) {
-        var bytes = [UInt8](repeating: 0, count: CeilingFile.byteCount)
-        for offset in CeilingFile.slotOffsets {
-            let slot = CeilingFile.slot(ceiling)
+    func replace(_ reserved: Int64) throws(StateError) {
+        var bytes = [UInt8](repeating: 0, count: ReservedRevisionFile.byteCount)
+        for offset in ReservedRevisionFile.slotOffsets {
+            let slot = ReservedRevisionFile.slot(reserved)
             bytes.replaceSubrange(offset..<offset + slot.count, with: slot)
         }
         try WholeFile.replace(path, with: bytes)
@@ -99,18 +101,18 @@ package struct CeilingFile: Sendable {
     // MARK: A slot
 
     /// The bytes of a slot.
-    package static func slot(_ ceiling: Int64) -> [UInt8] {
+    package static func slot(_ reserved: Int64) -> [UInt8] {
         var bytes = magic
-        bytes += (0..<8).map { UInt8(truncatingIfNeeded: ceiling >> ($0 * 8)) }
+        bytes += (0..<8).map { UInt8(truncatingIfNeeded: reserved >> ($0 * 8)) }
         bytes += [0, 0, 0, 0]
         let checksum = bytes.withUnsafeBytes { clinux_crc32c(0, $0.baseAddress, $0.count) }
         return bytes + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> ($0 * 8)) }
     }
 
-    /// The ceiling that a slot says; nil where it is damaged.
-    private static func ceiling(in slot: ArraySlice<UInt8>) -> Int64? {
-        let ceiling = slot.dropFirst(8).prefix(8).reversed().reduce(0) { $0 << 8 | Int64($1) }
-        let isPossible = (0...RevisionCeiling.largestRevision).contains(ceiling)
-        return isPossible && Array(slot) == CeilingFile.slot(ceiling) ? ceiling : nil
+    /// The reserved revision that a slot says; nil where it is damaged.
+    private static func reserved(in slot: ArraySlice<UInt8>) -> Int64? {
+        let reserved = slot.dropFirst(8).prefix(8).reversed().reduce(0) { $0 << 8 | Int64($1) }
+        let isPossible = (0...RevisionReservation.largestRevision).contains(reserved)
+        return isPossible && Array(slot) == ReservedRevisionFile.slot(reserved) ? reserved : nil
     }
 }

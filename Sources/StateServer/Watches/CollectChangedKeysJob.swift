@@ -6,13 +6,13 @@ import StateWire
 ///
 /// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
 /// `@unchecked Sendable`.
-final class CollectMarksJob: HistoryJob, @unchecked Sendable {
+final class CollectChangedKeysJob: HistoryJob, @unchecked Sendable {
     let control: JobControl
     /// What is wanted; watcher and connection are the loop thread's.
     private let missed: MissedCommits
     private let patterns: PatternSet
     private let view: Visibility
-    private let tellsCause: Bool
+    private let includesCause: Bool
     private let byteLimit: Int
 
     private var place: HistoryPlace
@@ -29,7 +29,7 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
         control = JobControl(for: missed.connection)
         self.view = view
         patterns = missed.watcher.watcher.patterns
-        tellsCause = missed.watcher.format.options.contains(.by)
+        includesCause = missed.watcher.format.options.contains(.by)
         byteLimit = missed.watcher.latestByteLimit
         place = .end(of: missed.position)
     }
@@ -56,10 +56,10 @@ final class CollectMarksJob: HistoryJob, @unchecked Sendable {
     }
 
     private func mark(_ change: borrowing StoredChange) {
-        guard patterns.matches(change.key), view.mayTell(.watch, about: change) else { return }
+        guard patterns.matches(change.key), view.mayReveal(.watch, about: change) else { return }
         let mark = LatestKeys.Mark(
             at: change.place,
-            cause: tellsCause ? Array(change.cause) : []
+            cause: includesCause ? Array(change.cause) : []
         )
         let known = marks.updateValue(mark, forKey: Array(change.key))
         if known == nil { byteCount += change.key.count + mark.byteCount }

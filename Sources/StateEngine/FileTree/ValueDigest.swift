@@ -1,5 +1,5 @@
 /// Tells a value from others without keeping it: its length and 64 bits of hash, the same in every process.
-struct ValueMark: Hashable {
+struct ValueDigest: Hashable {
     let byteCount: Int
     let hash: UInt64
 
@@ -9,7 +9,10 @@ struct ValueMark: Hashable {
         var hash = UInt64(truncatingIfNeeded: value.count) &* 0x9E37_79B9_7F4A_7C15
         var index = 0
         while index + 8 <= value.count {
-            ValueMark.mix(value.loadUnaligned(fromByteOffset: index, as: UInt64.self), into: &hash)
+            ValueDigest.mix(
+                value.loadUnaligned(fromByteOffset: index, as: UInt64.self),
+                into: &hash
+            )
             index += 8
         }
         var rest: UInt64 = 0
@@ -17,12 +20,12 @@ struct ValueMark: Hashable {
             rest = rest << 8 | UInt64(value[index])
             index += 1
         }
-        ValueMark.mix(rest, into: &hash)
+        ValueDigest.mix(rest, into: &hash)
         hash ^= hash >> 29
         self.hash = hash &* 0xBF58_476D_1CE4_E5B9
     }
 
-    init(_ value: [UInt8]) { self = value.withUnsafeBytes { ValueMark($0) } }
+    init(_ value: [UInt8]) { self = value.withUnsafeBytes { ValueDigest($0) } }
 
     /// Multiplies to 128 bits, of which both halves count.
     private static func mix(_ word: UInt64, into hash: inout UInt64) {
@@ -32,7 +35,7 @@ struct ValueMark: Hashable {
     }
 }
 
-extension ValueMark: CustomStringConvertible {
+extension ValueDigest: CustomStringConvertible {
     /// The length and the hash, as ``init(_:)-(Substring)`` reads them.
     var description: String { "\(byteCount):\(String(hash, radix: 16))" }
 

@@ -10,7 +10,7 @@ import StateEngine
 ///        <pattern>
 ///        …                        one a line, as they were given; a pattern has no control characters
 /// ```
-struct HandlerNote {
+struct HandlerRecord {
     /// Nil where it is to begin with the state.
     var position: Int64?
     /// Of the store that the position is of.
@@ -34,7 +34,7 @@ struct HandlerNote {
     }
 }
 
-extension HandlerNote {
+extension HandlerRecord {
     /// Reads a note.
     ///
     /// - Throws: ``StateError/Code/corrupt``, where it is none that this version writes.
