@@ -3,7 +3,7 @@
 # Name, law, files, what sed does to them, environment and filter of the check.
 mutants=(
     "no-sync"
-    "durable before told: the sync before the reply is gone"
+    "durable before acknowledged: the sync before the reply is gone"
     "Sources/StateSQLite/SQLiteBacking+Load.swift"
     's/"synchronous=FULL"/"synchronous=OFF"/'
     "STATED_POWER_CUTS=50" "PowerCutTests"
@@ -11,7 +11,7 @@ mutants=(
     "no-undo"
     "atomic: what a failed commit did stays in memory"
     "Sources/StateEngine/Keyspace/KeyspaceCore+Settling.swift"
-    's/for record in batch.changes.reversed() where !record.isTold { undo(record) }//'
+    's/for record in batch.changes.reversed() where !record.isPublished { undo(record) }//'
     "STATED_DISK_TURNS=2" "a full disk undoes"
 
     "checkpoint-ignored"
@@ -27,19 +27,19 @@ mutants=(
     "STATED_FLIPS=2000" "[Ff]lip"
 
     "early-read"
-    "durable before told: a read of what is not on disk yet is answered at once"
+    "durable before acknowledged: a read of what is not on disk yet is answered at once"
     "Sources/StateEngine/Keyspace/KeyspaceCore.swift"
     '/package func read(_ key: Bytes,/,/^    }/s/receipt.noteRead(head.revision)/_ = receipt.revision/'
     "STATED_POWER_CUTS=100" "PowerCutTests"
 
     "early-write"
-    "durable before told: a transaction is answered before it is on disk"
+    "durable before acknowledged: a transaction is answered before it is on disk"
     "Sources/StateEngine/Transactions/KeyspaceCore+Writing.swift"
     's/receipt.noteCommit(transaction.revision)$/receipt.noteReported(transaction.revision)/'
     "STATED_POWER_CUTS=100" "PowerCutTests"
 
     "early-apply"
-    "durable before told: one handler answers before what it wrote is on disk"
+    "durable before acknowledged: one handler answers before what it wrote is on disk"
     "Sources/StateServer/Commands/StateCommands.swift"
     '/func apply($/,/^    }/s/waitingFor: .storage/waitingFor: .nothing/'
     "STATED_POWER_CUTS=100" "StateServerTests"
@@ -52,7 +52,7 @@ mutants=(
 
     # One for each guarantee of a watch.
     "watch-skips"
-    "reliable: the commit for which a watcher had no room is left out"
+    "reliable: a commit for which a watcher had no room is skipped"
     "Sources/StateEngine/Watching/Watcher.swift"
     's/block(at: revision - 1)/block(at: revision)/'
     "STATED_WATCH_SECONDS=40" "every guarantee of a watch"
@@ -64,7 +64,7 @@ mutants=(
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 
     "watch-splits"
-    "atomic: of a large commit a watcher is told the first changes"
+    "atomic: a watcher gets only the first changes of a large commit"
     "Sources/StateEngine/Watching/Watcher.swift"
     's/receive(.commit(revision: revision, changes: matched)/receive(.commit(revision: revision, changes: Array(matched.prefix(8)))/'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
@@ -95,7 +95,7 @@ check_mutants() {
         ((count += 1))
         for file in ${mutants[index + 2]}; do
             if [[ ! -f $root/$file ]]; then
-                printf '%s: there is no %s\n' "${mutants[index]}" "$file" >&2
+                printf '%s: %s does not exist\n' "${mutants[index]}" "$file" >&2
             elif sed "${mutants[index + 3]}" "$root/$file" | cmp -s - "$root/$file"; then
                 printf '%s: nothing in %s matches: %s\n' \
                     "${mutants[index]}" "$file" "${mutants[index + 3]}" >&2
@@ -120,7 +120,7 @@ run_mutants() {
         ((count += 1))
         if run_mutant "${mutants[@]:index:6}"; then ((caught += 1)); fi
     done
-    ((count)) || fail "there is no mutant called$1"
+    ((count)) || fail "unknown mutants:$1"
     printf '%d of %d mutants were caught\n' "$caught" "$count"
     ((caught == count))
 }

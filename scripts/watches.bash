@@ -1,10 +1,10 @@
 # The rows of scripts/bench about watches. Sourced, not run.
 #
 # watch100: 100 subscribers on one thread and a writer that sets 500 values a second; each value carries the time at which it
-# was sent. Ours is STATE.WATCH of a prefix, told once the value is synced; Redis's is SUBSCRIBE and PUBLISH, which stores
+# was sent. Ours is STATE.WATCH of a prefix, delivered once the value is synced; Redis's is SUBSCRIBE and PUBLISH, which stores
 # nothing. The client is the same code for both.
 #
-# watchstored: the same where Redis sets a key too and so syncs, as ours does, before it tells.
+# watchstored: the same where Redis sets a key too and so syncs, as ours does, before it delivers.
 #
 # watchetcd: the same beside etcd, 100 values a second: 500 are more than it delivers here, and what was measured then would
 # be how long its queue grew. Its own protocol is gRPC; this is its JSON gateway (POST /v3/watch and /v3/kv/put, HTTP/1.1

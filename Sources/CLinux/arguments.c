@@ -9,8 +9,9 @@ static int argument_count;
 static char *const *arguments;
 static int has_set_root;
 
-// Where the Swift runtime of a static program lies is what /proc/self/exe says; without it the runtime ends the process before main,
-// unless this variable says it. Nothing is looked for there: the runtime asks for the sake of swift-backtrace.
+// The Swift runtime of a static program finds its location by /proc/self/exe; without that it ends
+// the process before main, unless this variable is set. Nothing is read from that location: the
+// runtime needs it only for swift-backtrace.
 static const char *const root_variable = "SWIFT_ROOT";
 
 static void stand_in_for_proc(void) {
@@ -20,12 +21,14 @@ static void stand_in_for_proc(void) {
     has_set_root = setenv(root_variable, "/", 0) == 0;
 }
 
-// The C library calls constructors with what main is called with: glibc's call_init, in its dynamic loader and in static
-// programs. Not the Swift runtime's CommandLine: that reads /proc/self/cmdline, and without /proc searches below `environ`, which
-// moves when a preloaded library sets a variable before main; then the program has no arguments, and nobody is told.
+// The C library passes the arguments of main to constructors: glibc's call_init, in its dynamic
+// loader and in static programs. The Swift runtime's CommandLine is not used: it reads
+// /proc/self/cmdline, and without /proc searches below `environ`, which moves when a preloaded
+// library sets a variable before main; then the program silently has no arguments.
 //
-// The first priority that a program may have: before the runtime's own constructors.
-__attribute__((constructor(101))) static void keep_arguments(int count, char **values, char **environment) {
+// The lowest priority number that a program may use: before the runtime's own constructors.
+__attribute__((constructor(101))) static void keep_arguments(
+    int count, char **values, char **environment) {
     (void)environment;
     argument_count = count;
     arguments = values;
@@ -33,7 +36,7 @@ __attribute__((constructor(101))) static void keep_arguments(int count, char **v
 }
 
 char *const *clinux_arguments(int *count) {
-    // Commands that are started have the environment that we were given.
+    // Started commands must have the environment that this process was given.
     if (has_set_root) unsetenv(root_variable);
     has_set_root = 0;
     *count = argument_count;

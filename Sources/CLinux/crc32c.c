@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// Eight bytes an instruction where the processor has it (SSE 4.2, ARMv8 CRC), a table elsewhere.
+// Eight bytes per instruction if the processor supports it (SSE 4.2, ARMv8 CRC), otherwise a table.
 
 static uint32_t table[256];
 

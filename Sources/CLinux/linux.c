@@ -45,14 +45,15 @@ int clinux_epoll_wait(int epoll, struct clinux_event *events, int count, int64_t
     if (count > 256) count = 256;
     int ready;
     if (timeout_ns <= 0) {
-        // A third cheaper than epoll_pwait2, and asked 100 times while a lone writer waits.
+        // A third cheaper than epoll_pwait2, and called 100 times while a single writer waits.
         ready = epoll_wait(epoll, packed, count, timeout_ns < 0 ? -1 : 0);
     } else {
         struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};
         ready = epoll_pwait2(epoll, packed, count, &timeout, NULL);
         if (ready < 0 && errno == ENOSYS) {
             int64_t timeout_ms = (timeout_ns + 999999) / 1000000;
-            ready = epoll_wait(epoll, packed, count, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
+            int timeout_whole = timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms;
+            ready = epoll_wait(epoll, packed, count, timeout_whole);
         }
     }
     for (int i = 0; i < ready; i++) {
@@ -79,7 +80,9 @@ int clinux_read_signal(int descriptor) {
     return read(descriptor, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : -1;
 }
 
-int clinux_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
+int clinux_accept(int listener) {
+    return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
 
 int clinux_peer_credentials(int socket, struct clinux_peer *peer) {
     struct ucred credentials;
@@ -157,7 +160,7 @@ static int read_failure(int descriptor) {
 }
 
 static void become(char *const arguments[], char *const environment[], int standard_input) {
-    // We ignore SIGPIPE; a command expects the default.
+    // This process ignores SIGPIPE; a command expects the default.
     signal(SIGPIPE, SIG_DFL);
     if (standard_input == STDIN_FILENO) {
         fcntl(STDIN_FILENO, F_SETFD, 0);
@@ -176,7 +179,7 @@ int clinux_spawn_bound(
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        // One that ended before is told of by nobody.
+        // If the parent ended before, there is no signal.
         if (getppid() != parent) _exit(127);
         become(arguments, environment, standard_input);
         int failure = errno;
@@ -205,7 +208,8 @@ void clinux_return_large_blocks(void) {
 
 void clinux_use_one_heap(void) { mallopt(M_ARENA_MAX, 1); }
 
-// Above every address until huge pages are asked for, so that one comparison is all that an allocation pays.
+// Above every address until huge pages are requested, so that an allocation costs only one
+// comparison.
 const char *clinux_advised_end = (const char *)UINTPTR_MAX;
 
 void clinux_use_huge_pages(void) {
@@ -219,9 +223,10 @@ void clinux_advise_growth(void) {
     uintptr_t page = (uintptr_t)2 << 20;
     uintptr_t start = (uintptr_t)clinux_advised_end;
     if (start == 0) start = (uintptr_t)end & ~(page - 1);
-    // Memory that was mapped by itself lies above the heap and is none of it.
+    // Memory that was mapped separately lies above the heap and does not belong to it.
     if ((uintptr_t)end <= start) return;
-    madvise((void *)(start & ~(uintptr_t)4095), (uintptr_t)end - (start & ~(uintptr_t)4095), MADV_HUGEPAGE);
+    uintptr_t aligned = start & ~(uintptr_t)4095;
+    madvise((void *)aligned, (uintptr_t)end - aligned, MADV_HUGEPAGE);
     clinux_advised_end = end;
 }
 
@@ -247,7 +252,9 @@ int clinux_file_number(const char *path, uint64_t *device, uint64_t *inode) {
     return 0;
 }
 
-int clinux_waiting_byte_count(int descriptor, int *count) { return ioctl(descriptor, FIONREAD, count); }
+int clinux_waiting_byte_count(int descriptor, int *count) {
+    return ioctl(descriptor, FIONREAD, count);
+}
 
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size) {
     return fgetxattr(descriptor, name, value, size);

@@ -33,7 +33,7 @@ int64_t clinux_file_system_type(int descriptor) {
     return fstatfs(descriptor, &status) == 0 ? (int64_t)(uint32_t)status.f_type : -1;
 }
 
-/// The same one step at a time: none of them follows a link, and none goes up.
+/// The same one step at a time: no step follows a link or goes up.
 static int open_steps(int directory, const char *path, int flags) {
     char name[NAME_MAX + 1];
     int opened = -1;
@@ -65,13 +65,14 @@ int clinux_open_beneath(int directory, const char *path, int flags) {
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     int opened = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
-    // systemd's RestrictSUIDSGID= answers so, for it cannot see the flags.
+    // systemd's RestrictSUIDSGID= causes this error, because it cannot check the flags.
     if (opened < 0 && errno == ENOSYS) return open_steps(directory, path, flags);
     return opened;
 }
 
 int clinux_sync_file_system(int descriptor) { return syncfs(descriptor); }
 
-int clinux_rename(int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
+int clinux_rename(
+    int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
     return renameat2(from_directory, from, to_directory, to, flags);
 }

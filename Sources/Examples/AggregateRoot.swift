@@ -8,10 +8,10 @@ enum Shop {
         var stock: Int
     }
 
-    /// Who knows what is for sale.
+    /// Provides the products for sale.
     struct Service: Sendable { let products: @Sendable () async -> [Product] }
 
-    /// The root of the catalogue: whoever changes a product does it here.
+    /// The root of the catalogue: products are changed only here.
     final class Catalogue: Sendable {
         let products = MonitoredState([String: Product](), key: "shop/products")
         private let service: Service
@@ -25,7 +25,7 @@ enum Shop {
             }
         }
 
-        /// Takes one piece from the stock in one step; nil where there is none.
+        /// Takes one piece from the stock in one step; nil if there is none.
         func take(_ name: String) -> Product? {
             products.modify { products in
                 guard let product = products[name], product.stock > 0 else { return nil }
@@ -35,7 +35,8 @@ enum Shop {
         }
     }
 
-    /// The root of the cart, which keeps its own rule: nothing is in it that the catalogue did not give.
+    /// The root of the cart, which enforces its own rule: it contains only what the catalogue
+    /// provided.
     final class Cart: Sendable {
         let lines = MonitoredState([String: (count: Int, cents: Int)](), key: "shop/cart")
         private let catalogue: Catalogue
@@ -70,8 +71,8 @@ extension Example {
         await catalogue.load()
         let cart = Shop.Cart(catalogue: catalogue)
         checks.expect(cart.add("book"), "the last book goes into the cart")
-        checks.expect(!cart.add("book"), "there is no other")
-        checks.expect(!cart.add("car"), "and no car")
+        checks.expect(!cart.add("book"), "there is no second book")
+        checks.expect(!cart.add("car"), "there is no car")
         let taken = await withTaskGroup(of: Bool.self, returning: Int.self) { group in
             for _ in 0..<300 { group.addTask { cart.add("pen") } }
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }

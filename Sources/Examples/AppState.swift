@@ -10,7 +10,7 @@ struct AppState: Sendable {
         key: "app/deviceLocation"
     )
 
-    /// What outlives the process has a place, which may be missing: so it is opened once.
+    /// A persistent container needs a file, which may be missing: so it is opened once.
     let isTouchIDEnabled: FileState<Bool>
 
     init(in directory: StateDirectory) throws(StateError) {
@@ -22,7 +22,7 @@ struct AppState: Sendable {
         var longitude: Double
     }
 
-    /// A value that locks itself; its container has to be told of a change by hand.
+    /// A value that locks itself; its container must be notified of changes with `touch()`.
     final class Person: Sendable {
         private let guarded: StateLock<String>
 
@@ -33,13 +33,13 @@ struct AppState: Sendable {
         func rename(_ name: String) { guarded.withLock { $0 = name } }
     }
 
-    /// A container that counts what it is told.
+    /// A container that counts its changes.
     final class CEO: State<Person, Never>, @unchecked Sendable {
-        let told = StateLock(0)
+        let changeCount = StateLock(0)
 
         override func didModify(_ change: StateChange<Person>) {
             super.didModify(change)
-            told.withLock { $0 += 1 }
+            changeCount.withLock { $0 += 1 }
         }
     }
 }
@@ -58,7 +58,10 @@ extension Example {
         AppState.currentCEO.value.rename("Tim")
         AppState.currentCEO.touch()
         checks.expect(AppState.currentCEO.value.name == "Tim", "Tim follows Steve")
-        checks.expect(AppState.currentCEO.told.withLock { $0 } == 1, "and touch() says so, once")
+        checks.expect(
+            AppState.currentCEO.changeCount.withLock { $0 } == 1,
+            "touch() publishes the change, once"
+        )
         AppState.deviceLocation ~> { $0.latitude = 48.4 }
         checks.expect(
             AppState.deviceLocation.value == .init(latitude: 48.4, longitude: -122.01),

@@ -1,10 +1,10 @@
 import StateContainers
 
-/// One payment, which knows when it is good.
+/// One payment, which can check its validity.
 struct Payment: Validatable, Codable, Hashable, Sendable {
     @Required var text = ""
     @Min(1) var cents = 0
-    /// Which process made it.
+    /// The process that made it.
     var process: Int32 = 0
 }
 
@@ -27,15 +27,15 @@ struct Budget: Validatable, Codable, Hashable, Sendable {
     }
 }
 
-/// The root of a budget: whoever pays or moves money does it here.
+/// The root of a budget: payments and transfers are made only here.
 ///
-/// Where it is stored, it does not know.
+/// It does not depend on where the budget is stored.
 struct Account: Sendable {
     let state: PersistentState<Budget>
 
-    /// Pays, where the limit allows it.
+    /// Pays, if the limit permits it.
     ///
-    /// - Returns: What is left.
+    /// - Returns: The rest.
     /// - Throws: `rejected`, with the issues; nothing was paid.
     @discardableResult
     func pay(_ cents: Int, for text: String, by process: Int32 = 0) throws(StateError) -> Int {
@@ -45,7 +45,7 @@ struct Account: Sendable {
         }
     }
 
-    /// Moves a part of the limit to another account: both change, or none.
+    /// Moves a part of the limit to another account: both change, or neither.
     func move(_ cents: Int, to other: Account) throws {
         try withTransaction { tx in
             tx[state].limit -= cents
@@ -55,7 +55,9 @@ struct Account: Sendable {
 }
 
 extension Budget {
-    /// What holds of accounts wherever they are stored; `open` makes the container of a budget, and makes it again.
+    /// What must hold for accounts wherever they are stored.
+    ///
+    /// `open` makes the container of a budget, and makes it again.
     static func script(
         _ checks: Checks,
         _ open: (_ key: Key, _ new: Budget) throws -> PersistentState<Budget>
@@ -74,14 +76,14 @@ extension Budget {
             travel.state.value.limit == 50_00 && food.state.value.limit == 70_00,
             "50 are moved"
         )
-        expectRejection(checks, "to move what is spent already", path: "payments") {
+        expectRejection(checks, "a transfer of money that is spent", path: "payments") {
             try travel.move(30_00, to: food)
         }
-        checks.expect(food.state.value.limit == 70_00, "and the other side of it did not happen")
+        checks.expect(food.state.value.limit == 70_00, "the other account is unchanged")
         let again = try open("travel", Budget(name: "Travel", limit: 0))
         checks.expect(
             again.value.payments == [Payment(text: "train", cents: 30_00)],
-            "what is stored is the one payment that was good"
+            "only the valid payment is stored"
         )
     }
 

@@ -14,7 +14,7 @@ extension Example {
 
     static let budgetEverywhere = Example(
         name: "budget-everywhere",
-        summary: "tests that meet the real database: one script on a SQLite file and on the daemon",
+        summary: "tests with the real database: one script on a SQLite file and on the daemon",
         needs: .daemon
     ) { checks in
         print("  on a SQLite file")

@@ -5,7 +5,7 @@ import StateTesting
 
 // MARK: API responses
 
-/// What is known of something that is loaded.
+/// The state of something that is loaded.
 private enum Loadable: Hashable, Sendable {
     case idle, loading
     case loaded([String])
@@ -16,12 +16,13 @@ extension Example {
     static let apiResponses = Example(
         name: "api-responses",
         summary:
-            "what a server answered, in a container; a late answer does not replace a newer one"
+            "a server's answers in a container; a late answer does not replace a newer one"
     ) { checks in
         let news = MonitoredState(Loadable.idle, key: "news")
         let shown = MonitoredState([Loadable](), key: "news/shown")
         let view = news.observe(on: .inline) { change in shown ~> { $0.append(change.new) } }
-        // Each request begins with a revision of its own; its answer counts while that is the newest.
+        // Each request starts with its own revision; its answer counts while that revision is the
+        // newest.
         let slow = news.modify(.loading)
         let fast = news.modify(.loading)
         try news.modify(.loaded(["fast"]), ifRevision: fast)
@@ -36,14 +37,14 @@ extension Example {
             shown.value == [
                 .idle, .loading, .loading, .loaded(["fast"]), .loading, .failed("no network"),
             ],
-            "a view was shown each step"
+            "the view got each step"
         )
     }
 }
 
 // MARK: Caching
 
-/// Values that are good for a while.
+/// Values with an expiry.
 ///
 /// What it adds is constant: the proof of `@unchecked Sendable`.
 private final class Cache<Value: Sendable>:
@@ -58,7 +59,7 @@ private final class Cache<Value: Sendable>:
         super.init([:], key: key)
     }
 
-    /// The value of `name`, made where there is none that is good.
+    /// The value of `name`; made if there is no valid one.
     func value(of name: String, or make: () async -> Value) async -> Value {
         let now = clock.now
         if let found = value[name], now < found.end { return found.value }
@@ -86,13 +87,13 @@ extension Example {
             }
         }
         checks.expect(await square(3) == 9, "3 squared is 9")
-        checks.expect(await square(3) == 9, "and still")
-        checks.expect(computed.withLock { $0 } == 1, "computed once")
+        checks.expect(await square(3) == 9, "3 squared is still 9")
+        checks.expect(computed.withLock { $0 } == 1, "it was computed once")
         await clock.advance(by: .seconds(61))
-        checks.expect(await square(4) == 16, "a minute later another is asked for")
-        checks.expect(cache.value.count == 1, "what had expired is gone")
-        checks.expect(await square(3) == 9, "asked for again")
-        checks.expect(computed.withLock { $0 } == 3, "it is computed anew")
+        checks.expect(await square(4) == 16, "a minute later, another square is requested")
+        checks.expect(cache.value.count == 1, "the expired value was removed")
+        checks.expect(await square(3) == 9, "3 squared is requested again")
+        checks.expect(computed.withLock { $0 } == 3, "it was computed again")
     }
 }
 
@@ -106,7 +107,7 @@ private struct Preferences: Codable, Hashable, Sendable {
 extension Example {
     static let preferences = Example(
         name: "preferences",
-        summary: "preferences in a database of the app's own, woken for one of them"
+        summary: "preferences in the app's own database; a view wakes for one of them"
     ) { checks in
         let scratch = try Scratch()
         func open() throws -> SQLiteState<Preferences> {
@@ -124,7 +125,7 @@ extension Example {
             try preferences ~> { $0.language = "de" }
             try preferences ~> { $0.fontSize = 14 }
             let seen = try await sizes.wait(timeout: .seconds(20)) { $0.count == 2 }
-            checks.expect(seen == [12, 14], "who shows the size is not woken for the language")
+            checks.expect(seen == [12, 14], "the view of the size does not wake for the language")
             view.cancel()
         }
         try await firstRun()
@@ -133,13 +134,13 @@ extension Example {
             again.value == Preferences(fontSize: 14, language: "de"),
             "both are there at the next start"
         )
-        checks.expect(again.origin == .stored, "as stored")
+        checks.expect(again.origin == .stored, "they come from storage")
     }
 }
 
 // MARK: Analytics
 
-/// Counts changes, at its own pace: what comes meanwhile is counted, not kept.
+/// Counts changes at its own pace: changes that arrive meanwhile are counted, not kept.
 private final class Analytics: StateListener {
     let counts = MonitoredState((calls: 0, skipped: 0), key: "analytics")
     let upload = DispatchSemaphore(value: 0)
@@ -163,13 +164,13 @@ extension Example {
         let analytics = Analytics()
         clicks.attach(listener: analytics)
         for _ in 0..<1_000 { clicks ~> { $0 += 1 } }
-        checks.expect(clicks.value == 1_000, "an upload that hangs holds up no click")
+        checks.expect(clicks.value == 1_000, "a hanging upload delays no click")
         analytics.upload.signal()
         let counts = try await analytics.counts.wait(timeout: .seconds(20)) {
             $0.calls + $0.skipped == 1_000
         }
         print("  \(counts.calls) calls, \(counts.skipped) skipped")
-        checks.expect(counts.calls <= 2, "one slot, so two calls at most")
-        checks.expect(counts.skipped >= 998, "and all other clicks are counted")
+        checks.expect(counts.calls <= 2, "one slot, so at most two calls")
+        checks.expect(counts.skipped >= 998, "all other clicks are counted")
     }
 }

@@ -1,12 +1,12 @@
 import Glibc
 import StateStore
 
-/// One pattern of the literature, shown at work.
+/// One pattern, as a small program.
 struct Example: Sendable {
-    /// What has to be there beside the program.
+    /// What it needs besides the program.
     enum Need: Sendable {
         case nothing
-        /// A `stated`, at the socket that `statectl` would find.
+        /// A `stated`, at the socket that `statectl` uses.
         case daemon
         /// A `stated`, and the same example started a second time.
         case secondProcess
@@ -27,11 +27,11 @@ struct Example: Sendable {
     }
 }
 
-/// What an example holds true of itself.
+/// The checks of an example.
 final class Checks: Sendable {
     private let failures = StateLock<[String]>([])
 
-    /// Prints what is shown, and whether it holds.
+    /// Prints a check and whether it holds.
     func expect(_ isTrue: Bool, _ sentence: String) {
         print(isTrue ? "  holds: \(sentence)" : "  DOES NOT HOLD: \(sentence)")
         if !isTrue { failures.withLock { $0.append(sentence) } }
@@ -50,8 +50,8 @@ final class Checks: Sendable {
     var haveFailed: Bool { failures.withLock { !$0.isEmpty } }
 }
 
-/// The patterns of state containers as small programs: `Examples NAME`, `Examples` for their names, `Examples all` for those that
-/// need nothing else.
+/// The patterns of state containers as small programs: `Examples NAME`, `Examples` for their names,
+/// `Examples all` for those that need nothing else.
 @main
 struct Examples {
     static let all: [Example] = [
@@ -70,7 +70,7 @@ struct Examples {
         }
         let chosen = all.filter { name == "all" ? $0.needs == .nothing : $0.name == name }
         if chosen.isEmpty {
-            print("no example '\(name)'; without an argument their names are listed")
+            print("no example '\(name)'; run Examples without an argument to list them")
             exit(64)
         }
         let checks = Checks()

@@ -1,6 +1,6 @@
 import StateContainers
 
-/// Something on the screen that draws where the device is, as often as it is told.
+/// A view that draws the device's location for each change that it gets.
 private final class Map: StateListener {
     let drawn = MonitoredState([StateChange<AppState.Location>](), key: "map/drawn")
 
@@ -28,10 +28,10 @@ extension Example {
         location.attach(listener: map)
         location.attach(listener: map)
         if let hidden { location.attach(listener: hidden) }
-        checks.expect(location.allListeners.count == 2, "attached twice it is there once")
+        checks.expect(location.allListeners.count == 2, "a listener attached twice is there once")
         hidden = nil
-        checks.expect(released == nil, "a container keeps no listener")
-        checks.expect(location.allListeners.count == 1, "who is released is attached no more")
+        checks.expect(released == nil, "a container does not retain listeners")
+        checks.expect(location.allListeners.count == 1, "a released listener is no longer attached")
 
         location ~> { $0.latitude = 1 }
         _ = try await map.drawn.wait(timeout: .seconds(20)) { $0.last?.new.latitude == 1 }
@@ -42,11 +42,11 @@ extension Example {
         let drawn = try await map.drawn.wait(timeout: .seconds(20)) { $0.count == 2 }
         checks.expect(
             drawn[1].old.latitude == 1 && drawn[1].new.latitude == 100,
-            "shown again it draws once, from where it was to where it is"
+            "shown again, it draws once, from the old location to the present one"
         )
-        checks.expect(drawn[1].skipped == 98, "98 steps were none of its business")
+        checks.expect(drawn[1].skipped == 98, "98 steps were skipped")
         location.detach(listener: map)
         location ~> { $0.latitude = 101 }
-        checks.expect(location.allListeners.isEmpty, "detached it is told of nothing more")
+        checks.expect(location.allListeners.isEmpty, "a detached listener gets no more changes")
     }
 }

@@ -28,18 +28,18 @@ extension Example {
             }
             return nil
         }
-        checks.expect(await next(1) == ["food"], "what is stored is there at once")
+        checks.expect(await next(1) == ["food"], "stored values are there at once")
         try travel ~> { $0.limit = 300 }
         checks.expect(await next(2) == ["travel", "food"], "a new one comes first: it is newer")
         try await database.keyspace.apply([
             .set("other/x", Array("1".utf8)), .delete("budget/travel"),
         ])
-        checks.expect(await next(1) == ["food"], "one that is deleted goes")
+        checks.expect(await next(1) == ["food"], "a deleted one disappears")
         try withTransaction { tx in
             tx[travel] = Budget(name: "travel", limit: 1, dateCreated: 0)
             tx[food].limit = 1
         }
-        checks.expect(await next(2) == ["food", "travel"], "a commit of two is one new list")
-        checks.expect(budgets.rows.map(\.value.limit) == [1, 1], "with both changes")
+        checks.expect(await next(2) == ["food", "travel"], "two changes are one new list")
+        checks.expect(budgets.rows.map(\.value.limit) == [1, 1], "the list has both changes")
     }
 }

@@ -1,7 +1,7 @@
 import StateStore
 import StateTesting
 
-/// Numbers that are loaded: idle, loading, loaded, or an error; each end is said as an output too.
+/// Numbers that are loaded: idle, loading, loaded, or an error; each end is also an output.
 enum Numbers {
     enum State: Hashable, Sendable {
         case idle, loading
@@ -34,7 +34,7 @@ enum Numbers {
         do { return .loaded(try await square(number)) } catch { return .failed(error.message) }
     }
 
-    /// The script that every flavour passes: states and outputs in their order.
+    /// The script that every variant passes: states and outputs in order.
     static func script(
         _ checks: Checks,
         _ store: some StoreType<State, Output>,
@@ -45,10 +45,10 @@ enum Numbers {
         checks.expect(store.state == .idle, "it begins idle")
         try await load(4)
         checks.expect(store.state == .loaded(16), "4 is loaded as 16")
-        checks.expect(await outputs.next() == .done, "and done is said")
+        checks.expect(await outputs.next() == .done, "the output is done")
         try await load(13)
         checks.expect(store.state == .failed("13 is unlucky"), "13 is an error")
-        checks.expect(await outputs.next() == .gaveUp, "and that it gave up is said")
+        checks.expect(await outputs.next() == .gaveUp, "the output is gaveUp")
         try await reset()
         checks.expect(store.state == .idle, "it is idle again")
     }
@@ -84,7 +84,7 @@ final class SimpleNumbers: OpenStore<Numbers.State, Numbers.Output>, @unchecked 
     func reset() { state = .idle }
 }
 
-/// How the states follow each other; how loading is done is given.
+/// How states follow each other; how to load is a parameter.
 struct NumbersReducer: Reducer {
     let load: @Sendable (Int) -> Effect<Numbers.Feedback, Numbers.Output>
 
@@ -139,7 +139,7 @@ struct NumbersReducer: Reducer {
 extension Example {
     static let numbersSimple = Example(
         name: "numbers-simple",
-        summary: "a store in the simple flavour: state and effects in one class"
+        summary: "a store without a reducer: state and effects in one class"
     ) { checks in
         let store = SimpleNumbers()
         try await Numbers.script(checks, store) {
@@ -159,7 +159,7 @@ extension Example {
         try await store.receive(.loaded(9)) { $0 = .loaded(9) }
         try await store.receive(output: .done)
         try await store.finish()
-        checks.expect(true, "each message, state and output came as the test says")
+        checks.expect(true, "each message, state and output was as the test expects")
     }
 
     static let effectStyles = Example(
@@ -179,13 +179,13 @@ extension Example {
         name: "why-did-it-change",
         summary: "each change names the message that made it"
     ) { checks in
-        let home = MonitoredState(Numbers.State.idle, key: "numbers")
+        let container = MonitoredState(Numbers.State.idle, key: "numbers")
         let reasons = StateLock<[String]>([])
-        let observation = home.observe(on: .inline, initial: false) { change in
+        let observation = container.observe(on: .inline, initial: false) { change in
             print("  \(change.old) -> \(change.new) because of \(change.cause.reason)")
             reasons.withLock { $0.append(change.cause.reason) }
         }
-        let store = Store(home, reducer: NumbersReducer.closures)
+        let store = Store(container, reducer: NumbersReducer.closures)
         try await store.send(.load(2)).finished()
         try await store.send(.reset).settled()
         observation.cancel()

@@ -14,12 +14,12 @@ extension Example {
         checks.expect(darkMode.value, "statectl set … true switches it on")
         try statectl("delete", "examples/feature/darkMode")
         _ = try await darkMode.wait(timeout: .seconds(20)) { !$0 }
-        checks.expect(!darkMode.value, "statectl delete leaves the program's own default")
+        checks.expect(!darkMode.value, "statectl delete restores the program's own default")
         try statectl("set", "examples/feature/darkMode", "maybe")
         var failures = darkMode.failures.makeAsyncIterator()
         let failure = await failures.next()
-        checks.expect(failure?.code == .undecodable, "what is neither is said to be undecodable")
-        checks.expect(!darkMode.value, "and changes nothing")
+        checks.expect(failure?.code == .undecodable, "another text is reported as undecodable")
+        checks.expect(!darkMode.value, "it does not change the value")
         try statectl("delete", "examples/feature/darkMode")
     }
 
@@ -36,11 +36,14 @@ extension Example {
         }
         let peer = try statectl("set", "examples/who/volume", "0.7")
         var seen = try await causes.wait(timeout: .seconds(20)) { $0.count == 1 }
-        checks.expect(seen[0].pid == peer, "the cause has the pid of the peer")
-        checks.expect(seen[0].command == "statectl", "and its command")
+        checks.expect(seen[0].pid == peer, "the cause has the pid of the other process")
+        checks.expect(seen[0].command == "statectl", "the cause has its command")
         try await volume.modify(0.9)
         seen = try await causes.wait(timeout: .seconds(20)) { $0.count == 2 }
-        checks.expect(seen[1].pid == getpid() && seen[1].uid == seen[0].uid, "ours has our own")
+        checks.expect(
+            seen[1].pid == getpid() && seen[1].uid == seen[0].uid,
+            "our own change has our pid"
+        )
         observation.cancel()
         try statectl("delete", "examples/who/volume")
     }

@@ -1,6 +1,6 @@
 import StateContainers
 
-/// A number, text or Boolean in a file of its own: key, type, load at init, save in didModify.
+/// A number, text or Boolean in its own file: key, type, load in init, save in didModify.
 ///
 /// What it adds is constant: the proof of `@unchecked Sendable`.
 private class TextFileState<Value: LosslessStringConvertible & Sendable>:
@@ -22,30 +22,30 @@ private class TextFileState<Value: LosslessStringConvertible & Sendable>:
 extension Example {
     static let subclassPersistence = Example(
         name: "persistence-by-subclass",
-        summary: "a persistent container of one's own: under 20 lines"
+        summary: "your own persistent container: under 20 lines"
     ) { checks in
         let scratch = try Scratch()
         let visits = TextFileState(7, key: "visits", in: scratch.path)
-        checks.expect(visits.value == 7, "without a file it begins with the default")
+        checks.expect(visits.value == 7, "without a file it starts with the default")
         visits ~> { $0 += 1 }
         checks.expect(textOfFile(visits.path) == "8", "a change is saved")
         checks.expect(
             TextFileState(7, key: "visits", in: scratch.path).value == 8,
-            "and loaded by the next"
+            "the next container loads it"
         )
-        // Listeners are told after the save: who heard of the last change finds it in the file.
-        let told = MonitoredState(0, key: "told")
-        let observation = visits.observe(initial: false) { change in told ~> change.new }
+        // Listeners run after the save: a listener that got the last change finds it in the file.
+        let delivered = MonitoredState(0, key: "delivered")
+        let observation = visits.observe(initial: false) { change in delivered ~> change.new }
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask { for _ in 0..<100 { visits ~> { $0 += 1 } } }
             }
         }
-        _ = try await told.wait(timeout: .seconds(20)) { $0 == 408 }
+        _ = try await delivered.wait(timeout: .seconds(20)) { $0 == 408 }
         observation.cancel()
         checks.expect(
             textOfFile(visits.path) == "408",
-            "after 4 writers at once the file has the last value, not an older one"
+            "after 4 concurrent writers the file has the last value"
         )
     }
 }

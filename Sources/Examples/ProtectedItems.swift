@@ -1,7 +1,7 @@
 import Glibc
 import StateContainers
 
-/// A value that is not for every eye: stored as it is, shown as `•••`.
+/// A secret value: stored as it is, printed as `•••`.
 private struct Protected<Value: Codable & Sendable>: Codable, Sendable {
     var secret: Value
 
@@ -26,7 +26,7 @@ extension Protected: CustomStringConvertible, CustomDebugStringConvertible, Cust
 extension Example {
     static let protectedItems = Example(
         name: "protected-items",
-        summary: "a secret: its file has mode 0600, it prints as •••, no trace has it"
+        summary: "a secret: its file has mode 0600, it prints as •••, no trace contains it"
     ) { checks in
         let scratch = try Scratch()
         let token = try FileState(
@@ -52,13 +52,13 @@ extension Example {
         let path = scratch.path(of: "secrets/token")
         var status = stat()
         checks.expect(lstat(path, &status) == 0 && status.st_mode & 0o777 == 0o600, "mode 0600")
-        checks.expect(textOfFile(path) == "hunter2", "the file has the secret, and nothing else")
-        checks.expect("\(token.value)" == "•••", "printed it is •••")
+        checks.expect(textOfFile(path) == "hunter2", "the file has only the secret")
+        checks.expect("\(token.value)" == "•••", "it prints as •••")
         checks.expect(
             shown.contains("•••") && !shown.contains("hunter2"),
-            "a change that is printed or dumped does not tell it"
+            "a printed or dumped change does not reveal it"
         )
         checks.expect(events.contains { "\($0)".contains("token") }, "the trace names the key")
-        checks.expect(!events.contains { "\($0)".contains("hunter2") }, "and not the secret")
+        checks.expect(!events.contains { "\($0)".contains("hunter2") }, "the trace has no secret")
     }
 }

@@ -25,7 +25,7 @@ enum QBChat {
     enum AppAction: Hashable, Sendable {
         case chats(Chats)
         case detail(Detail)
-        /// What the server has.
+        /// The server's chats and lines.
         case sync([Int: String], [Line])
 
         enum Chats: Hashable, Sendable { case select(Int) }
@@ -33,7 +33,7 @@ enum QBChat {
         enum Detail: Hashable, Sendable {
             case write(String)
             case post
-            /// A line that is whole.
+            /// A complete line.
             case receive(Line)
         }
     }
@@ -71,18 +71,18 @@ extension Example {
         var scenes = chats.stateStream.makeAsyncIterator()
         checks.expect(await scenes.next() == QBChat.ChatsScene(), "the list of chats is empty")
         detail.send(.post)
-        checks.expect(await outputs.next() == "no chat is selected", "nothing is posted nowhere")
+        checks.expect(await outputs.next() == "no chat is selected", "posting needs a chat")
         for text in ["h", "he", "hello"] { detail.send(.write(text)) }
         store.send(.sync([1: "Ann", 2: "Bob"], [QBChat.Line(chat: 1, text: "hi")]))
         let synced = await scenes.next()
-        checks.expect(synced?.names.count == 2, "what was typed did not wake the list; sync did")
+        checks.expect(synced?.names.count == 2, "sync woke the list; typing did not")
         let select: QBChat.AppAction.Chats = .select(2)
         chats.send(select)
         detail.send(.post)
         checks.expect(
             detail.lines.last == QBChat.Line(chat: 2, text: "hello"),
-            "hello is posted to the chat that is selected"
+            "hello is posted to the selected chat"
         )
-        checks.expect(detail.draft.isEmpty, "and the draft is empty")
+        checks.expect(detail.draft.isEmpty, "the draft is empty")
     }
 }

@@ -1,7 +1,7 @@
 @preconcurrency import Glibc
 import StateEngine
 
-/// A directory of an example's own, which goes with everything in it when the last reference does.
+/// An example's own directory, removed with its contents when its last reference is released.
 final class Scratch: Sendable {
     let path: String
 
@@ -19,13 +19,13 @@ final class Scratch: Sendable {
 }
 
 extension StateError {
-    /// A call of the system that failed.
+    /// A system call that failed.
     init(failed call: String, _ number: Int32 = errno) {
         self.init(.storage, "\(call): \(String(cString: strerror(number)))")
     }
 }
 
-/// The text of a file, 64 KiB at most; nil where there is none.
+/// The text of a file, at most 64 KiB; nil if there is none.
 func textOfFile(_ path: String) -> String? {
     guard let file = fopen(path, "r") else { return nil }
     defer { fclose(file) }
@@ -34,7 +34,7 @@ func textOfFile(_ path: String) -> String? {
     return String(decoding: bytes.prefix(count), as: UTF8.self)
 }
 
-/// Replaces a file: who reads it finds the old text or the new one, whole.
+/// Replaces a file: a reader finds the complete old or new text.
 func writeFile(_ path: String, _ text: String) {
     guard let file = fopen("\(path).new", "w") else { return }
     fputs(text, file)
@@ -42,9 +42,9 @@ func writeFile(_ path: String, _ text: String) {
     rename("\(path).new", path)
 }
 
-/// Runs the `statectl` that was built beside this program, and waits for its end.
+/// Runs the `statectl` beside this program, and waits for its end.
 ///
-/// - Returns: What its process was.
+/// - Returns: Its process id.
 @discardableResult
 func statectl(_ arguments: String...) throws(StateError) -> Int32 {
     var own = [CChar](repeating: 0, count: 4_096)
@@ -54,9 +54,9 @@ func statectl(_ arguments: String...) throws(StateError) -> Int32 {
     return try run(directory + "statectl", arguments)
 }
 
-/// Runs a program, and waits for its end; what it prints is not shown.
+/// Runs a program, and waits for its end; its output is discarded.
 ///
-/// - Returns: What its process was.
+/// - Returns: Its process id.
 private func run(_ path: String, _ arguments: [String]) throws(StateError) -> Int32 {
     let argv = ([path] + arguments).map { strdup($0) } + [nil]
     defer { for argument in argv { free(argument) } }

@@ -5,15 +5,15 @@ import StateStore
 extension Example {
     static let sharedBudget = Example(
         name: "budget-shared",
-        summary: "two processes pay from one budget, and never more than there is",
+        summary: "two processes pay from one budget, and never overdraw it",
         needs: .secondProcess
     ) { checks in
         let meeting = try await Meeting("examples/budget-shared")
-        let home = try await RemoteState.attached(
+        let state = try await RemoteState.attached(
             Budget(name: "Shared", limit: 100),
             key: meeting.key("budget")
         )
-        let (account, process) = (Account(state: home), getpid())
+        let (account, process) = (Account(state: state), getpid())
         try await meeting.reach(1)
         var (paid, refused) = (0, 0)
         for number in 1...80 {
@@ -26,14 +26,14 @@ extension Example {
             }
         }
         try await meeting.reach(2)
-        let budget = home.value
+        let budget = state.value
         print("  \(paid) paid, \(refused) refused here; \(budget.spent) of \(budget.limit) in all")
-        checks.expect(budget.spent == 100, "two times 80 payments were tried, 100 made")
-        checks.expect(paid + refused == 80, "each of ours was made or refused")
+        checks.expect(budget.spent == 100, "of two times 80 payments 100 were made")
+        checks.expect(paid + refused == 80, "each of our payments was made or refused")
         checks.expect(
             budget.payments.filter { $0.process == process }.map(\.text)
                 == (1...paid).map { "number \($0)" },
-            "those that were made are there once, in our order"
+            "our payments are there once, in our order"
         )
         try meeting.leave()
     }
@@ -44,12 +44,12 @@ extension Example {
         needs: .secondProcess
     ) { checks in
         let meeting = try await Meeting("examples/qbchat-shared")
-        let home = try await RemoteState.attached(QBChat.AppState(), key: meeting.key("state"))
-        let store = Store(home, reducer: QBChat.reducer)
+        let state = try await RemoteState.attached(QBChat.AppState(), key: meeting.key("state"))
+        let store = Store(state, reducer: QBChat.reducer)
         let me = Int(getpid())
         let peer = try await meeting.reach(1)
         let causes = StateLock<Set<Cause>>([])
-        let observation = home.observe(on: .inline, initial: false) { change in
+        let observation = state.observe(on: .inline, initial: false) { change in
             _ = causes.withLock { $0.insert(change.cause) }
         }
         try await meeting.reach(2)
@@ -71,23 +71,23 @@ extension Example {
             seen.contains { $0.pid == me && $0.reason == "detail.receive" },
             "our changes name the message"
         )
-        checks.expect(seen.contains { $0.pid == peer }, "the other's name its process")
+        checks.expect(seen.contains { $0.pid == peer }, "the other's changes name its process")
         try await meeting.reach(3)
         try meeting.leave()
     }
 }
 
-/// Where two processes that run the same example wait for each other.
+/// A place where two processes of the same example wait for each other.
 private struct Meeting: Sendable {
     private let place: String
     private let me = Int(getpid())
-    /// How far each process is.
+    /// The step of each process.
     private let progress: RemoteState<[Int: Int]>
 
     init(_ place: String) async throws {
         self.place = place
         progress = try await RemoteState.attached([:], key: Key("\(place)/progress"))
-        // Those of an earlier run that ended before its time.
+        // Processes of an earlier run that ended early.
         let gone = progress.value.keys.filter { kill(pid_t($0), 0) != 0 }
         try await progress.modify { [me] progress in
             for process in gone { progress[process] = nil }
@@ -95,12 +95,12 @@ private struct Meeting: Sendable {
         }
     }
 
-    /// A key of what the two have in common.
+    /// A key that both processes use.
     func key(_ name: String) throws -> Key { try Key("\(place)/\(name)") }
 
-    /// Waits until the other is there too, and as far.
+    /// Waits until the other process has reached the same step.
     ///
-    /// - Returns: The other; 0 where it has left already.
+    /// - Returns: The other process; 0 if it has left already.
     @discardableResult
     func reach(_ step: Int) async throws -> Int {
         try await progress.modify { [me] in $0[me] = step }
@@ -110,7 +110,7 @@ private struct Meeting: Sendable {
         return reached.keys.first { $0 != me } ?? 0
     }
 
-    /// The last to go takes everything away.
+    /// The last process to leave deletes everything.
     func leave() throws {
         let isLast = try progress.modify { [me] progress in
             progress[me] = nil

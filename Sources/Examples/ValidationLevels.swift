@@ -22,26 +22,28 @@ extension Example {
                 "limit: -1 is below 0", "payments/0/text: a value is required",
                 "payments: 1 cents are paid of -1",
             ],
-            "each field says what is wrong: \(messages)"
+            "each field has its message: \(messages)"
         )
 
         print("  a draft")
         var draft = Draft(of: travel)
         draft.name = ""
-        checks.expect(!draft.isValid && draft.issues(at: "limit").isEmpty, "the name alone is bad")
+        checks.expect(!draft.isValid && draft.issues(at: "limit").isEmpty, "only the name is bad")
         checks.expect(
             draft.issues(at: "name").map(\.rule) == ["required"],
-            "and the field says so"
+            "the issue is at the field"
         )
-        checks.expect(.rejected, "a bad draft is not committed") { try draft.commit() }
-        checks.expect(travel.value.name == "Travel", "the budget is as it was, the form still bad")
+        checks.expect(.rejected, "an invalid draft is not committed") { try draft.commit() }
+        checks.expect(travel.value.name == "Travel", "the budget is unchanged")
         draft.name = "Journey"
         try travel ~> { $0.limit = 200 }
         checks.expect(.conflict, "a draft of an older budget is a conflict") { try draft.commit() }
-        checks.expect(draft.rebase().limit == 200, "which shows the other's change")
+        checks.expect(draft.rebase().limit == 200, "rebase shows the other's change")
         draft.limit = 200
         try draft.commit()
-        checks.expect(travel.value == Budget(name: "Journey", limit: 200), "and then is committed")
-        checks.expect(.rejected, "past the form none gets in either") { try travel ~> Budget() }
+        checks.expect(travel.value == Budget(name: "Journey", limit: 200), "then it is committed")
+        checks.expect(.rejected, "without a draft, an invalid value is refused too") {
+            try travel ~> Budget()
+        }
     }
 }

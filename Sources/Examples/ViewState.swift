@@ -1,6 +1,6 @@
 import StateStore
 
-/// The detail scene of QBChat: a view that knows a view state and says inputs, and no more.
+/// The detail scene of QBChat: a view that knows only a view state and inputs.
 enum DetailScene {
     struct ViewState: Hashable, Sendable {
         var title: String
@@ -10,7 +10,7 @@ enum DetailScene {
 
     enum Input: Hashable, Sendable { case post(String) }
 
-    /// The view: it never learns who its model is.
+    /// The view: it does not know its model's type.
     struct View: Sendable {
         let model: AnyViewModel<ViewState, Input>
 
@@ -21,13 +21,13 @@ enum DetailScene {
         func enter(_ line: String) { model.trigger(.post(line)) }
     }
 
-    /// Who knows names.
+    /// Knows names.
     struct Directory: Sendable { let name: @Sendable (Int) -> String }
 
-    /// Who sends lines.
+    /// Sends lines.
     struct Postman: Sendable { let post: @Sendable (String) async -> Bool }
 
-    /// What the view does not see: the chat's number, and how many lines were refused.
+    /// Hidden from the view: the chat's number, and how many lines were refused.
     struct Hidden: Hashable, Sendable {
         let chat: Int
         var lines: [String] = []
@@ -111,7 +111,7 @@ extension Example {
         while shown?.lines != ["hello"] || shown?.isSending != false { shown = await states.next() }
         print("  \(view.text)")
         checks.expect(view.text == "Bob: hello", "the view shows what was posted")
-        checks.expect(store.refused == 1, "what was refused is hidden from it")
+        checks.expect(store.refused == 1, "refused lines are hidden from the view")
         let preview = DetailScene.View(model: AnyViewModel(DetailScene.Mock()))
         preview.enter("hello")
         checks.expect(preview.text == "Mock: hello", "the same view shows a mock")

@@ -2,7 +2,7 @@ public import StateModel
 import StateWire
 
 extension Client {
-    /// All that the daemon keeps of a key.
+    /// An entry, with all that the daemon stores about it.
     public struct Entry: Hashable, Sendable {
         /// The value.
         public let value: [UInt8]
@@ -10,7 +10,7 @@ extension Client {
         public let revision: Int64
         /// The revision that created it.
         public let created: Int64
-        /// How many times it was set since.
+        /// How many times it was set since it was created.
         public let version: Int64
         /// Wall time of the last change in milliseconds since 1970.
         public let time: Int64
@@ -22,28 +22,30 @@ extension Client {
         public let expires: Int64?
         /// How safe the value is: `synced` or `memory`.
         public let durability: String
-        /// Whether nobody has set the key, and the value is what a rule says it is then; its revision is 0.
+        /// Whether the key is absent and the value is the default that a rule gives it; the
+        /// revision is then 0.
         public let isDefault: Bool
     }
 
-    /// A key as a listing has it.
+    /// An entry in a listing.
     public struct ListedEntry: Hashable, Sendable {
         /// The key.
         public let key: [UInt8]
-        /// The value; nil where only keys were asked for.
+        /// The value; nil if only keys were requested.
         public let value: [UInt8]?
-        /// The revision that last modified it; 0 where only keys were asked for.
+        /// The revision that last modified it; 0 if only keys were requested.
         public let revision: Int64
-        /// What else is told of it; nil where that was not asked for.
+        /// Further facts; nil unless requested.
         public let details: Details?
 
-        /// What a long listing tells beside the value.
+        /// What a long listing adds to the value.
         public struct Details: Hashable, Sendable {
             /// The uid that created it.
             public let owner: UInt32
-            /// Where it lives: `sqlite`, `file` or `memory`.
+            /// Its storage: `sqlite`, `file` or `memory`.
             public let backing: String
-            /// The one type that its schema allows, in the words of JSON Schema; empty where there is none, or several.
+            /// The type that its schema allows, as JSON Schema names it; empty if there is none, or
+            /// more than one.
             public let schemaType: String
         }
 
@@ -57,20 +59,20 @@ extension Client {
     public struct StatusField: Hashable, Sendable {
         /// Its name.
         public let name: String
-        /// Its text, also where it is a number.
+        /// Its value as text, also for a number.
         public let text: String
-        /// Its number, where it is one.
+        /// Its value as a number, if it is one.
         public let number: Int64?
     }
 
-    /// All that the daemon keeps of a key; nil where it is absent.
+    /// The entry of a key; nil if it is absent.
     ///
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func entry(for key: Key) throws(StateError) -> Entry? {
         try entry(for: key, at: nil)
     }
 
-    /// The entry of which a reply to STATE.GET tells.
+    /// The entry in a reply to STATE.GET.
     static func entry(_ reply: Reply) throws(StateError) -> Entry? {
         if case .null = reply { return nil }
         let fields = Fields(reply, of: "STATE.GET")
@@ -88,9 +90,9 @@ extension Client {
         )
     }
 
-    /// How many keys the pattern means, or meant at a revision.
+    /// How many keys match the pattern, now or at a revision.
     ///
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func count(of pattern: Pattern, at revision: Int64? = nil) throws(StateError) -> Int64 {
         var arguments = [Array("STATE.LIST".utf8), pattern.argument, Array("COUNT".utf8)]
         if let revision { arguments.add("AT", String(revision)) }
@@ -99,18 +101,18 @@ extension Client {
         return count
     }
 
-    /// What the pattern means, in key order, in pages.
+    /// The entries that match the pattern, in key order, in pages.
     ///
-    /// All pages are the state of one moment: a listing of more than one begins again at the revision that is current when that
-    /// shows. Where nothing is kept of what was (`--memory`), a page is of one moment, and what changes while the next is
-    /// asked for may or may not be in it.
+    /// All pages show the state of one moment: a listing with more than one page restarts at the
+    /// revision that is then current. A daemon without history (`--memory`) guarantees this only
+    /// within a page; changes between two pages may or may not be included.
     ///
     /// - Parameters:
-    ///   - pattern: What to list.
-    ///   - keysOnly: Leaves values and revisions out.
-    ///   - isLong: Tells where each entry lives, of which type it is and who owns it.
-    ///   - revision: Which moment; nil for now.
-    /// - Returns: A listing; nothing is asked for before its first page.
+    ///   - pattern: The keys to list.
+    ///   - keysOnly: Omits values and revisions.
+    ///   - isLong: Adds where each entry is stored, its schema type and its owner.
+    ///   - revision: The revision to list; nil for now.
+    /// - Returns: A listing; it sends nothing before its first page is requested.
     public func pages(
         of pattern: Pattern,
         keysOnly: Bool = false,
@@ -121,7 +123,7 @@ extension Client {
         return Pages(client: self, pattern: pattern, form: form, revision: revision)
     }
 
-    /// What the daemon says of itself, in its order.
+    /// The daemon's status, in its order.
     ///
     /// - Throws: ``StateError/Code/unreachable``.
     public func status() throws(StateError) -> [StatusField] {
@@ -137,22 +139,23 @@ extension Client {
         }
     }
 
-    /// What STATE.COMPACT has answered.
+    /// The result of a compaction.
     public struct Compaction: Sendable {
-        /// From this revision on the history is whole.
+        /// The oldest revision from which the history is complete.
         public let compacted: Int64
-        /// Bytes that were given back to the file system; nil where that was not asked for.
+        /// How many bytes were returned to the file system; nil unless requested.
         public let freedByteCount: Int64?
     }
 
-    /// Takes superseded changes out of the history, and returns when that is done.
+    /// Removes superseded changes from the history; returns when that is done.
     ///
     /// - Parameters:
-    ///   - revision: History is wanted from here on only; nil: from where the daemon's retention says.
-    ///   - shrinks: Whether free pages are given back to the file system: writes wait meanwhile.
-    /// - Returns: From where the history is whole, and what was given back.
-    /// - Throws: ``StateError/Code/err`` for a revision above the current one; ``StateError/Code/noSpace`` where shrinking has
-    ///   no room for its copy, after the history was compacted.
+    ///   - revision: The oldest revision to keep history from; nil: as the daemon's retention says.
+    ///   - shrinks: Whether to return free pages to the file system; writes wait meanwhile.
+    /// - Returns: From where the history is complete, and how much was freed.
+    /// - Throws: ``StateError/Code/err`` for a revision above the current one.
+    ///   ``StateError/Code/noSpace`` if there is no room for the copy that shrinking makes; the
+    ///   history is compacted then.
     public func compact(to revision: Int64?, shrinks: Bool) throws(StateError) -> Compaction {
         let words = (revision.map { ["TO", String($0)] } ?? []) + (shrinks ? ["SHRINK"] : [])
         let reply = try ask("STATE.COMPACT", [], .waits, words: words)
@@ -162,17 +165,17 @@ extension Client {
         )
     }
 
-    /// A listing under way.
+    /// A listing in progress.
     public struct Pages {
         private let client: Client
         private let pattern: Pattern
-        /// The word for what is told of each; nil for key, value and revision.
+        /// The option for what each row contains; nil for key, value and revision.
         private let form: String?
-        /// The moment that is listed; nil while it is not settled.
+        /// The revision to list; nil until it is decided.
         private var revision: Int64?
         private var last: [UInt8]?
         private var isDone = false
-        /// Halved where a page of large values is more than the daemon puts into one reply.
+        /// Reduced if a page of large values is too big for one reply.
         private var limit = 1_000
 
         init(client: Client, pattern: Pattern, form: String?, revision: Int64?) {
@@ -184,7 +187,7 @@ extension Client {
 
         /// The next page, never empty; nil after the last.
         ///
-        /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+        /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
         public mutating func next() throws(StateError) -> [ListedEntry]? {
             guard !isDone else { return nil }
             var rows = try nextRows()
@@ -198,9 +201,9 @@ extension Client {
             return page
         }
 
-        /// There is a second page: chooses the moment that all of them are of.
+        /// There is a second page: decides which revision all pages show.
         ///
-        /// - Returns: False where the daemon keeps nothing of what was.
+        /// - Returns: False if the daemon keeps no history.
         private mutating func settleRevision() throws(StateError) -> Bool {
             let fields = try client.status()
             guard fields.contains(where: { $0.name == "backing" && $0.text != "memory" }) else {

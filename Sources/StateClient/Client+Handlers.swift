@@ -1,62 +1,64 @@
 package import StateModel
 import StateWire
 
-/// Named handlers: the daemon remembers how far each has come.
+/// Named handlers: the daemon stores the position of each.
 extension Client {
-    /// Where a handler begins that nobody has had yet.
+    /// Where a new handler begins.
     package enum HandlerStart: Hashable, Sendable {
-        /// With what comes next.
+        /// With the next change.
         case now
-        /// With what comes after a revision.
+        /// With the changes after a revision.
         case revision(Int64)
         /// With the state.
         case snapshot
     }
 
-    /// A handler that this connection has, until it ends.
+    /// A handler that this connection has attached, until the connection ends.
     package struct Attachment: Hashable, Sendable {
-        /// The last revision that the handler has handled; nil where it is to begin with the state.
+        /// The last revision that the handler has handled; nil if it begins with the state.
         package let position: Int64?
-        /// The store that the position is of.
+        /// The epoch of the position.
         package let epoch: String
-        /// Whether nobody had it before, or it begins anew.
+        /// Whether the handler is new or was reset.
         package let isNew: Bool
         /// The newest revision.
         package let revision: Int64
-        /// The store that is there.
+        /// The present epoch of the store.
         package let currentEpoch: String
     }
 
-    /// A handler as the daemon lists it.
+    /// A handler in the daemon's listing.
     package struct Handler: Hashable, Sendable {
-        /// Its name; one of its uid.
+        /// Its name, unique for its uid.
         package let name: String
-        /// Whose it is.
+        /// Its owner.
         package let uid: Int64
-        /// What it is told of.
+        /// The patterns that it watches.
         package let patterns: [[UInt8]]
-        /// The last revision that it has handled; nil where it is to begin with the state.
+        /// The last revision that it has handled; nil if it begins with the state.
         package let position: Int64?
-        /// The store that the position is of.
+        /// The epoch of the position.
         package let epoch: String
-        /// How many revisions it is behind; nil where that cannot be said.
+        /// How many revisions it is behind; nil if unknown.
         package let lag: Int64?
-        /// The process that has it; nil where none does.
+        /// The process that has attached it; nil if none has.
         package let pid: Int64?
-        /// When it came to its position, in milliseconds since 1970; nil where it has handled nothing yet.
+        /// When it reached its position, in milliseconds since 1970; nil if it has handled nothing
+        /// yet.
         package let time: Int64?
     }
 
-    /// Claims a handler for this connection, and makes it where it is absent.
+    /// Attaches a handler to this connection; makes it if it does not exist.
     ///
     /// - Parameters:
     ///   - name: At most 128 bytes of UTF-8 without control characters.
     ///   - patterns: The same as when it was made.
-    ///   - start: Where it begins, where it is new.
-    ///   - isReset: Whether it is new whatever it was.
-    /// - Returns: Where it stands.
-    /// - Throws: ``StateError/Code/conflict`` where another connection has it, or its patterns are others; what else the daemon
-    ///   refused with; ``StateError/Code/unreachable`` or ``StateError/Code/outcomeUnknown``.
+    ///   - start: Where it begins, if it is new.
+    ///   - isReset: Makes it anew, even if it exists.
+    /// - Returns: Its position.
+    /// - Throws: ``StateError/Code/conflict`` if another connection has attached it, or its
+    ///   patterns differ; any other error of the daemon; ``StateError/Code/unreachable`` or
+    ///   ``StateError/Code/outcomeUnknown``.
     package func attachHandler(
         _ name: String,
         _ patterns: [Pattern],
@@ -71,7 +73,7 @@ extension Client {
         case .snapshot: operands.add("SNAPSHOT")
         case .revision(let revision): operands.add("FROM", String(revision))
         }
-        // What follows is a watch, which needs RESP3 anyway.
+        // The watch that follows needs RESP3 anyway.
         let reply = try ask("STATE.HANDLER", operands + patterns.map(\.argument), .write)
         return Attachment(
             position: reply["position"]?.integerValue,
@@ -82,20 +84,22 @@ extension Client {
         )
     }
 
-    /// Notes that a handler of this connection has handled everything up to a revision; durable when it returns.
+    /// Records that a handler of this connection has handled everything up to a revision; durable
+    /// when it returns.
     ///
-    /// - Throws: ``StateError/Code/conflict`` where this connection has not attached it, or it is further already; what else the
-    ///   daemon refused with; ``StateError/Code/unreachable`` or ``StateError/Code/outcomeUnknown``.
+    /// - Throws: ``StateError/Code/conflict`` if this connection has not attached it, or its
+    ///   position is already later; any other error of the daemon; ``StateError/Code/unreachable``
+    ///   or ``StateError/Code/outcomeUnknown``.
     package func finishHandling(_ name: String, through revision: Int64) throws(StateError) {
         let words = ["STATE.HANDLER", "DONE", name, String(revision)]
         _ = try call(words.map { Array($0.utf8) }, .write)
     }
 
-    /// Forgets a handler of this uid.
+    /// Removes a handler of this uid.
     ///
-    /// - Returns: Whether there was one.
-    /// - Throws: ``StateError/Code/conflict`` where a connection has it; what else the daemon refused with;
-    ///   ``StateError/Code/unreachable`` or ``StateError/Code/outcomeUnknown``.
+    /// - Returns: Whether it existed.
+    /// - Throws: ``StateError/Code/conflict`` if a connection has attached it; any other error of
+    ///   the daemon; ``StateError/Code/unreachable`` or ``StateError/Code/outcomeUnknown``.
     package func forgetHandler(_ name: String) throws(StateError) -> Bool {
         let reply = try call(["STATE.HANDLER", "FORGET", name].map { Array($0.utf8) }, .write)
         guard let count = reply.integerValue else { throw Self.unexpected("STATE.HANDLER") }
@@ -104,7 +108,7 @@ extension Client {
 
     /// All handlers, by uid and name.
     ///
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     package func handlers() throws(StateError) -> [Handler] {
         try ask("STATE.HANDLERS").rows().map { row throws(StateError) in
             Handler(

@@ -2,11 +2,11 @@ public import StateModel
 import StateWire
 
 extension Client {
-    /// A change of a key, as the history has it.
+    /// A change of a key in the history.
     public struct HistoryEntry: Hashable, Sendable {
         /// The revision of the change.
         public let revision: Int64
-        /// The new value; nil where the key was deleted.
+        /// The new value; nil if the key was deleted.
         public let value: [UInt8]?
         /// Wall time in milliseconds since 1970.
         public let time: Int64
@@ -14,10 +14,12 @@ extension Client {
         public let writer: String
     }
 
-    /// What a key was at a revision, or is where that is nil; nil where it was absent.
+    /// The entry of a key at a revision, or the present one if that is nil; nil if the key was
+    /// absent.
     ///
-    /// - Throws: ``StateError/Code/compacted``, naming the oldest revision that is kept; ``StateError/Code/err`` for a revision
-    ///   above the current one; what else the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Throws: ``StateError/Code/compacted``, naming the oldest revision that is kept;
+    ///   ``StateError/Code/err`` for a revision above the current one; any other error of the
+    ///   daemon, or ``StateError/Code/unreachable``.
     public func entry(for key: Key, at revision: Int64?) throws(StateError) -> Entry? {
         var arguments = [Array("STATE.GET".utf8), key.bytes]
         if let revision { arguments.add("AT", String(revision)) }
@@ -27,11 +29,11 @@ extension Client {
     /// The changes of a key, newest first.
     ///
     /// - Parameters:
-    ///   - key: Which key.
-    ///   - limit: How many at most.
+    ///   - key: The key.
+    ///   - limit: The largest number of changes to return.
     ///   - revision: Only changes before this one, such as the last of a page; nil for all.
-    /// - Returns: As many as there are, and as the history still has.
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Returns: The changes that the history still has.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func history(
         of key: Key,
         limit: Int,
@@ -50,11 +52,12 @@ extension Client {
         }
     }
 
-    /// Brings every key that the pattern means back to what it was at a revision, in one commit.
+    /// Restores every key that matches the pattern to its state at a revision, in one commit.
     ///
     /// - Returns: The commit and how many keys it changed, which may be 0.
-    /// - Throws: ``StateError/Code/compacted`` and ``StateError/Code/err`` as ``entry(for:at:)``; ``StateError/Code/tooBig``, where it
-    ///   is more than a transaction may be; else as ``set(_:for:if:durability:)``. Nothing has changed then.
+    /// - Throws: ``StateError/Code/compacted`` and ``StateError/Code/err`` as ``entry(for:at:)``;
+    ///   ``StateError/Code/tooBig`` if it exceeds the limit of a transaction; else as
+    ///   ``set(_:for:if:durability:)``. Nothing has changed then.
     @discardableResult
     public func revert(_ pattern: Pattern, to revision: Int64) throws(StateError) -> Commit {
         let words = ["TO", String(revision)]
@@ -66,22 +69,23 @@ extension Client {
 
     /// The commits since a revision.
     public enum Changes: Hashable, Sendable {
-        /// The commits after it, each with its changes; there may be more of them after `next`.
+        /// The commits after it, each with its changes; there may be more after `next`.
         case commits([[Change]], next: Int64)
-        /// They are not to be had, or of another store: the state at `next`, instead of all that was known.
+        /// The commits are no longer available, or belong to another epoch: the state at `next`
+        /// replaces all that was known.
         case gap([ListedEntry], next: Int64)
     }
 
-    /// The commits after a revision that touch what the patterns mean, as many as fit into one reply.
+    /// The commits after a revision that touch matching keys, as many as fit into one reply.
     ///
     /// - Parameters:
-    ///   - revision: What is known: 0, or the `next` of the last reply.
+    ///   - revision: The last known revision: 0, or the `next` of the last reply.
     ///   - patterns: At least one.
-    ///   - epoch: The store that it is known of, as ``status()`` tells it; nil for whichever this is.
-    ///   - limit: How many commits at most; nil for as many as fit.
-    ///   - previous: Tells the value that each change replaced.
-    /// - Returns: The commits, or the state where they are not to be had.
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    ///   - epoch: The epoch of that revision, as in ``status()``; nil for the present one.
+    ///   - limit: The largest number of commits; nil for as many as fit.
+    ///   - previous: Includes the value that each change replaced.
+    /// - Returns: The commits, or the state if they are not available.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func changes(
         since revision: Int64,
         of patterns: [Pattern],

@@ -1,47 +1,47 @@
 public import StateModel
 import StateWire
 
-/// What the daemon's configuration says.
+/// The daemon's configuration.
 extension Client {
-    /// An option that a reload has changed.
+    /// An option that a reload changed.
     public struct OptionChange: Hashable, Sendable {
         /// The number of its rule, from 1; 0 for an option of the daemon.
         public let rule: Int64
-        /// The pattern of the rule; empty where there is none.
+        /// The pattern of the rule; empty for an option of the daemon.
         public let keys: [UInt8]
-        /// As it is written: `limits.valueBytes`.
+        /// Its name in the file: `limits.valueBytes`.
         public let option: String
-        /// What was said before; nil for nothing.
+        /// The old setting; nil for none.
         public let old: String?
-        /// What is said now.
+        /// The new setting; nil for none.
         public let new: String?
     }
 
-    /// What a reload has changed.
+    /// The result of a reload.
     public struct Reload: Hashable, Sendable {
-        /// The first revision that a commit under the new configuration may have.
+        /// The first revision that a commit under the new configuration can have.
         public let revision: Int64
-        /// What holds from now on.
+        /// Changes that take effect now.
         public let changed: [OptionChange]
-        /// What is said otherwise now, and holds from the daemon's next start.
+        /// Changes that take effect at the daemon's next start.
         public let needsRestart: [OptionChange]
     }
 
-    /// An option that holds for a key.
+    /// An option that applies to a key.
     public struct ExplainedOption: Hashable, Sendable {
-        /// As it is written: `limits.valueBytes`.
+        /// Its name in the file: `limits.valueBytes`.
         public let name: String
-        /// What it is, in JSON.
+        /// Its value, in JSON.
         public let value: String
-        /// The number of the rule that says it, from 1; 0 where none does.
+        /// The number of the rule that sets it, from 1; 0 if none does.
         public let rule: Int64
-        /// The pattern of that rule; empty where there is none.
+        /// The pattern of that rule; empty if none sets it.
         public let keys: [UInt8]
     }
 
     /// A rule of the daemon's configuration.
     public struct Rule: Hashable, Sendable {
-        /// From 1, as messages count.
+        /// Its number, from 1, as in messages.
         public let number: Int64
         /// Its pattern.
         public let keys: [UInt8]
@@ -49,40 +49,41 @@ extension Client {
         public let options: String
     }
 
-    /// A stored value that a rule refuses now.
+    /// A stored value that a rule now refuses.
     public struct RefusedValue: Hashable, Sendable {
         /// The key.
         public let key: [UInt8]
         /// The revision that set the value.
         public let revision: Int64
-        /// What is wrong with it, and which rule says so.
+        /// Why it is refused, and by which rule.
         public let issue: String
     }
 
-    /// A file that the daemon leaves where it is and does not take.
+    /// A file that the daemon refuses to read and leaves in place.
     public struct RefusedFile: Hashable, Sendable {
-        /// Where it lies.
+        /// Its path.
         public let path: String
-        /// What is wrong with it.
+        /// Why it is refused.
         public let issue: String
     }
 
-    /// Some of what the rules refuse.
+    /// One page of what the rules refuse.
     public struct Refusals: Hashable, Sendable {
-        /// How many values were looked at.
+        /// How many values were checked.
         public let checkedCount: Int64
         /// Those that a rule refuses.
         public let values: [RefusedValue]
-        /// Files that are refused; told with the last page.
+        /// Files that are refused; reported with the last page.
         public let files: [RefusedFile]
-        /// Behind which key the next page begins; nil where this is the last one.
+        /// The key after which the next page begins; nil if this is the last one.
         public let next: [UInt8]?
     }
 
-    /// Has the daemon read its configuration again, and returns when that holds.
+    /// Makes the daemon reload its configuration; returns when it is in effect.
     ///
     /// - Returns: What has changed.
-    /// - Throws: ``StateError/Code/err``, where the file cannot be used, naming the place in it; everything is as it was.
+    /// - Throws: ``StateError/Code/err`` if the file cannot be used, naming the place in it;
+    ///   nothing has changed.
     @discardableResult
     public func reload() throws(StateError) -> Reload {
         let reply = try ask("STATE.RELOAD", [], .write)
@@ -93,9 +94,9 @@ extension Client {
         )
     }
 
-    /// The options that hold for a key, whether or not it is present, first those that rules say.
+    /// The options that apply to a key, whether or not it exists; those that rules set come first.
     ///
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func explain(_ key: Key) throws(StateError) -> [ExplainedOption] {
         try ask("STATE.EXPLAIN", [key.bytes]).rows().map { row throws(StateError) in
             ExplainedOption(
@@ -109,20 +110,22 @@ extension Client {
 
     /// The rules of the daemon's configuration, in its order.
     ///
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func rules() throws(StateError) -> [Rule] {
         try ask("STATE.RULES").rows().map { row throws(StateError) in
             Rule(number: try row.number(0), keys: try row.bytes(1), options: try row.text(2))
         }
     }
 
-    /// The stored values that a rule refuses now, a page at a time: the daemon looks at as many as keep nobody waiting.
+    /// The stored values that a rule now refuses, in pages.
+    ///
+    /// Each page checks a number of values that delays nobody else.
     ///
     /// - Parameters:
-    ///   - pattern: Which keys.
-    ///   - key: Where the last page says that the next one begins; nil for the first.
-    /// - Returns: A page, in key order; it may be empty and not the last.
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    ///   - pattern: The keys to check.
+    ///   - key: The ``Refusals/next`` of the page before; nil for the first.
+    /// - Returns: A page, in key order; it may be empty without being the last.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func refusals(
         of pattern: Pattern,
         after key: [UInt8]? = nil

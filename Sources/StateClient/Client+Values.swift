@@ -2,7 +2,7 @@ public import StateModel
 import StateWire
 
 extension Client {
-    /// What a value must be before it may be replaced.
+    /// A condition that the entry must meet for a write to succeed.
     public enum Condition: Hashable, Sendable {
         /// The key is absent.
         case absent
@@ -10,25 +10,26 @@ extension Client {
         case present
         /// The entry was last modified at this revision; 0 means absent.
         case revision(Int64)
-        /// The value is this one.
+        /// The key has this value.
         case value([UInt8])
     }
 
-    /// A commit that a write made.
+    /// The commit of a write.
     public struct Commit: Hashable, Sendable {
-        /// Its revision; where nothing changed, the one that was current.
+        /// Its revision; if nothing changed, the current one.
         public let revision: Int64
         /// How many keys it changed.
         public let count: Int
-        /// How safe it was when the daemon replied: `synced` or `memory`; empty where the reply does not say.
+        /// How safe it was when the daemon replied: `synced` or `memory`; empty if the reply has
+        /// none.
         public let durability: String
     }
 
-    /// The value of a key; nil where it is absent.
+    /// The value of a key; nil if it is absent.
     ///
-    /// One request in RESP2: nothing precedes it, not even on a new connection.
+    /// One request in RESP2; nothing precedes it, even on a new connection.
     ///
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     /// - Complexity: O(*n*) in the bytes of the value.
     public func value(for key: Key) throws(StateError) -> [UInt8]? {
         let reply = try call([Array("GET".utf8), key.bytes])
@@ -41,12 +42,14 @@ extension Client {
     ///
     /// - Parameters:
     ///   - value: The bytes; empty is a value.
-    ///   - key: Which key.
-    ///   - condition: What must hold of it.
-    ///   - durability: How safe it has to be before the daemon replies; others are told of it once it is on stable storage.
+    ///   - key: The key.
+    ///   - condition: The condition that the entry must meet.
+    ///   - durability: How safe the write must be before the daemon replies. Watchers get the
+    ///     change once it is on stable storage.
     /// - Returns: The commit, durable to the level that it names.
-    /// - Throws: ``StateError/Code/conflict`` where the condition does not hold, naming the current revision;
-    ///   ``StateError/Code/outcomeUnknown`` where the connection was lost; else what the daemon refused with.
+    /// - Throws: ``StateError/Code/conflict``, naming the current revision, if the condition is not
+    ///   met: nothing has changed. ``StateError/Code/outcomeUnknown`` if the connection was lost:
+    ///   the write may have been made. Any other error of the daemon.
     @discardableResult
     public func set(
         _ value: [UInt8],
@@ -68,9 +71,9 @@ extension Client {
 
     /// Sets many values in one commit: all of them, or none.
     ///
-    /// Where a key stands twice, the last value wins.
+    /// If a key occurs twice, the last value wins.
     ///
-    /// - Throws: as ``set(_:for:if:durability:)``.
+    /// - Throws: As ``set(_:for:if:durability:)``.
     @discardableResult
     public func set(_ values: [(key: Key, value: [UInt8])]) throws(StateError) -> Commit {
         let replies = try pipeline(count: 1, [.write, .needsRESP3]) { request in
@@ -87,13 +90,13 @@ extension Client {
         return try Self.commit(Fields(replies[0], of: "STATE.APPLY"), count: values.count)
     }
 
-    /// Deletes every key that one of the patterns means, in one commit.
+    /// Deletes every key that matches one of the patterns, in one commit.
     ///
     /// - Parameters:
     ///   - patterns: At least one.
-    ///   - isDryRun: Only counts them.
+    ///   - isDryRun: Only counts the keys.
     /// - Returns: The commit and how many keys it deleted, which may be 0.
-    /// - Throws: as ``set(_:for:if:durability:)``.
+    /// - Throws: As ``set(_:for:if:durability:)``.
     @discardableResult
     public func delete(
         _ patterns: [Pattern],
@@ -114,14 +117,14 @@ extension Client {
         )
     }
 
-    /// The error for a reply that the verb does not have.
+    /// The error for a reply of an unexpected form.
     static func unexpected(_ verb: String) -> StateError {
-        StateError(.err, "the daemon's reply to \(verb) has another form than expected")
+        StateError(.err, "the daemon's reply to \(verb) has an unexpected form")
     }
 }
 
 extension Pattern {
-    /// The pattern as an argument: a word that would read as an option is written with `\`.
+    /// The pattern as an argument: a word that would be read as an option is written with `\`.
     package var argument: [UInt8] {
         let word = String(decoding: bytes, as: UTF8.self).uppercased()
         return Self.optionWords.contains(word) ? [UInt8(ascii: "\\")] + bytes : bytes

@@ -2,13 +2,13 @@ public import StateModel
 import StateWire
 
 extension Client {
-    /// A watch that the daemon has begun.
+    /// A watch that the daemon has started.
     public struct Watch: Hashable, Sendable {
         /// Its number on this connection.
         public let number: Int64
-        /// The revision that was current: what follows is about later ones.
+        /// The revision that was current; later events concern later ones.
         public let revision: Int64
-        /// The identity of the daemon's store.
+        /// The epoch of the daemon's store.
         public let epoch: String
     }
 
@@ -16,30 +16,31 @@ extension Client {
     public struct Change: Hashable, Sendable {
         /// The key.
         public let key: [UInt8]
-        /// The new value; nil where the key was deleted.
+        /// The new value; nil if the key was deleted.
         public let value: [UInt8]?
-        /// The value before it, where the watch asked for it and there was one.
+        /// The value before it, if the watch requested it and there was one.
         public let previous: [UInt8]?
         /// The revision of the change.
         public let revision: Int64
-        /// Who made it, where the watch asked for it.
+        /// Who made it, if the watch requested it.
         public let cause: Cause?
     }
 
-    /// What a watch tells.
+    /// An event of a watch.
     public enum Event: Hashable, Sendable {
-        /// A commit, with all its changes that the watch asked for.
+        /// A commit, with all its changes that match the watch.
         case commit(watch: Int64, revision: Int64, changes: [Change])
-        /// A piece of the state, before ``synced(watch:revision:)``; each change has a revision of its own.
+        /// A part of the state, before ``synced(watch:revision:)``; each change has its own
+        /// revision.
         case piece(watch: Int64, changes: [Change])
-        /// The pieces so far are exactly the state at this revision.
+        /// The parts so far are exactly the state at this revision.
         case synced(watch: Int64, revision: Int64)
-        /// What was told before is void; pieces follow.
+        /// Everything delivered before is void; the state follows in parts.
         case gap(watch: Int64, revision: Int64)
-        /// All changes up to this revision have been told.
+        /// All changes up to this revision have been delivered.
         case progress(watch: Int64, revision: Int64)
 
-        /// The watch that tells it.
+        /// The watch of the event.
         public var watch: Int64 {
             switch self {
             case .commit(let watch, _, _), .piece(let watch, _), .synced(let watch, _),
@@ -49,19 +50,20 @@ extension Client {
         }
     }
 
-    /// Begins a watch of everything that the patterns mean.
+    /// Starts a watch of everything that matches the patterns.
     ///
     /// - Parameters:
     ///   - patterns: At least one.
-    ///   - snapshot: First tells the state, in pieces.
-    ///   - revision: First tells the commits after it; where they are not to be had, there is a gap and the state.
-    ///   - epoch: The store that the revision is of, as ``Watch/epoch``; nil for the one that is there.
-    ///   - latest: Tells the latest value of each key, in rounds that ``Event/synced(watch:revision:)`` closes; not together with
-    ///     `previous`.
-    ///   - previous: Tells the value that each change replaced.
-    ///   - by: Tells who made each change.
+    ///   - snapshot: Delivers the state first, in parts.
+    ///   - revision: Delivers the commits after it first; if they are not available, a gap and the
+    ///     state.
+    ///   - epoch: The epoch of that revision, as ``Watch/epoch``; nil for the present one.
+    ///   - latest: Delivers the latest value of each key, in rounds that end with
+    ///     ``Event/synced(watch:revision:)``; cannot be combined with `previous`.
+    ///   - previous: Includes the value that each change replaced.
+    ///   - by: Includes who made each change.
     /// - Returns: The watch, as its events name it.
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func watch(
         _ patterns: [Pattern],
         snapshot: Bool = false,
@@ -81,7 +83,7 @@ extension Client {
         return try Self.watch(try ask("STATE.WATCH", patterns.map(\.argument), words: words))
     }
 
-    /// The watch of which a reply tells.
+    /// The watch in a reply.
     static func watch(_ reply: Fields) throws(StateError) -> Watch {
         Watch(
             number: try reply.number("watch"),
@@ -90,29 +92,29 @@ extension Client {
         )
     }
 
-    /// Ends a watch; its events that arrived before are still handed out.
+    /// Ends a watch; its events that have already arrived are still returned.
     ///
-    /// - Throws: what the daemon refused with, or ``StateError/Code/unreachable``.
+    /// - Throws: The daemon's error, or ``StateError/Code/unreachable``.
     public func unwatch(_ watch: Watch) throws(StateError) {
         _ = try ask("STATE.UNWATCH", words: [String(watch.number)])
     }
 
     /// Waits for the next event of any watch of this client.
     ///
-    /// - Parameter timeout: How long to wait; nil for as long as it takes.
-    /// - Returns: The event; nil where none came in time.
-    /// - Throws: ``StateError/Code/unreachable`` where the connection is lost.
+    /// - Parameter timeout: How long to wait; nil waits forever.
+    /// - Returns: The event; nil if none came in time.
+    /// - Throws: ``StateError/Code/unreachable`` if the connection is lost.
     public func nextEvent(timeout: Duration? = nil) throws(StateError) -> Event? {
         try nextEvent(until: timeout.map { Deadline(after: $0) })
     }
 
-    /// The next event; nil where the deadline passed first, or nobody is at the other end of `other`.
+    /// The next event; nil after the deadline, or if the other end of `other` hangs up.
     package func nextEvent(
         until deadline: Deadline?,
         orHangupOf other: Int32? = nil
     ) throws(StateError) -> Event? {
         while let push = try nextPush(until: deadline, orHangupOf: other) {
-            // A kind that a later daemon may send is passed over.
+            // Unknown kinds, which a later daemon may send, are skipped.
             if let event = try Self.event(push) { return event }
         }
         return nil
@@ -141,7 +143,8 @@ extension Client {
         }
     }
 
-    /// A change of a commit, or where `revision` is 0 a piece of state, whose third element is its revision.
+    /// A change of a commit, or if `revision` is 0 a part of the state, whose third element is its
+    /// revision.
     static func change(
         _ row: Reply,
         _ revision: Int64,

@@ -2,33 +2,34 @@ public import StateModel
 import StateWire
 
 extension Client {
-    /// How far a watch of some client of the daemon is.
+    /// The progress of a watch of any client of the daemon.
     public struct WatchReport: Hashable, Sendable {
-        /// The client's number, as CLIENT LIST has it.
+        /// The client's number, as in CLIENT LIST.
         public let client: Int64
         /// The watch's number on that client's connection.
         public let watch: Int64
-        /// The client's process; a hint.
+        /// The client's process id; only a hint.
         public let pid: Int64
-        /// Its user.
+        /// The client's uid.
         public let uid: Int64
-        /// The name that it gave itself.
+        /// The name that the client gave itself.
         public let name: String
-        /// What is watched, as it was written.
+        /// The watched patterns, as they were written.
         public let patterns: [[UInt8]]
         /// The options of the watch.
         public let options: [String]
         /// `synced`, `catching up` or `blocked`.
         public let state: String
-        /// All changes up to here were told; 0 while a state is.
+        /// All changes up to this revision were delivered; 0 while the initial state is being
+        /// delivered.
         public let revision: Int64
-        /// How many commits that is behind what is durable.
+        /// How many commits the watch is behind the durable revision.
         public let lag: Int64
         /// Bytes that wait for the client.
         public let waiting: Int64
         /// Keys that changed and wait for the next round of latest values.
         public let marks: Int64
-        /// Values of the round of latest values that wait.
+        /// Values that wait in the present round of latest values.
         public let values: Int64
     }
 

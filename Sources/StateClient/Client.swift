@@ -4,9 +4,10 @@ package import StateWire
 
 /// A connection to the daemon that blocks the thread that uses it.
 ///
-/// One thread at a time: a client is not `Sendable`. Commands wait for their replies; events of a watch are kept
-/// apart and handed out by ``nextEvent(timeout:)``. A client whose connection was lost stays lost: every
-/// further call throws ``StateError/Code/unreachable`` without sending anything.
+/// One thread at a time: a client is not `Sendable`. Commands wait for their replies; events of
+/// watches are kept apart, for ``nextEvent(timeout:)``. After the connection is lost the client
+/// stays disconnected: every further call throws ``StateError/Code/unreachable`` without sending
+/// anything.
 ///
 /// ```swift
 /// let client = try Client()
@@ -18,9 +19,9 @@ public final class Client {
 
     /// The socket that this client is connected to.
     public let socketPath: String
-    /// How long one call may take; nil for as long as it takes.
+    /// How long one call may take; nil for no limit.
     public let timeout: Duration?
-    /// What ``timeout`` is where nothing else was said.
+    /// The default of ``timeout``.
     public static let standardTimeout = Duration.seconds(30)
     private let name: String
     private let transport: Transport
@@ -32,18 +33,19 @@ public final class Client {
     private var loss: String?
     private var room: [UInt8] = []
 
-    // Events that arrived; those before `firstPush` have been handed out.
+    // Received events; those before `firstPush` have been returned.
     private var pushes: [Reply] = []
     private var firstPush = 0
 
-    /// Connects to a daemon; nothing is sent before the first call.
+    /// Connects to a daemon; sends nothing before the first call.
     ///
     /// - Parameters:
-    ///   - socket: The path of its socket; nil for `$STATED_SOCKET`, else the user's own, else the machine's.
-    ///   - timeout: How long connecting, and each call after it, may take; nil for as long as it takes. ``nextEvent(timeout:)`` and
-    ///     ``compact(to:shrinks:)`` wait on, however long that is.
-    ///   - name: What the daemon notes as the client's name with every write; empty for none.
-    /// - Throws: ``StateError/Code/unreachable`` where nobody answers, naming the path that was tried;
+    ///   - socket: The path of its socket; nil for `$STATED_SOCKET`, else the user's own, else the
+    ///     system's.
+    ///   - timeout: How long connecting, and each call, may take; nil for no limit. It does not
+    ///     limit ``nextEvent(timeout:)`` and ``compact(to:shrinks:)``.
+    ///   - name: The client's name, which the daemon records with every write; empty for none.
+    /// - Throws: ``StateError/Code/unreachable`` if nobody answers, naming the path;
     ///   ``StateError/Code/err`` for a path over 107 bytes.
     public init(
         socket: String? = nil,
@@ -59,20 +61,21 @@ public final class Client {
         )
     }
 
-    /// Where the daemon is: where `socket` says, else where it is looked for.
+    /// The path of the daemon's socket: `socket`, or else the first default location.
     static func path(of socket: String?) throws(StateError) -> String {
         try SocketLocation.process.clientPath(option: socket)
     }
 
-    /// What a request does, which decides what its loss means and which protocol it needs.
+    /// What a request does: this decides the error if its reply is lost, and the protocol that it
+    /// needs.
     package struct RequestKind: OptionSet, Sendable {
         /// The option's bit.
         package let rawValue: Int
-        /// Changes something: where its reply is lost, its outcome is unknown.
+        /// Changes something: if its reply is lost, its outcome is unknown.
         package static let write = RequestKind(rawValue: 1)
-        /// Its reply, or what follows it, needs RESP3.
+        /// The request, or what follows it, needs RESP3.
         package static let needsRESP3 = RequestKind(rawValue: 2)
-        /// Takes as long as it takes: its reply has no deadline.
+        /// May take any time: its reply has no deadline.
         package static let waits = RequestKind(rawValue: 4)
 
         /// Makes a set of options.
@@ -81,10 +84,10 @@ public final class Client {
 
     /// Sends one command and waits for its reply.
     ///
-    /// HELLO, where the command is the first that needs it, leaves in the same write.
+    /// If the command is the first that needs HELLO, HELLO is sent in the same write.
     ///
-    /// - Throws: the error that the daemon replied; ``StateError/Code/unreachable`` or, where a write may
-    ///   have arrived, ``StateError/Code/outcomeUnknown``.
+    /// - Throws: The error that the daemon replied; ``StateError/Code/unreachable`` or, if a write
+    ///   may have arrived, ``StateError/Code/outcomeUnknown``.
     package func call(
         _ arguments: [[UInt8]],
         _ kind: RequestKind = []
@@ -94,9 +97,9 @@ public final class Client {
         return reply[0]
     }
 
-    /// Sends `count` commands in one write and waits for all their replies, errors among them.
+    /// Sends `count` commands in one write and waits for all their replies, which may be errors.
     ///
-    /// - Throws: ``StateError/Code/unreachable`` or, where a write may have arrived,
+    /// - Throws: ``StateError/Code/unreachable`` or, if a write may have arrived,
     ///   ``StateError/Code/outcomeUnknown``.
     package func pipeline(
         count: Int,
@@ -120,7 +123,8 @@ public final class Client {
         return replies
     }
 
-    /// Sends the request, and meanwhile takes in what arrives: a daemon whose replies nobody takes stops reading.
+    /// Sends the request, and receives meanwhile: a daemon whose replies are not read stops
+    /// reading.
     private func send(_ kind: RequestKind, _ deadline: Deadline?) throws(StateError) {
         var sent = 0
         do throws(Loss) {
@@ -134,12 +138,12 @@ public final class Client {
             }
         } catch {
             let isUnknown = sent > 0 && kind.contains(.write)
-            throw lost(isUnknown ? .outcomeUnknown : .unreachable, error, because: lastWord())
+            throw lost(isUnknown ? .outcomeUnknown : .unreachable, error, because: closingError())
         }
     }
 
-    /// The error that a daemon sent before it closed a connection that it does not want.
-    private func lastWord() -> StateError? {
+    /// The error that a daemon sent before it closed a connection that it refuses.
+    private func closingError() -> StateError? {
         while (try? receive(mayWait: false)) ?? false {}
         guard case .error(let error) = try? parser.next() else { return nil }
         return error
@@ -165,7 +169,7 @@ public final class Client {
         }
     }
 
-    /// The next event, or nil where the deadline passed first, or nobody is at the other end of `other`.
+    /// The next event; nil after the deadline, or if the other end of `other` hangs up.
     package func nextPush(
         until deadline: Deadline?,
         orHangupOf other: Int32? = nil
@@ -176,7 +180,7 @@ public final class Client {
             while true {
                 while let reply = try parser.parsed() {
                     if case .push = reply { return reply }
-                    throw .malformed("a reply arrived that answers nothing")
+                    throw .malformed("a reply arrived without a request")
                 }
                 try receive(until: deadline, orHangupOf: other)
             }
@@ -206,7 +210,7 @@ public final class Client {
         _ = try receive(mayWait: false)
     }
 
-    /// Takes in what is there; false where nothing is.
+    /// Receives what is available; returns false if nothing is.
     private func receive(mayWait: Bool) throws(Loss) -> Bool {
         if room.isEmpty { room = [UInt8](repeating: 0, count: 16 << 10) }
         let count = try room.withUnsafeMutableBufferPointer { (room) throws(Loss) -> Int? in
@@ -215,14 +219,14 @@ public final class Client {
             return count
         }
         guard let count else { return false }
-        // A long reply deserves fewer, larger reads.
+        // A long reply needs fewer, larger reads.
         if count == room.count, count < 1 << 20 {
             room = [UInt8](repeating: 0, count: count * 4)
         }
         return true
     }
 
-    /// Notes that the connection is of no more use.
+    /// Records that the connection is lost.
     private func lost(
         _ code: StateError.Code,
         _ loss: Loss,
@@ -233,7 +237,7 @@ public final class Client {
             let time = Quantity.text(timeout)
             sentence = "the daemon at \(socketPath) did not answer within \(time)"
         }
-        self.loss = "the connection was lost before: \(sentence)"
+        self.loss = "the connection was lost earlier: \(sentence)"
         if let refusal { return refusal }
         return code == .outcomeUnknown ? .unknownOutcome(sentence) : StateError(code, sentence)
     }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A moment on the monotonic clock by which something has to have happened.
+/// A point in time on the monotonic clock, for timeouts.
 package struct Deadline: Hashable, Comparable, Sendable {
     private let nanoseconds: Int64
 
@@ -13,7 +13,7 @@ package struct Deadline: Hashable, Comparable, Sendable {
         nanoseconds = length.overflow || sum.overflow ? .max : sum.partialValue
     }
 
-    /// Milliseconds from now, rounded up, as poll(2) takes them; 0 where the moment has passed.
+    /// Milliseconds from now, rounded up, as poll(2) takes them; 0 if the deadline has passed.
     package var millisecondsLeft: Int32 {
         let left = max(0, nanoseconds - Self.now)
         return Int32(clamping: left / 1_000_000 + (left % 1_000_000 > 0 ? 1 : 0))

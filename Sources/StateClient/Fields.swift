@@ -1,9 +1,9 @@
 import StateModel
 import StateWire
 
-/// A reply, read as its verb gives it: a map by the names of its fields, a row by their places.
+/// A reply's fields: those of a map by name, those of a row by index.
 ///
-/// - Throws: ``StateError/Code/err``, if what is asked for is not there or of another type.
+/// - Throws: ``StateError/Code/err`` if a field is missing or of another type.
 struct Fields {
     private let reply: Reply
     private let verb: String
@@ -28,12 +28,12 @@ struct Fields {
     func bytes(_ name: String) throws(StateError) -> [UInt8] { try need(self[name]?.byteValue) }
     func bytes(_ place: Int) throws(StateError) -> [UInt8] { try need(self[place]?.byteValue) }
 
-    /// The rows that a field has.
+    /// The rows of a field.
     func rows(_ name: String) throws(StateError) -> [Fields] {
         try Fields(need(self[name]), of: verb).rows()
     }
 
-    /// The rows that it is.
+    /// The rows of the reply.
     func rows() throws(StateError) -> [Fields] {
         try need(reply.elements).map { Fields($0, of: verb) }
     }
@@ -45,14 +45,14 @@ struct Fields {
 }
 
 extension [[UInt8]] {
-    /// Adds words to the arguments of a request.
+    /// Appends words to the arguments of a request.
     mutating func add(_ words: String...) { self += words.map { [UInt8]($0.utf8) } }
 }
 
 extension Client {
-    /// Sends a command that needs RESP3; the verb, its operands, and words behind them.
+    /// Sends a command that needs RESP3: the verb, its operands, then further words.
     ///
-    /// - Throws: as ``call(_:_:)``.
+    /// - Throws: As ``call(_:_:)``.
     func ask(
         _ verb: String,
         _ operands: [[UInt8]] = [],

@@ -1,13 +1,17 @@
 public import StateContainers
 public import StateModel
 
-/// A container whose value is the daemon's: any process may hold one on the same key, and each sees what the others do.
+/// A container whose value is an entry of the daemon.
 ///
-/// It is never ahead of the daemon: `modify` returns when the daemon has committed the change, which listeners here have been told of
-/// by then. Where another process changed the value meanwhile the body runs again on the new one, so it only computes.
-/// While the daemon is away, `value` is the last one that was seen, ``PersistentState/status`` says since when, and a write is
-/// refused with ``StateError/Code/unreachable``; one that was under way when the connection broke has
-/// ``StateError/Code/outcomeUnknown``. When the daemon is back, the container catches up by itself.
+/// Any process may have one for the same key, and each sees the others' changes.
+///
+/// It is never ahead of the daemon: `modify` returns once the daemon has committed the change,
+/// which listeners in this process have received by then. If another process has changed the value
+/// meanwhile, the body runs again on the new value, so it must have no side effects. While the
+/// daemon is unavailable, `value` is the last one seen, ``PersistentState/status`` says since when,
+/// and a write throws ``StateError/Code/unreachable``. A write in progress when the connection
+/// broke throws ``StateError/Code/outcomeUnknown``. When the daemon is back, the container catches
+/// up by itself.
 ///
 /// ```swift
 /// let volume = try RemoteState(0.5, key: "audio/volume")
@@ -17,18 +21,19 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
     @unchecked Sendable
 {
     // Constant: the proof of `@unchecked Sendable`.
-    /// The connection to the daemon; open as long as a container on it lives.
+    /// The connection to the daemon; it stays open as long as a container on it lives.
     public let keyspace: RemoteKeyspace
 
-    /// A container of the daemon's entry `key`; waits for its value.
+    /// Makes a container of the daemon's entry `key`; blocks until its value is loaded.
     ///
     /// - Parameters:
-    ///   - defaultValue: What it holds where the entry is absent.
-    ///   - key: The entry.
-    ///   - keyspace: Which daemon; nil: the one that `statectl` would find, on the connection that the process shares.
-    ///   - codec: How a value becomes bytes.
-    ///   - acceptsUnreadable: As of ``PersistentState``.
-    /// - Throws: ``StateError/Code/unreachable`` where no daemon answers; else as
+    ///   - defaultValue: The value if the entry is absent.
+    ///   - key: The key of the entry.
+    ///   - keyspace: The daemon; nil: the one that `statectl` uses, on the connection that the
+    ///     process shares.
+    ///   - codec: Converts a value to bytes and back.
+    ///   - acceptsUnreadable: As in ``PersistentState``.
+    /// - Throws: ``StateError/Code/unreachable`` if no daemon answers; else as
     ///   ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
     public init(
         _ defaultValue: Value,
@@ -37,12 +42,12 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
         codec: StateCodec<Value> = .standard,
         acceptsUnreadable: Bool = false
     ) throws(StateError) {
-        let home = try RemoteKeyspace.shared(unless: keyspace)
-        self.keyspace = home
+        let chosen = try RemoteKeyspace.shared(unless: keyspace)
+        self.keyspace = chosen
         try super.init(
             defaultValue,
             key: key,
-            in: home,
+            in: chosen,
             codec: codec,
             acceptsUnreadable: acceptsUnreadable
         )
@@ -70,7 +75,7 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
 }
 
 extension RemoteKeyspace {
-    /// The one that the caller named, or else that of the process.
+    /// The keyspace that the caller named, or else the shared one.
     fileprivate static func shared(
         unless named: RemoteKeyspace?
     ) throws(StateError) -> RemoteKeyspace {

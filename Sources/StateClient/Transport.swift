@@ -2,7 +2,7 @@ import Glibc
 import StateModel
 import StateWire
 
-/// How a connection ended, before anybody has said what that means for a request.
+/// How a connection ended; what that means for a request is decided elsewhere.
 enum Loss: Error {
     /// The other side closed it.
     case closed
@@ -10,11 +10,11 @@ enum Loss: Error {
     case failed(call: String, errno: Int32)
     /// The deadline passed.
     case timedOut
-    /// What arrived is no RESP.
+    /// The received bytes are not RESP.
     case malformed(String)
-    /// The descriptor that the caller asked to be watched has nobody at its other end any more.
+    /// The other end of the descriptor that the caller watches has hung up.
     case abandoned
-    /// What answers does not want the connection.
+    /// The server refuses the connection.
     case refused(StateError)
     /// This side has closed it.
     case ended
@@ -27,7 +27,7 @@ extension Loss: CustomStringConvertible {
         case .failed(let call, let number): "\(call): \(String(cString: strerror(number)))"
         case .timedOut: "no answer in time"
         case .malformed(let sentence): sentence
-        case .abandoned: "nobody reads any more"
+        case .abandoned: "the reader has hung up"
         case .refused(let error): "the daemon refuses the connection: \(error)"
         case .ended: "the keyspace is closed"
         }
@@ -35,7 +35,7 @@ extension Loss: CustomStringConvertible {
 }
 
 extension StateError {
-    /// Of a write that may have arrived, and whose answer nobody has.
+    /// The error of a write that may have arrived, but was not answered.
     static func unknownOutcome(_ cause: String) -> StateError {
         StateError(
             .outcomeUnknown,
@@ -45,7 +45,7 @@ extension StateError {
 }
 
 extension ReplyParser {
-    /// The next reply or push that has arrived whole.
+    /// The next complete reply or push.
     mutating func parsed() throws(Loss) -> Reply? {
         do throws(ReplyError) { return try next() } catch {
             throw .malformed(error.description)
@@ -54,25 +54,26 @@ extension ReplyParser {
 }
 
 extension RequestWriter {
-    /// One request of these arguments.
+    /// Makes a request of these arguments.
     init(_ arguments: [[UInt8]]) {
         self.init()
         append(arguments)
     }
 
-    /// Adds a HELLO for RESP3, with the client's name if it has one.
+    /// Appends a HELLO for RESP3, with the client's name if it has one.
     mutating func appendHello(_ name: String) {
         append((["HELLO", "3"] + (name.isEmpty ? [] : ["SETNAME", name])).map { Array($0.utf8) })
     }
 }
 
-/// A connected Unix socket, non-blocking only call by call: the fast path is one send and one recv.
+/// A connected Unix socket, non-blocking per call: the fast path is one send and one recv.
 struct Transport: ~Copyable {
     let descriptor: Int32
 
     /// Connects.
     ///
-    /// - Throws: ``StateError/Code/unreachable``, naming the path.
+    /// - Throws: ``StateError/Code/unreachable``, naming the path; ``StateError/Code/err`` if the
+    ///   path is too long.
     init(path: String, deadline: Deadline?) throws(StateError) {
         descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Self.unreachable(path) }
@@ -80,7 +81,7 @@ struct Transport: ~Copyable {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let fits = withUnsafeMutableBytes(of: &address.sun_path) { room in
-            // One byte is left for the closing zero.
+            // One byte is reserved for the terminating zero.
             guard path.utf8.count < room.count else { return false }
             room.copyBytes(from: path.utf8)
             return true
@@ -100,7 +101,7 @@ struct Transport: ~Copyable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// A full backlog makes connect wait as long as the send timeout (unix(7)).
+    /// With a full backlog, connect waits as long as the send timeout (unix(7)).
     private func limitConnect(_ deadline: Deadline) {
         let milliseconds = max(1, Int(deadline.millisecondsLeft))
         var time = timeval(tv_sec: milliseconds / 1_000, tv_usec: milliseconds % 1_000 * 1_000)
@@ -123,9 +124,9 @@ struct Transport: ~Copyable {
         return StateError(.unreachable, sentence)
     }
 
-    /// Sends what the socket takes at once.
+    /// Sends as much as the socket accepts at once.
     ///
-    /// - Returns: The number of bytes, 0 where it takes none now.
+    /// - Returns: The number of bytes; 0 if it accepts none now.
     func send(_ bytes: Bytes) throws(Loss) -> Int {
         let count = retrying {
             Glibc.send(
@@ -143,9 +144,9 @@ struct Transport: ~Copyable {
         }
     }
 
-    /// Receives what is there, and waits for the first byte where `mayWait`.
+    /// Receives what is available; with `mayWait`, waits for the first byte.
     ///
-    /// - Returns: The number of bytes; nil where none is there now.
+    /// - Returns: The number of bytes; nil if none is available now.
     func receive(_ room: UnsafeMutableRawBufferPointer, mayWait: Bool) throws(Loss) -> Int? {
         let flags = mayWait ? 0 : Int32(MSG_DONTWAIT)
         let count = retrying { recv(descriptor, room.baseAddress, room.count, flags) }
@@ -158,8 +159,9 @@ struct Transport: ~Copyable {
         }
     }
 
-    /// Waits until bytes arrive or, where `toSend`, until some can leave; throws `timedOut`, and `abandoned`
-    /// where the other end of `other` has gone.
+    /// Waits until bytes arrive or, with `toSend`, until some can be sent.
+    ///
+    /// Throws `timedOut`, or `abandoned` if the other end of `other` hangs up.
     func wait(toSend: Bool, until deadline: Deadline?, orHangupOf other: Int32?) throws(Loss) {
         while true {
             var waiting = (
@@ -187,7 +189,7 @@ struct Transport: ~Copyable {
     }
 }
 
-/// Repeats a system call while a signal interrupts it.
+/// Repeats a system call that a signal interrupts.
 func retrying<Result: FixedWidthInteger>(_ call: () -> Result) -> Result {
     while true {
         let result = call()

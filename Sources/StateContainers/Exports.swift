@@ -1,3 +1,3 @@
-// Who imports StateContainers needs the words that its declarations are made of.
+// Importers of StateContainers need the types that its declarations use.
 @_exported public import StateEngine
 @_exported public import StateJSON

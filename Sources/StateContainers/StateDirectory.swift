@@ -3,30 +3,32 @@ public import StateEngine
 
 /// A directory with one file for each key: `FileState(…, in: StateDirectory(path: "conf"))`.
 ///
-/// However often a directory is opened in a process, it has one keyspace, which is closed when the last `StateDirectory` of it
-/// goes; while it is open no other process can open it.
+/// All `StateDirectory` objects of a directory in a process share one keyspace, which closes when
+/// the last of them is released. While it is open, no other process can open it.
 ///
-/// A file is the value as it is; what editors and scripts do to it arrives as a change whose cause is `file`. Its mode and owner
-/// stay when its value changes; a new file has mode 0600.
+/// A file is the value itself. Edits by editors and scripts arrive as changes whose cause is
+/// `file`. A file keeps its mode and owner when its value changes; a new file has mode 0600.
 public final class StateDirectory: Sendable {
-    /// The directory, as it was given.
+    /// The path of the directory, as it was given.
     public let path: String
     private let shared: SharedKeyspace
 
-    /// The entries; good as long as this object lives.
+    /// The entries; valid as long as this object lives.
     public var keyspace: LocalKeyspace { shared.keyspace }
 
-    /// Opens a directory, which is made where it is absent, with mode 0700.
+    /// Opens a directory; creates it with mode 0700 if it is missing.
     ///
     /// - Parameters:
-    ///   - path: Where the files are.
-    ///   - isShared: Whether others than root and this process's user may write the directory; the first to open it decides.
-    /// - Throws: ``StateError/Code/locked``, naming the process that has it open; ``StateError/Code/storage``, where it cannot
-    ///   be made, read or watched, or others may write it. No file of a key was touched then.
-    /// - Complexity: O(*n*) in the bytes of the files, where it was not open.
+    ///   - path: The directory of the files.
+    ///   - isShared: Whether users other than root and this process's user may write the directory.
+    ///     The first object that opens it decides.
+    /// - Throws: ``StateError/Code/locked``, naming the process that has it open;
+    ///   ``StateError/Code/storage`` if it cannot be created, read or watched, or if others may
+    ///   write it. No file of a key has changed then.
+    /// - Complexity: O(*n*) in the bytes of the files, unless it was open.
     public init(path: String, isShared: Bool = false) throws(StateError) {
         if mkdir(path, 0o700) != 0, errno != EEXIST {
-            throw StateError(.storage, "\(path) cannot be made: \(lastSystemError())")
+            throw StateError(.storage, "\(path) cannot be created: \(lastSystemError())")
         }
         let identity = try SharedKeyspace.Identity(kind: "files", directory: path)
         self.path = path

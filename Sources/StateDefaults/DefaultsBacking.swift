@@ -3,19 +3,21 @@ import StateEngine
 
 /// A suite of the user's defaults as a store: one default for each key.
 ///
-/// A value that is UTF-8 is stored as a string, any other as data; what others have set as a number or a Boolean is read as it
-/// would be typed. Nothing but the present value is kept: each start is another epoch.
+/// A UTF-8 value is stored as a string, any other as data. A number or Boolean that another program
+/// has set is read as a person would type it. Only the present values are kept: each start has
+/// another epoch.
 ///
-/// What is constant is constant, and Foundation guards the defaults: the proof of `@unchecked Sendable`.
+/// Stored properties are constant, and Foundation guards the defaults: the proof of `@unchecked
+/// Sendable`.
 final class DefaultsBacking: Backing, @unchecked Sendable {
     let isPersistent = true
     private let suite: String
     private let defaults: UserDefaults
 
-    /// - Throws: ``StateError/Code/err`` for a name that no suite can have.
+    /// - Throws: ``StateError/Code/err`` for an invalid suite name.
     init(suite: String) throws(StateError) {
         guard let defaults = UserDefaults(suiteName: suite) else {
-            throw StateError(.err, "'\(suite)' is no name of a suite of defaults")
+            throw StateError(.err, "'\(suite)' is not a valid name for a suite of defaults")
         }
         self.suite = suite
         self.defaults = defaults
@@ -54,7 +56,7 @@ final class DefaultsBacking: Backing, @unchecked Sendable {
         }
     }
 
-    /// What could not be written is still in Foundation's hands, as if it had been.
+    /// Foundation keeps unwritten values in memory, as if they had been written.
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
@@ -66,7 +68,8 @@ final class DefaultsBacking: Backing, @unchecked Sendable {
 
     func close() { defaults.synchronize() }
 
-    /// A default as a person would type it; nil where it is a list or a dictionary, which is no value of ours.
+    /// A default as a person would type it; nil for a list or a dictionary, which cannot be a value
+    /// here.
     private static func bytes(of value: Any) -> [UInt8]? {
         switch value {
         case let text as String: Array(text.utf8)

@@ -1,2 +1,2 @@
-// Who imports StateDefaults needs the words that its declarations are made of.
+// Importers of StateDefaults need the types that its declarations use.
 @_exported public import StateContainers

@@ -2,11 +2,12 @@ import Foundation
 public import StateContainers
 import StateEngine
 
-/// A container whose value is a default of the user.
+/// A container whose value is one of the user's defaults.
 ///
-/// For a program that keeps its preferences there already. It is as safe as Foundation's `UserDefaults`, and no safer: on Linux each
-/// change truncates the suite's file and writes it anew, so that a crash in between loses the suite, and a second process overwrites
-/// what the first has set. Where values must not be lost, use `SQLiteState`.
+/// For programs that already keep their preferences there. It is as safe as Foundation's
+/// `UserDefaults` and no safer: on Linux each change truncates the suite's file and rewrites it, so
+/// that a crash in between loses the suite, and a second process overwrites what the first has set.
+/// If values must not be lost, use `SQLiteState`.
 ///
 /// ```swift
 /// let touchID = try UserDefaultsState(false, key: "isTouchIDEnabled")
@@ -14,14 +15,14 @@ import StateEngine
 public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState<Value>,
     FinalContainer, @unchecked Sendable
 {
-    /// A container of a default.
+    /// Makes a container of a default.
     ///
     /// - Parameters:
-    ///   - defaultValue: What it holds where the default is not set.
+    ///   - defaultValue: The value if the default is not set.
     ///   - key: The name of the default.
-    ///   - suite: Which defaults; nil: those of this program.
-    ///   - codec: How a value becomes bytes.
-    /// - Throws: as ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
+    ///   - suite: The suite; nil: that of this program.
+    ///   - codec: Converts a value to bytes and back.
+    /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
     public init(
         _ defaultValue: Value,
         key: Key,
@@ -38,7 +39,7 @@ public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState
     }
 }
 
-/// The suites that are open: one keyspace each, for the life of the process.
+/// The open suites: one keyspace each, until the process ends.
 private enum DefaultsSuites {
     private static let open = StateLock<[String: LocalKeyspace]>([:])
 

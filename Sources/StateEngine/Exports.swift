@@ -1,3 +1,3 @@
-// Who imports StateEngine needs the words that its declarations are made of.
+// Users of StateEngine need the types that its declarations use.
 @_exported public import StateModel
 @_exported public import StateSystem

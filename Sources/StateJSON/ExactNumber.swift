@@ -1,8 +1,10 @@
 package import StateModel
 
-/// A decimal number as it is written, of any width: what JSON Schema compares, where a Double would take 2^53 + 1 for 2^53.
+/// A decimal number as it is written, of any length: what JSON Schema compares.
+///
+/// A Double cannot distinguish 2^53 + 1 from 2^53.
 package struct ExactNumber: Hashable, Sendable {
-    /// Digits without zeros on either side, none for 0, as one number where they fit.
+    /// Digits without zeros on either side, none for 0; as one number if they fit.
     private enum Digits: Hashable, Sendable {
         case few(UInt64)
         case many([UInt8])
@@ -10,14 +12,14 @@ package struct ExactNumber: Hashable, Sendable {
 
     package let isNegative: Bool
     private let digits: Digits
-    /// How many digits there are.
+    /// The number of digits.
     private let count: Int
-    /// The power of ten that the digits are multiplied with.
+    /// The power of ten by which the digits are multiplied.
     private let exponent: Int
 
-    /// Beyond every exponent that means something; small enough to be added to.
+    /// Beyond every meaningful exponent; small enough to be added to.
     private static let exponentLimit = 1 << 40
-    /// As many digits fit into 64 bits, whatever they are.
+    /// This many digits always fit into 64 bits.
     private static let fewDigitCount = 19
 
     /// Reads a number of JSON; nil for any other text.
@@ -25,8 +27,8 @@ package struct ExactNumber: Hashable, Sendable {
     /// - Complexity: O(*n*); it allocates only for more than 19 digits.
     package init?(_ text: Bytes) { self.init(Scanner(text, isTyped: false)) }
 
-    /// Reads a number as a person types it: JSON's form, and also with a `+`, with zeros before it, and without a digit on one side
-    /// of its point; nil for any other text.
+    /// Reads a number as a person types it: JSON's form, also with a `+`, with leading zeros, and
+    /// without a digit on one side of its point; nil for any other text.
     ///
     /// - Complexity: as ``init(_:)-(Bytes)``.
     package init?(typed text: ArraySlice<UInt8>) {
@@ -61,10 +63,11 @@ package struct ExactNumber: Hashable, Sendable {
 
     package var isZero: Bool { count == 0 }
 
-    /// Places before the point.
+    /// The number of places before the point.
     package var magnitude: Int { count + exponent }
 
-    /// The whole number without its sign, exactly; nil if there is a fraction, or it needs more than 128 bits.
+    /// The integer without its sign, exactly; nil if there is a fraction, or it needs more than 128
+    /// bits.
     package var wholeSize: UInt128? {
         // 2^128 has 39 digits.
         guard isInteger, magnitude <= 39 else { return nil }
@@ -77,7 +80,7 @@ package struct ExactNumber: Hashable, Sendable {
 
     // MARK: Order
 
-    /// Below, at or above 0, as this is below, at or above `other`.
+    /// Below 0, 0 or above 0, if this is below, equal to or above `other`.
     package func order(to other: ExactNumber) -> Int {
         if isZero || other.isZero || isNegative != other.isNegative { return sign - other.sign }
         return isNegative ? other.orderOfSize(to: self) : orderOfSize(to: other)
@@ -88,7 +91,7 @@ package struct ExactNumber: Hashable, Sendable {
     private func orderOfSize(to other: ExactNumber) -> Int {
         if magnitude != other.magnitude { return magnitude < other.magnitude ? -1 : 1 }
         if case .few(let mine) = digits, case .few(let theirs) = other.digits {
-            // Of the same magnitude: the one with fewer digits gets zeros, up to 19 digits.
+            // Both have the same magnitude: the one with fewer digits gets zeros, up to 19 digits.
             let (left, right) = (
                 mine * ExactNumber.power(other.count - count),
                 theirs * ExactNumber.power(count - other.count)
@@ -127,17 +130,18 @@ package struct ExactNumber: Hashable, Sendable {
 
     // MARK: Multiples
 
-    /// Whether it can be a divisor of ``isMultiple(of:)``: above 0, of at most 19 digits.
+    /// Whether it can be a divisor of ``isMultiple(of:)``: above 0, at most 19 digits.
     package var canDivide: Bool {
         guard case .few(let number) = digits else { return false }
         return number > 0 && !isNegative
     }
 
-    /// Whether this divided by `divisor`, one that ``canDivide``, has no fraction, exactly: 0.3 is a multiple of 0.1.
+    /// Whether this divided by `divisor`, which must be a ``canDivide`` number, has no fraction,
+    /// exactly: 0.3 is a multiple of 0.1.
     package func isMultiple(of divisor: ExactNumber) -> Bool {
         guard case .few(let modulus) = divisor.digits, modulus > 0 else { return false }
         if isZero { return true }
-        // Without zeros at its end, a number is no multiple of 10.
+        // The digits have no zero at the end, so they are not a multiple of 10.
         guard exponent >= divisor.exponent else { return false }
         let rest: UInt64 =
             switch digits {
@@ -173,7 +177,7 @@ package struct ExactNumber: Hashable, Sendable {
 
     // MARK: Reading
 
-    /// Walks over the text of a number.
+    /// Scans the text of a number.
     private struct Scanner {
         private let text: Bytes
         private let isTyped: Bool

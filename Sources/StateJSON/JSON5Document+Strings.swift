@@ -18,7 +18,7 @@ extension JSON5Document {
         }
     }
 
-    /// What comes before the next sign or space: a name without quotes, a number, `true`.
+    /// Takes everything before the next sign or space: a name without quotes, a number, `true`.
     mutating func takeWord() -> String {
         var word = String.UnicodeScalarView()
         while let scalar = peek, !JSON5Document.isSpace(scalar) {
@@ -44,12 +44,12 @@ extension JSON5Document {
                 advance()
             }
         }
-        guard peek == quote else { throw fault("this string has no end", at: start) }
+        guard peek == quote else { throw fault("this string has no closing quote", at: start) }
         advance()
         return String(string)
     }
 
-    /// - Returns: What the escape stands for; nil for a line that goes on.
+    /// - Returns: The escaped character; nil for a line continuation.
     private mutating func takeEscape() throws(Fault) -> Unicode.Scalar? {
         let start = place
         advance()
@@ -74,19 +74,19 @@ extension JSON5Document {
         }
     }
 
-    /// Four digits, or two escapes of four that make one character together.
+    /// Four digits, or two escapes of four digits that make one character together.
     private mutating func takeUnicode(from start: Place) throws(Fault) -> Unicode.Scalar {
         let first = try takeHexadecimal(4, from: start)
         if let scalar = Unicode.Scalar(first) { return scalar }
         guard UTF16.isLeadSurrogate(UInt16(first)), isNext("\\", "u") else {
-            throw fault("half of a surrogate pair", at: start)
+            throw fault("this escape is half of a surrogate pair", at: start)
         }
         advance()
         advance()
         let second = try takeHexadecimal(4, from: start)
         guard UTF16.isTrailSurrogate(UInt16(second)),
             let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
-        else { throw fault("half of a surrogate pair", at: start) }
+        else { throw fault("this escape is half of a surrogate pair", at: start) }
         return scalar
     }
 

@@ -1,7 +1,7 @@
-/// A text in JSON5: what it says, and the line and column of each member and element.
+/// A JSON5 text: its value, and the line and column of each member and element.
 ///
-/// Numbers keep the digits that are written, so none is rounded; whole numbers of up to 19 digits are written out, and a point has a
-/// digit on both sides. https://spec.json5.org
+/// Numbers keep their digits, so none is rounded; whole numbers of up to 19 digits are written out,
+/// and a point has a digit on both sides. https://spec.json5.org
 package struct JSON5Document {
     /// A line and a column, counted from 1, in code points.
     package struct Place: Hashable, Sendable, CustomStringConvertible {
@@ -19,21 +19,21 @@ package struct JSON5Document {
         package var description: String { "\(place): \(message)" }
     }
 
-    /// What the text says; of two members with the same name, the last.
+    /// The value; of several members with the same name, the last.
     package private(set) var value = JSONValue.null
     /// The first member that appears twice in its object.
     package private(set) var repeated: JSONPath?
-    /// Every member and element, each behind what it stands in.
+    /// All members and elements, each after its parent.
     private var nodes: [Node] = []
 
     private struct Node {
         let parent: Int
-        /// Nil for the whole.
+        /// Nil for the root.
         let step: JSONPath.Step?
         let place: Place
     }
 
-    /// How deep arrays and objects may be nested, for the reader calls itself for each of them.
+    /// The largest nesting depth of arrays and objects, because the reader is recursive.
     package static let depthLimit = 200
 
     private let text: [Unicode.Scalar]
@@ -55,7 +55,7 @@ package struct JSON5Document {
         if peek != nil { throw fault("unexpected text after the value") }
     }
 
-    /// Where a member or element is; for one that is missing, where what lacks it is.
+    /// The place of a member or element; for a missing one, that of the parent.
     ///
     /// - Complexity: O(*n*) in the length of the text, for each step of the path.
     package func place(of path: JSONPath) -> Place? {
@@ -131,7 +131,7 @@ package struct JSON5Document {
         advance()
         advance()
         while !isNext("*", "/") {
-            guard peek != nil else { throw fault("this comment has no end", at: start) }
+            guard peek != nil else { throw fault("this comment has no closing '*/'", at: start) }
             advance()
         }
         advance()

@@ -1,9 +1,9 @@
-/// Numbers of JSON5, as JSON writes them.
+/// Converts numbers of JSON5 to JSON.
 enum JSON5Number {
-    /// Infinity and NaN: no option takes them, and no JSON text has them.
+    /// Infinity and NaN: no option accepts them, and JSON cannot represent them.
     private static let infinite = "a number that is not finite"
 
-    /// The digits of a number; nil for what is not a number of JSON5.
+    /// The digits of a number; nil for text that is not a number of JSON5.
     ///
     /// - Returns: A whole number of up to 19 digits is written out: `1e3` and `0x3E8` are `1000`.
     static func digits(of word: String) -> String? {
@@ -14,13 +14,13 @@ enum JSON5Number {
         let sign = isNegative ? "-" : ""
         if number.hasPrefix("0x") || number.hasPrefix("0X") {
             let digits = number.dropFirst(2)
-            // Int's own reader would take a sign.
+            // Int's own parser would accept a sign.
             guard digits.allSatisfy(\.isHexDigit), let value = UInt64(digits, radix: 16) else {
                 return nil
             }
             return sign + String(value)
         }
-        // One sign is enough.
+        // A second sign is not allowed.
         guard let first = number.first, first != "-", let padded = padded(number),
             let exact = ExactNumber(sign + padded)
         else { return nil }
@@ -28,7 +28,7 @@ enum JSON5Number {
         return (exact.isNegative ? "-" : "") + String(whole)
     }
 
-    /// With a digit on both sides of its point; nil for a point alone.
+    /// Adds a digit where one side of the point has none; nil for a point alone.
     private static func padded(_ number: Substring) -> String? {
         let parts = number.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { return String(number) }

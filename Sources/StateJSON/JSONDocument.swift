@@ -1,18 +1,18 @@
 package import StateModel
 
-/// Why a text is no JSON (RFC 8259).
+/// Why a text is not JSON (RFC 8259).
 package struct JSONFault: Error {
     package let message: String
-    /// Where reading stopped, in bytes from the beginning.
+    /// The offset at which reading stopped, in bytes.
     package let offset: Int
-    /// Whether it may be JSON, nested deeper than what reads it goes.
+    /// Whether it may be valid JSON that is nested too deep for the reader.
     package var isTooDeep = false
 
     package var description: String { "\(message) at byte \(offset)" }
 }
 
-/// One element of a JSON text, in the order of the text; the names of an object's members are strings
-/// that stand before their values.
+/// One element of a JSON text, in the order of the text; the names of an object's members are
+/// strings that come before their values.
 package struct JSONToken {
     package enum Kind: UInt8 {
         case null
@@ -27,27 +27,29 @@ package struct JSONToken {
     }
 
     package var kind: Kind
-    /// The first byte; of a string the one after its quote.
+    /// The offset of the first byte; for a string, of the one after its quote.
     package var start: UInt32
-    /// The byte after the last; of an array or object the number of its elements or members.
+    /// The offset after the last byte; for an array or object, the number of its elements or
+    /// members.
     package var end: UInt32
-    /// The place of the token that follows, with all that is in this one passed over.
+    /// The index of the next token after this one and everything inside it.
     package var next: UInt32
 }
 
-/// A JSON text that was read once: its bytes, and a flat list of what is where.
+/// A JSON text that was parsed once: its bytes, and a flat list of its tokens.
 ///
-/// A tree of values was rejected: a decoder asks for few of them, each once, and a list is one allocation.
+/// A tree of values was rejected: a decoder reads few of them, each once, and a list is one
+/// allocation.
 package final class JSONDocument {
     package let bytes: [UInt8]
     package let tokens: [JSONToken]
 
-    /// As deep may arrays and objects be nested; Foundation has the same bound.
+    /// The largest nesting depth of arrays and objects; Foundation has the same limit.
     package static let depthLimit = 512
 
-    /// Reads a text that is one value and nothing else.
+    /// Reads a text that consists of one value.
     ///
-    /// - Complexity: O(*n*), and at most 8 times as much memory.
+    /// - Complexity: O(*n*), and at most 8 times as much memory as the text.
     package init(
         _ bytes: [UInt8],
         depthLimit: Int = JSONDocument.depthLimit
@@ -89,12 +91,13 @@ package final class JSONDocument {
         }
     }
 
-    /// The digits of a number as they stand.
+    /// The digits of a number, as written.
     package func digits(of token: JSONToken) -> ArraySlice<UInt8> {
         bytes[Int(token.start)..<Int(token.end)]
     }
 
-    /// Calls `body` with the places of the name and the value of each member, until it returns false.
+    /// Calls `body` with the indices of the name and the value of each member, until it returns
+    /// false.
     package func forEachMember(of place: Int, _ body: (_ name: Int, _ value: Int) -> Bool) {
         var name = place + 1
         for _ in 0..<tokens[place].end {
@@ -103,7 +106,7 @@ package final class JSONDocument {
         }
     }
 
-    /// The place of the value of the first member named `name`.
+    /// The index of the value of the first member named `name`.
     package func member(_ name: String, of place: Int) -> Int? {
         var text = name
         return text.withUTF8 { bytes in
@@ -116,7 +119,7 @@ package final class JSONDocument {
         }
     }
 
-    /// The place of the value of the last member named `name`.
+    /// The index of the value of the last member named `name`.
     package func lastMember(_ name: String, of place: Int) -> Int? {
         var found: Int?
         forEachMember(of: place) {
@@ -126,7 +129,7 @@ package final class JSONDocument {
         return found
     }
 
-    /// What stands at `place`, for the message of an error.
+    /// The value at `place`, for an error message.
     package func description(of place: Int) -> String {
         let token = tokens[place]
         return switch token.kind {
@@ -142,7 +145,7 @@ package final class JSONDocument {
 }
 
 extension StateError {
-    /// Bytes as they may stand in a message.
+    /// Bytes as shown in a message.
     package static func quoted(_ bytes: some Sequence<UInt8>) -> String {
         Array(bytes).withUnsafeBytes { quoted($0) }
     }

@@ -1,4 +1,4 @@
-/// Where in a JSON text a value stands: `rules[2].schema.minimum`.
+/// The location of a value in a JSON text: `rules[2].schema.minimum`.
 package struct JSONPath: Hashable, Sendable, CustomStringConvertible {
     /// A step to a member or to an element, counted from 0.
     package enum Step: Hashable, Sendable {
@@ -20,7 +20,7 @@ package struct JSONPath: Hashable, Sendable, CustomStringConvertible {
         return path
     }
 
-    /// As JavaScript would reach it.
+    /// In the syntax of JavaScript.
     package var description: String {
         steps.reduce(into: "") { text, step in
             switch step {

@@ -1,6 +1,7 @@
 import StateModel
 
-/// Reads JSON (RFC 8259), strictly: no comments, no trailing commas, no numbers that begin with 0 or `+`.
+/// Reads JSON (RFC 8259) strictly: no comments, no trailing commas, no numbers that begin with 0 or
+/// `+`.
 package struct JSONScanner {
     let text: Bytes
     private(set) var tokens: [JSONToken] = []
@@ -18,7 +19,7 @@ package struct JSONScanner {
         skipSpace()
         try scanValue()
         skipSpace()
-        guard index == text.count else { throw fault("something follows the value") }
+        guard index == text.count else { throw fault("unexpected text after the value") }
     }
 
     private var peek: UInt8? { index < text.count ? text[index] : nil }
@@ -62,7 +63,7 @@ package struct JSONScanner {
         case UInt8(ascii: "t"): try scanWord("true", .true)
         case UInt8(ascii: "f"): try scanWord("false", .false)
         case UInt8(ascii: "n"): try scanWord("null", .null)
-        case nil: throw fault("a value is missing")
+        case nil: throw fault("expected a value")
         default: try scanNumber()
         }
     }
@@ -71,7 +72,7 @@ package struct JSONScanner {
         let end = index + word.utf8CodeUnitCount
         let bytes = Bytes(start: word.utf8Start, count: word.utf8CodeUnitCount)
         guard end <= text.count, text.slice(index, end).isEqual(to: bytes) else {
-            throw fault("no value of JSON begins so")
+            throw fault("expected a value of JSON")
         }
         append(kind, from: index, to: end)
         index = end
@@ -100,7 +101,7 @@ package struct JSONScanner {
                 skipSpace()
             } while skip(UInt8(ascii: ","))
             guard skip(end) else {
-                throw fault("',' or '\(Character(Unicode.Scalar(end)))' is missing")
+                throw fault("expected ',' or '\(Character(Unicode.Scalar(end)))'")
             }
         }
         tokens[place].next = UInt32(truncatingIfNeeded: tokens.count)
@@ -108,21 +109,21 @@ package struct JSONScanner {
     }
 
     private mutating func scanName() throws(JSONFault) {
-        guard peek == UInt8(ascii: "\"") else { throw fault("a name in '\"' is missing") }
+        guard peek == UInt8(ascii: "\"") else { throw fault("expected a name in '\"'") }
         try scanString()
         skipSpace()
-        guard skip(UInt8(ascii: ":")) else { throw fault("':' is missing") }
+        guard skip(UInt8(ascii: ":")) else { throw fault("expected ':'") }
         skipSpace()
     }
 
     private mutating func scanNumber() throws(JSONFault) {
         let start = index
         _ = skip(UInt8(ascii: "-"))
-        if !skip(UInt8(ascii: "0")) { try skipDigits(orThrow: "no value of JSON begins so") }
-        if skip(UInt8(ascii: ".")) { try skipDigits(orThrow: "a digit is missing") }
+        if !skip(UInt8(ascii: "0")) { try skipDigits(orThrow: "expected a value of JSON") }
+        if skip(UInt8(ascii: ".")) { try skipDigits(orThrow: "expected a digit") }
         if skip(UInt8(ascii: "e")) || skip(UInt8(ascii: "E")) {
             if !skip(UInt8(ascii: "+")) { _ = skip(UInt8(ascii: "-")) }
-            try skipDigits(orThrow: "a digit is missing")
+            try skipDigits(orThrow: "expected a digit")
         }
         append(.number, from: start, to: index)
     }
@@ -139,7 +140,7 @@ package struct JSONScanner {
         var (hasEscapes, isASCII) = (false, true)
         while index < text.count, text[index] != UInt8(ascii: "\"") {
             let byte = text[index]
-            guard byte >= 0x20 else { throw fault("a control character stands in a string") }
+            guard byte >= 0x20 else { throw fault("a string contains a control character") }
             if byte == UInt8(ascii: "\\") {
                 hasEscapes = true
                 _ = try Self.escape(in: text, at: &index)
@@ -148,7 +149,7 @@ package struct JSONScanner {
                 index += 1
             }
         }
-        guard index < text.count else { throw fault("a string has no end") }
+        guard index < text.count else { throw fault("a string has no closing quote") }
         guard isASCII || String(validating: text.slice(start, index), as: UTF8.self) != nil else {
             throw JSONFault(message: "a string is not UTF-8", offset: start)
         }
@@ -156,7 +157,7 @@ package struct JSONScanner {
         index += 1
     }
 
-    /// The characters of a string whose escapes were checked before.
+    /// The text of a string whose escapes were checked before.
     static func unescaped(_ text: Bytes, in range: Range<Int>) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(range.count)
@@ -172,7 +173,7 @@ package struct JSONScanner {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The character that the escape at `index` stands for; `index` moves behind it.
+    /// The character of the escape at `index`; moves `index` behind it.
     private static func escape(
         in text: Bytes,
         at index: inout Int
@@ -180,7 +181,7 @@ package struct JSONScanner {
         let start = index
         index += 2
         guard index <= text.count else {
-            throw JSONFault(message: "a string has no end", offset: start)
+            throw JSONFault(message: "a string has no closing quote", offset: start)
         }
         switch text[index - 1] {
         case UInt8(ascii: "b"): return "\u{8}"
@@ -192,11 +193,11 @@ package struct JSONScanner {
         case let byte
         where byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "/"):
             return Unicode.Scalar(byte)
-        default: throw JSONFault(message: "'\\' begins no escape of JSON", offset: start)
+        default: throw JSONFault(message: "'\\' does not begin an escape of JSON", offset: start)
         }
     }
 
-    /// What follows `\u`: one unit of UTF-16, or two that are a pair.
+    /// The part after `\u`: one unit of UTF-16, or two that are a pair.
     private static func scalar(
         in text: Bytes,
         at index: inout Int
@@ -206,12 +207,12 @@ package struct JSONScanner {
         if let scalar = Unicode.Scalar(first) { return scalar }
         guard UTF16.isLeadSurrogate(UInt16(first)), index + 1 < text.count,
             text[index] == UInt8(ascii: "\\"), text[index + 1] == UInt8(ascii: "u")
-        else { throw JSONFault(message: "half of a surrogate pair", offset: start) }
+        else { throw JSONFault(message: "an escape is half of a surrogate pair", offset: start) }
         index += 2
         let second = try unit(in: text, at: &index)
         guard UTF16.isTrailSurrogate(UInt16(second)),
             let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
-        else { throw JSONFault(message: "half of a surrogate pair", offset: start) }
+        else { throw JSONFault(message: "an escape is half of a surrogate pair", offset: start) }
         return scalar
     }
 

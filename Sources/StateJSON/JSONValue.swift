@@ -1,25 +1,25 @@
 public import StateModel
 
-/// A value of JSON, as migrations see what is stored.
+/// A value of JSON, as migrations see a stored value.
 ///
-/// Objects are written in byte order of their names, so the order of members is none of the value's.
+/// Objects are written in byte order of their names; the order of members is not part of the value.
 public enum JSONValue: Hashable, Sendable {
     /// `null`.
     case null
     /// `true` or `false`.
     case bool(Bool)
-    /// A number, in the digits that it is written in: no width is lost.
+    /// A number, with its digits as written: no precision is lost.
     case number(String)
     /// A string.
     case string(String)
     /// An array.
     indirect case array([JSONValue])
-    /// An object; of two members with one name the first was taken.
+    /// An object; of several members with the same name, the first.
     indirect case object([String: JSONValue])
 
-    /// Reads a JSON text that is one value and nothing else.
+    /// Reads a JSON text that consists of one value.
     ///
-    /// - Throws: ``StateError/Code/undecodable``, naming what is wrong and the byte where it is.
+    /// - Throws: ``StateError/Code/undecodable``, naming the problem and its offset.
     /// - Complexity: O(*n*). Arrays and objects may be nested 512 deep.
     public init(parsing text: [UInt8]) throws(StateError) {
         do {
@@ -31,32 +31,33 @@ public enum JSONValue: Hashable, Sendable {
 
     /// The JSON text, with sorted names and without white space.
     ///
-    /// - Throws: ``StateError/Code/err`` where a number is none in JSON, or it is nested deeper than 512.
+    /// - Throws: ``StateError/Code/err`` if a number is not valid in JSON, or the value is nested
+    ///   deeper than 512.
     /// - Complexity: O(*n* log *n*).
     public func text() throws(StateError) -> [UInt8] {
         var writer = JSONWriter()
         var fault: String?
         append(to: &writer, &fault)
         if let fault {
-            throw StateError(.err, "\(StateError.quoted(fault.utf8)) is not a number of JSON")
+            throw StateError(.err, "\(StateError.quoted(fault.utf8)) is not a JSON number")
         }
         return try writer.text()
     }
 
-    /// The members of an object; none of any other value.
+    /// The members of an object; empty for any other value.
     public var members: [String: JSONValue] {
         guard case .object(let members) = self else { return [:] }
         return members
     }
 
-    /// The member of that name; nil where there is none, or where the value is no object.
+    /// The member with that name; nil if there is none, or the value is not an object.
     ///
-    /// Setting one makes an object of a value that is none, and nil removes the member.
+    /// Setting one makes an object of any other value, and nil removes the member.
     public subscript(name: String) -> JSONValue? {
         get { members[name] }
         set {
             var members = members
-            // The old object lets go of its members, so that they are changed in place.
+            // Releases the old members, so that they are changed in place.
             self = .null
             members[name] = newValue
             self = .object(members)
@@ -90,7 +91,7 @@ public enum JSONValue: Hashable, Sendable {
         }
     }
 
-    /// Appends the text; `fault` is the first number that is not one of JSON.
+    /// Appends the text; `fault` is the first number that is not valid in JSON.
     private func append(to writer: inout JSONWriter, _ fault: inout String?) {
         switch self {
         case .null: writer.append(word: "null")
@@ -139,7 +140,7 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
     /// An array.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
 
-    /// An object; of two members with one name the first is taken.
+    /// An object; of several members with the same name, the first.
     public init(dictionaryLiteral members: (String, JSONValue)...) {
         self = .object(Dictionary(members) { first, _ in first })
     }

@@ -19,10 +19,11 @@ package struct JSONWriter {
         return bytes
     }
 
-    /// Appends what needs no escape: digits, `true`, `false`, `null`.
+    /// Appends text that needs no escape: digits, `true`, `false`, `null`.
     package mutating func append(word: String) { bytes += word.utf8 }
 
-    /// Appends elements between two signs, divided by commas; nothing if that is nested too deep.
+    /// Appends elements between two brackets, separated by commas; nothing if that is nested too
+    /// deep.
     package mutating func append<Elements: Collection>(
         _ elements: Elements,
         in begin: Unicode.Scalar,
@@ -51,7 +52,7 @@ package struct JSONWriter {
         bytes.append(UInt8(ascii: ":"))
     }
 
-    /// Only `"`, `\` and control characters are escaped.
+    /// Appends a string; only `"`, `\` and control characters are escaped.
     package mutating func append(string text: String) {
         bytes.append(UInt8(ascii: "\""))
         var text = text
@@ -83,7 +84,7 @@ package struct JSONWriter {
 }
 
 extension JSONWriter {
-    /// The order of names: byte order, not that of characters, as Foundation's encoder on Linux.
+    /// The order of names: byte order, not that of characters, like Foundation's encoder on Linux.
     package static func order(_ left: String, _ right: String) -> Int {
         var (left, right) = (left, right)
         return left.withUTF8 { left in right.withUTF8 { Bytes(left).order(to: Bytes($0)) } }

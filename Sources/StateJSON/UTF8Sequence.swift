@@ -1,11 +1,11 @@
 package import StateModel
 
-/// Well-formed UTF-8, byte by byte: what the writers of text ask of bytes that may be anything.
+/// Checks UTF-8 byte by byte, for writers of text whose bytes may be anything.
 package enum UTF8Sequence {
-    /// The length of the well-formed sequence at `index`; 0 where there is none.
+    /// The length of the well-formed sequence at `index`; 0 if there is none.
     ///
-    /// The bounds of the second byte are those of Table 3-7 of the Unicode standard: no overlong form, no
-    /// surrogate, nothing above U+10FFFF.
+    /// The bounds of the second byte are those of Table 3-7 of the Unicode standard: no overlong
+    /// form, no surrogate, nothing above U+10FFFF.
     package static func length(in bytes: Bytes, at index: Int) -> Int {
         let first = bytes[index]
         if first < 0x80 { return 1 }
@@ -25,7 +25,8 @@ package enum UTF8Sequence {
         return length
     }
 
-    /// The well-formed sequence at `index` where it is one that changes what is shown around it: see `Unicode.Scalar.misleads`.
+    /// The well-formed sequence at `index`, if it changes how the text around it is shown: see
+    /// `Unicode.Scalar.misleads`.
     package static func misleading(in bytes: Bytes, at index: Int, length: Int) -> Unicode.Scalar? {
         let first = UInt32(bytes[index])
         var value = length == 1 ? first : first & (0x7F >> UInt32(length))

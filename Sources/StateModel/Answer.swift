@@ -1,6 +1,6 @@
 import StateSystem
 
-/// One result, put once and waited for by threads and tasks.
+/// One result, which is put once, and for which threads and tasks wait.
 package final class Answer: Sendable {
     private enum Waiter: Sendable {
         case thread(BlockingSemaphore)
@@ -16,7 +16,7 @@ package final class Answer: Sendable {
 
     package init() {}
 
-    /// The result; nil as long as there is none.
+    /// The result; nil until there is one.
     package var result: Result<Int64, StateError>? { contents.withLock { $0.result } }
 
     package func put(_ result: Result<Int64, StateError>) {

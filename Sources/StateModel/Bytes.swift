@@ -1,6 +1,6 @@
 public import Glibc
 
-/// Bytes that somebody else owns, borrowed for the length of a call: nothing keeps them.
+/// Bytes that somebody else owns, borrowed for a call; they must not be kept.
 public typealias Bytes = UnsafeRawBufferPointer
 
 extension UnsafeRawBufferPointer {
@@ -16,7 +16,8 @@ extension UnsafeRawBufferPointer {
     @inlinable
     package func precedes(_ other: Bytes) -> Bool { order(to: other) < 0 }
 
-    /// Below, at or above 0, as these bytes come before, at or after `other` in byte order.
+    /// Below 0, 0 or above 0, if these bytes come before, equal or come after `other` in byte
+    /// order.
     @inlinable
     package func order(to other: Bytes) -> Int {
         let shared = Swift.min(count, other.count)
@@ -37,6 +38,6 @@ extension UnsafeRawBufferPointer {
     @inlinable
     package func slice(_ start: Int, _ end: Int) -> Bytes { Bytes(rebasing: self[start..<end]) }
 
-    /// The text that the bytes are in UTF-8, with U+FFFD for what is not.
+    /// The bytes decoded as UTF-8, with U+FFFD for invalid bytes.
     package var text: String { String(decoding: self, as: UTF8.self) }
 }

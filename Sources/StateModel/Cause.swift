@@ -3,8 +3,8 @@ import Glibc
 
 /// Who made a commit.
 ///
-/// `uid` and `gid` come from the kernel (SO_PEERCRED) and may be trusted; `pid`, `command` and `client` are hints that
-/// are shown and never used for access.
+/// `uid` and `gid` come from the kernel (SO_PEERCRED) and can be trusted; `pid`, `command` and
+/// `client` are hints that are shown and never used for access.
 public struct Cause: Hashable, Sendable {
     /// The effective user of the writer when it connected.
     public var uid: UInt32
@@ -12,14 +12,15 @@ public struct Cause: Hashable, Sendable {
     public var gid: UInt32
     /// Its process.
     public var pid: Int32
-    /// Its command name, 15 bytes at most, as the kernel keeps it.
+    /// Its command name, at most 15 bytes, as the kernel keeps it.
     public var command: String
-    /// The name that it gave itself; empty where it gave none.
+    /// The name that it gave itself; empty if none.
     public var client: String
-    /// What moved it to write, in its own words, such as a store's message; known in its process alone, empty elsewhere.
+    /// Why it wrote, in its own words, such as a store's message; known only in its own process,
+    /// empty elsewhere.
     public var reason = ""
 
-    /// Nobody who is known.
+    /// An unknown writer.
     public static let unknown = Cause(uid: .max, gid: .max, pid: 0, command: "")
 
     /// This process as a writer.
@@ -41,7 +42,8 @@ public struct Cause: Hashable, Sendable {
 }
 
 extension Cause: CustomStringConvertible {
-    /// `uid:gid:pid:command:client`, as it stands in the history; `%` and `:` of the command are written `%25` and `%3A`.
+    /// `uid:gid:pid:command:client`, as in the history; `%` and `:` of the command are written as
+    /// `%25` and `%3A`.
     public var description: String {
         var escaped = ""
         for character in command.unicodeScalars {
@@ -56,7 +58,8 @@ extension Cause: CustomStringConvertible {
 
     /// Reads what ``description`` writes; nil for anything else.
     public init?(_ text: String) {
-        // By bytes: as a character a `:` may be one with the accent that a client's name begins with.
+        // By bytes: as a `Character`, `:` may combine with an accent at the start of a client's
+        // name.
         let parts = text.utf8.split(
             separator: UInt8(ascii: ":"),
             maxSplits: 4,

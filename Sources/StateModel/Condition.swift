@@ -1,4 +1,4 @@
-/// What must hold of a key for a mutation to happen.
+/// A condition on a key, without which a mutation fails.
 package enum Condition {
     /// No entry.
     case isAbsent

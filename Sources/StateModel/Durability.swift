@@ -1,11 +1,11 @@
-/// How safe a change is before its writer goes on.
+/// How safe a change must be before its writer is acknowledged.
 ///
-/// It says nothing of others: they are told of a change to a stored key once it is on stable storage, whatever the
-/// writer asked for.
+/// It does not affect others: a change of a stored key is delivered to watchers once it is on
+/// stable storage, whatever the writer asked for.
 public enum Durability: UInt8, Hashable, Sendable, CaseIterable {
     /// In memory: a crash of the process that keeps the store may lose it.
     case memory
-    /// Given to the system: a loss of power may lose it.
+    /// Written to the operating system: a loss of power may lose it.
     case written
     /// On stable storage.
     case synced
@@ -19,7 +19,7 @@ extension Durability: Comparable {
 }
 
 extension Durability: LosslessStringConvertible {
-    /// The word for it: `memory`, `written` or `synced`.
+    /// Its name: `memory`, `written` or `synced`.
     public var description: String {
         switch self {
         case .memory: "memory"
@@ -28,7 +28,7 @@ extension Durability: LosslessStringConvertible {
         }
     }
 
-    /// Reads the word; nil for any other.
+    /// Reads the name; nil for any other text.
     public init?(_ word: String) {
         guard let level = Durability.allCases.first(where: { $0.description == word }) else {
             return nil

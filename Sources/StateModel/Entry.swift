@@ -1,4 +1,4 @@
-/// A value with what is known of it.
+/// A value with its metadata.
 public struct Entry: Hashable, Sendable {
     /// The bytes; empty is a value.
     public var value: [UInt8]
@@ -15,7 +15,7 @@ public struct Entry: Hashable, Sendable {
     /// Who wrote it.
     public var cause: Cause
 
-    /// An entry as somebody else tells of it.
+    /// An entry as another process reports it.
     package init(
         value: [UInt8],
         revision: Int64,
@@ -35,12 +35,13 @@ public struct Entry: Hashable, Sendable {
     }
 }
 
-/// What a caller asks of one key.
+/// A change or check of one key.
 public enum Mutation: Hashable, Sendable {
-    /// Sets the value; with a revision, only where the key was last modified at it (0: is absent).
+    /// Sets the value; with a revision, only if the key was last modified at it (0: is absent).
     case set(Key, [UInt8], ifRevision: Int64? = nil)
     /// Deletes the entry, under the same condition.
     case delete(Key, ifRevision: Int64? = nil)
-    /// Changes nothing, and refuses the transaction where the key was not last modified at the revision.
+    /// Changes nothing, but refuses the transaction if the key was not last modified at the
+    /// revision.
     case check(Key, revision: Int64)
 }

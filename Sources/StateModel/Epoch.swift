@@ -1,9 +1,11 @@
-/// The identity of a store: random, and another one means another or a restored store.
+/// The identity of a store: random.
+///
+/// A different epoch means a different or a restored store.
 public struct Epoch: Hashable, Sendable {
     /// 64 random bits, never 0.
     public let bits: UInt64
 
-    /// An epoch read back from where it was written.
+    /// An epoch that was stored before.
     public init(bits: UInt64) { self.bits = bits }
 
     /// A new identity.

@@ -25,9 +25,9 @@ public struct Key: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// What makes bytes no key.
+    /// Why bytes are not a valid key.
     public enum Fault: Sendable {
-        /// No byte at all.
+        /// No bytes.
         case isEmpty
         /// More bytes than ``Key/maximumByteCount``.
         case isTooLong
@@ -35,7 +35,7 @@ public struct Key: Hashable, Sendable {
         case isNotUTF8
         /// A character of the Unicode category Cc.
         case hasControlCharacter
-        /// `/` stands last, which is how a prefix is written.
+        /// The last byte is `/`, as in a prefix.
         case endsInSlash
 
         /// The error that names the key and the rule.
@@ -55,9 +55,9 @@ public struct Key: Hashable, Sendable {
         }
     }
 
-    /// The rule that `bytes` break, or nil where they are a key.
+    /// The rule that `bytes` break; nil if they are a valid key.
     ///
-    /// - Complexity: O(*n*); eight bytes at a time where they are ASCII.
+    /// - Complexity: O(*n*); eight bytes at a time if they are ASCII.
     public static func fault(of bytes: Bytes) -> Fault? {
         guard bytes.count > 0 else { return .isEmpty }
         guard bytes.count <= maximumByteCount else { return .isTooLong }
@@ -71,7 +71,7 @@ public struct Key: Hashable, Sendable {
     /// Whether every byte is printable ASCII.
     private static func isPlainASCII(_ bytes: Bytes) -> Bool {
         var index = 0
-        // A byte is below 0x20, 0x7F or above where one of these sets its high bit.
+        // A byte is below 0x20, 0x7F or above if one of these sets its high bit.
         while index + 8 <= bytes.count {
             let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
             let below = word &- 0x2020_2020_2020_2020
@@ -103,7 +103,7 @@ extension Key: CustomStringConvertible, ExpressibleByStringLiteral {
     /// The key as text.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// A key written in the source; one that breaks the rules ends the process and names them.
+    /// A key in the source code; an invalid one ends the process with a message.
     public init(stringLiteral text: String) {
         do {
             try self.init(text)

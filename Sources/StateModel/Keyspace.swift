@@ -6,22 +6,23 @@ public protocol Keyspace: AnyObject, Sendable {
     /// Makes all the mutations one commit, or none of them.
     ///
     /// - Parameters:
-    ///   - mutations: Done in their order; each sees what those before it did.
-    ///   - completion: Called once, from another thread or before the call returns: with the revision once the commit is
-    ///     durable (of the last commit, where nothing had to change), or with the error, nothing having changed. Every
-    ///     ``watch(_:)`` of this keyspace was told of the commit before. It may not wait for the keyspace.
-    /// - Returns: The revision that the commit has if it succeeds, where commits are ordered in this process, so that the next
-    ///   may be computed on it; nil where only the answer tells, or where nothing has to be changed.
+    ///   - mutations: Made in order; each sees the effects of those before it.
+    ///   - completion: Called once, from another thread or before the call returns: with the
+    ///     revision once the commit is durable (that of the last commit if nothing had to change),
+    ///     or with the error if nothing has changed. Every ``watch(_:)`` of this keyspace received
+    ///     the commit before. It must not wait for the keyspace.
+    /// - Returns: The revision that the commit has if it succeeds, so that the next may be computed
+    ///   on it; nil if commits are not ordered in this process, or nothing has to change.
     @discardableResult
     func submit(
         _ mutations: [Mutation],
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Int64?
 
-    /// The entry of `key` on stable storage; nil where there is none.
+    /// The entry of `key` on stable storage; nil if there is none.
     func entry(for key: Key) throws(StateError) -> Entry?
 
-    /// The entries that `pattern` means after `key`, in key order, `limit` at most.
+    /// The entries that match `pattern` after `key`, in key order, at most `limit`.
     func entries(
         _ pattern: Pattern,
         after key: Key?,
@@ -30,25 +31,27 @@ public protocol Keyspace: AnyObject, Sendable {
         key: Key, entry: Entry
     )]
 
-    /// Begins to follow keys: none yet, those that are included afterwards.
+    /// Begins to watch keys: none yet, only those that are included afterwards.
     ///
-    /// - Parameter receive: Told of everything in order, one call at a time, on any thread, with no lock held; it may not
-    ///   wait for the keyspace.
-    /// - Returns: What follows, until it is cancelled or released.
+    /// - Parameter receive: Receives all events in order, one call at a time, on any thread, with
+    ///   no lock held; it must not wait for the keyspace.
+    /// - Returns: The watch, which runs until it is cancelled or released.
     func watch(_ receive: @escaping @Sendable (KeyspaceEvent) -> Void) -> any KeyspaceWatch
 }
 
-/// What follows the keys of some patterns in a keyspace.
+/// A watch of the keys of some patterns in a keyspace.
 public protocol KeyspaceWatch: AnyObject, Sendable {
-    /// Follows the keys of `patterns` too: their state comes as ``KeyspaceEvent/state(_:patterns:_:)``, then each commit.
+    /// Watches the keys of `patterns` too: delivers their state as
+    /// ``KeyspaceEvent/state(_:patterns:_:)``, then each commit.
     ///
-    /// Patterns that are followed already are counted, and their state comes again; that of several calls may come as one.
+    /// Patterns that are watched already are counted, and their state is delivered again; the
+    /// states of several calls may be delivered as one.
     func include(_ patterns: [Pattern])
 
-    /// Follows the keys of `patterns` once less.
+    /// Watches the keys of `patterns` once less.
     func exclude(_ patterns: [Pattern])
 
-    /// Ends it: `receive` is not called any more once a call that is under way has returned.
+    /// Ends the watch: `receive` is not called any more after a running call has returned.
     func cancel()
 }
 
@@ -56,7 +59,7 @@ extension Keyspace {
     /// Makes all the mutations one commit and waits until it is durable.
     ///
     /// - Returns: Its revision.
-    /// - Throws: What the commit failed with; nothing has changed.
+    /// - Throws: The error of the commit; nothing has changed.
     @discardableResult
     public func apply(_ mutations: [Mutation]) throws(StateError) -> Int64 {
         let answer = Answer()
@@ -73,7 +76,7 @@ extension Keyspace {
     /// Makes all the mutations one commit; returns when it is durable.
     ///
     /// - Returns: Its revision.
-    /// - Throws: What the commit failed with; nothing has changed.
+    /// - Throws: The error of the commit; nothing has changed.
     @discardableResult
     public func apply(_ mutations: [Mutation]) async throws(StateError) -> Int64 {
         let result = await withCheckedContinuation { continuation in

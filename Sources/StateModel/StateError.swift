@@ -1,14 +1,14 @@
-/// What went wrong: a code that programs read and a sentence that people read.
+/// An error: a code for programs and a sentence for people.
 public struct StateError: Error, Hashable, Sendable {
-    /// The word on the wire.
+    /// The first word of an error on the wire.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The word.
         public let description: String
 
-        /// A code of one's own; upper case by convention.
+        /// A custom code; upper case by convention.
         public init(_ word: String) { description = word }
 
-        /// A request that makes no sense: syntax, arity, an illegal key.
+        /// An invalid request: syntax, arity, an illegal key.
         public static let err = Code("ERR")
         /// A condition failed; the message names the current revision.
         public static let conflict = Code("CONFLICT")
@@ -22,13 +22,13 @@ public struct StateError: Error, Hashable, Sendable {
         public static let readOnly = Code("READONLY")
         /// A rule's type or validation refused the value.
         public static let rejected = Code("REJECTED")
-        /// The caller may not.
+        /// The caller lacks permission.
         public static let noPermission = Code("NOPERM")
-        /// History no longer reaches back to the revision asked for.
+        /// The history no longer reaches back to the requested revision.
         public static let compacted = Code("COMPACTED")
         /// A transaction was undone.
         public static let executionAborted = Code("EXECABORT")
-        /// A protocol version that is not spoken here.
+        /// A protocol version that is not supported.
         public static let noProtocol = Code("NOPROTO")
         /// A store that another process owns; never on the wire.
         public static let locked = Code("LOCKED")
@@ -38,27 +38,29 @@ public struct StateError: Error, Hashable, Sendable {
         public static let newerFormat = Code("NEWERFORMAT")
         /// A store that cannot be opened; never on the wire.
         public static let storage = Code("STORAGE")
-        /// Nobody answers; nothing was sent.
+        /// The daemon does not answer; nothing was sent.
         public static let unreachable = Code("UNREACHABLE")
-        /// 1,000 changes in a row were made by what was told of the one before; never on the wire.
+        /// 1,000 changes in a row, each made in response to the one before; never on the wire.
         public static let feedbackLoop = Code("FEEDBACKLOOP")
-        /// What was waited for did not come in time; never on the wire.
+        /// Something did not happen in time; never on the wire.
         public static let timedOut = Code("TIMEDOUT")
-        /// A transaction over containers that are not all of one keyspace, or all in memory; never on the wire.
+        /// A transaction over containers that are neither all of one keyspace nor all in memory;
+        /// never on the wire.
         public static let mixedKeyspaces = Code("MIXEDKEYSPACES")
-        /// A container of another type is on the key already; never on the wire.
+        /// Another container already uses the key with a different type; never on the wire.
         public static let typeMismatch = Code("TYPEMISMATCH")
         /// The connection was lost after a write was sent.
         public static let outcomeUnknown = Code("OUTCOMEUNKNOWN")
-        /// A stored value that is none of its container's type; never on the wire.
+        /// A stored value that does not decode as its container's type; never on the wire.
         public static let undecodable = Code("UNDECODABLE")
     }
 
     /// The kind of failure.
     public let code: Code
-    /// One sentence with the values in it, as it may stand on a terminal and in a log; control characters are written as `\xNN`.
+    /// One sentence with the values in it, safe for a terminal and a log; control characters are
+    /// written as `\xNN`.
     public let message: String
-    /// What is wrong with the value that was rejected; empty for every other failure.
+    /// The problems of a rejected value; empty for every other error.
     public let issues: [ValidationIssue]
 
     /// Makes an error.
@@ -77,16 +79,16 @@ public struct StateError: Error, Hashable, Sendable {
         StateError(code, "key '\(key)': \(message)", issues: issues)
     }
 
-    /// Whether what was asked for may have happened or not: a commit whose sync failed.
+    /// Whether the request may or may not have taken effect: a commit whose sync failed.
     package var isOutcomeUnknown: Bool {
         code == .readOnly && message.hasPrefix(StateError.unknownOutcome)
     }
 
-    /// How the message of such an error begins.
+    /// The start of the message of such an error.
     package static let unknownOutcome = "outcome unknown"
 
-    /// Bytes as they may stand in a message: quoted, what is not UTF-8 and what may mislead a terminal as `\xNN`, and no more of
-    /// them than `limit`.
+    /// Bytes as shown in a message: quoted, at most `limit` of them, with invalid UTF-8 and
+    /// characters that may mislead a terminal as `\xNN`.
     public static func quoted(_ bytes: Bytes, upTo limit: Int = 64) -> String {
         var shown = "'"
         var parser = Unicode.UTF8.ForwardParser()
@@ -112,8 +114,9 @@ public struct StateError: Error, Hashable, Sendable {
         }
     }
 
-    /// Text as it may stand on a terminal and in a log, whoever it comes from: control characters, line ends among them, and those
-    /// that change the direction of writing as `\xNN`, byte by byte.
+    /// Text that is safe on a terminal and in a log, whoever it comes from: control characters,
+    /// line ends, and characters that change the direction of writing are shown as `\xNN`, byte by
+    /// byte.
     ///
     /// - Complexity: O(*n*) in the bytes of the text.
     package static func printable(_ text: String) -> String {
@@ -133,8 +136,8 @@ public struct StateError: Error, Hashable, Sendable {
 }
 
 extension Unicode.Scalar {
-    /// Whether it changes what is shown of the text around it: a control character (C0, delete, C1), the end of a line or paragraph,
-    /// or one that changes the direction of writing.
+    /// Whether it changes how the text around it is shown: a control character (C0, delete, C1),
+    /// the end of a line or paragraph, or one that changes the direction of writing.
     package var misleads: Bool {
         switch value {
         case 0..<0x20, 0x7F..<0xA0, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true

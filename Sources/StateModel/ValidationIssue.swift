@@ -1,8 +1,8 @@
-/// What is wrong with a value, or with a part of it.
+/// A problem of a value, or of a part of it.
 public struct ValidationIssue: Hashable, Sendable {
-    /// Where in the value: the names and places on the way, joined by `/`; empty for the value itself.
+    /// The place in the value: names and indices, joined by `/`; empty for the value itself.
     public var path: String
-    /// The rule that is broken, as it is written: `minimum 0`.
+    /// The broken rule, as it is written: `minimum 0`.
     public let rule: String
     /// One sentence with the value in it.
     public let message: String
@@ -14,7 +14,7 @@ public struct ValidationIssue: Hashable, Sendable {
         self.message = message
     }
 
-    /// The same issue of a part that is found at `place`.
+    /// The same issue, of the part at `place`.
     public func within(_ place: String) -> ValidationIssue {
         let path = path.isEmpty ? place : "\(place)/\(path)"
         return ValidationIssue(path: path, rule: rule, message: message)
@@ -34,6 +34,6 @@ extension StateError {
         self.init(.rejected, rest > 0 ? "\(shown); and \(rest) more" : shown, issues: issues)
     }
 
-    /// As many issues stand in the message of an error.
+    /// How many issues the message of an error shows.
     private static let shownIssueCount = 5
 }

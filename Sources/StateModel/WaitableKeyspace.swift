@@ -1,11 +1,12 @@
-/// A keyspace that knows who waits for it: one of this package.
+/// A keyspace that supports committing on the caller's thread: one of this package.
 package protocol WaitableKeyspace: Keyspace {
-    /// As ``Keyspace/submit(_:completion:)``, for a thread that may wait for the answer; by default the same.
+    /// As ``Keyspace/submit(_:completion:)``, for a thread that may wait for the answer; by default
+    /// the same.
     ///
     /// - Parameters:
     ///   - mutations: As there.
-    ///   - commitsOnCaller: Whether the caller calls ``commitOnCaller()`` next, in any case, and then waits: only then may the
-    ///     keyspace leave the commit to it.
+    ///   - commitsOnCaller: Whether the caller calls ``commitOnCaller()`` next, in any case, and
+    ///     then waits: only then may the keyspace leave the commit to it.
     ///   - completion: As there.
     /// - Returns: As there.
     @discardableResult
@@ -15,12 +16,14 @@ package protocol WaitableKeyspace: Keyspace {
         completion: @escaping @Sendable (Result<Int64, StateError>) -> Void
     ) -> Int64?
 
-    /// Commits what was submitted on this thread, and delivers and answers it, unless somebody else does.
+    /// Commits on this thread what was submitted, and delivers and answers it, unless another
+    /// thread does.
     ///
-    /// - Complexity: One sync at most. By default nothing: others commit.
+    /// - Complexity: At most one sync. Does nothing by default: other threads commit.
     func commitOnCaller()
 
-    /// Ends the process if the keyspace waits for the calling thread, which is about to wait for it: in a completion or a receiver.
+    /// Ends the process if the caller must not wait for the keyspace, because it runs in a
+    /// completion handler or a receiver.
     func checkMayWait()
 }
 

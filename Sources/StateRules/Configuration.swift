@@ -1,11 +1,11 @@
 package import StateEngine
 package import StateJSON
 
-/// What the daemon is to do: what a configuration file says, and the defaults of what it does not name.
+/// The daemon's configuration: the options of a file, and defaults for the others.
 package struct Configuration: Sendable {
-    /// The socket file that the daemon makes.
+    /// The socket file that the daemon creates.
     package struct Socket: Sendable {
-        /// Where to listen; nil for an inherited socket or the user's own place.
+        /// Where to listen; nil for an inherited socket or the user's default.
         package var path: String?
         /// Permission bits.
         package var mode: UInt32 = 0o600
@@ -14,12 +14,12 @@ package struct Configuration: Sendable {
     }
 
     package var socket = Socket()
-    /// Where the values live; nil for the user's own place.
+    /// The data directory; nil for the user's default.
     package var dataDirectory: String?
     package var limits = ConfiguredLimits()
-    /// How much of the past is kept.
+    /// How much history is kept.
     package var history = HistoryLimits()
-    /// What is asked of each change.
+    /// The rules for keys and changes.
     package private(set) var rules = RuleTable([])
 
     package init() {}
@@ -27,8 +27,8 @@ package struct Configuration: Sendable {
     /// Reads a configuration.
     ///
     /// - Parameters:
-    ///   - value: What the file has.
-    ///   - base: What holds where the file says nothing; of its rules nothing does.
+    ///   - value: The content of the file.
+    ///   - base: The options that the file does not set; its rules are not used.
     ///   - accounts: Finds users and groups by name.
     /// - Throws: ``OptionFault``, for the first thing that cannot be used.
     package init(
@@ -54,7 +54,7 @@ package struct Configuration: Sendable {
     private static func path(_ text: String, _ path: JSONPath) throws(OptionFault) -> String {
         guard text.hasPrefix("/"), !text.utf8.contains(0) else {
             let kind = JSONValue.string(text).kindDescription
-            throw OptionFault(path, "an absolute path is wanted, not \(kind)")
+            throw OptionFault(path, "expected an absolute path, not \(kind)")
         }
         return text
     }
@@ -69,7 +69,7 @@ package struct Configuration: Sendable {
             guard text.utf8.count <= 107 else {
                 throw OptionFault(
                     path,
-                    "a path of at most 107 bytes is wanted, not one of \(text.utf8.count)"
+                    "expected a path of at most 107 bytes, not of \(text.utf8.count)"
                 )
             }
             return text
@@ -78,7 +78,7 @@ package struct Configuration: Sendable {
             if let mode = Configuration.socketMode(text) { return mode }
             throw OptionFault(
                 path,
-                "octal permission bits in quotes are wanted, such as \"0660\", not \"\(text)\""
+                "expected octal permission bits in quotes, such as \"0660\", not \"\(text)\""
             )
         }
         socket.path = path ?? socket.path
@@ -86,7 +86,7 @@ package struct Configuration: Sendable {
         socket.group = try reader.string("group", accounts.groupNumber) ?? socket.group
     }
 
-    /// Permission bits in octal, with which the daemon can use its own socket; nil for all else.
+    /// Permission bits in octal that let the daemon use its own socket; nil for anything else.
     package static func socketMode(_ text: String) -> UInt32? {
         guard let mode = UInt32(text, radix: 8), mode <= 0o777, mode & 0o600 == 0o600 else {
             return nil
@@ -102,7 +102,7 @@ package struct Configuration: Sendable {
         if reader.has("valueBytes"), limits[.valueBytes] > most {
             throw OptionFault(
                 reader.path.member("valueBytes"),
-                "at most \(most) is wanted: a transaction has to hold a value and its key"
+                "expected at most \(most): limits.transactionBytes must hold a value and its key"
             )
         }
     }
@@ -123,7 +123,7 @@ package struct Configuration: Sendable {
             guard time <= most else {
                 throw OptionFault(
                     reader.path.member(name),
-                    "at most \(Quantity.text(most)) is wanted, not \(Quantity.text(time))"
+                    "expected at most \(Quantity.text(most)), not \(Quantity.text(time))"
                 )
             }
             return Int(time / .milliseconds(1))

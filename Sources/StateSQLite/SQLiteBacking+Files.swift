@@ -1,6 +1,6 @@
 import StateEngine
 
-/// What is noted of keys that live in files beside the history.
+/// Facts about keys that are stored in files beside the history.
 extension SQLiteBacking: PendingFileListBacking {
     package func takePendingFileList() -> String? {
         defer { foundPendingFileList = nil }
@@ -25,7 +25,7 @@ extension SQLiteBacking: PendingFileListBacking {
         }
     }
 
-    /// Writes to `meta` in a transaction of its own.
+    /// Writes to `meta` in its own transaction.
     private func write(_ body: (MetadataWriter) throws(SQLiteFailure) -> Void) throws {
         try inTurn {
             guard let open else { throw notOpen() }

@@ -1,12 +1,14 @@
 import Glibc
 import StateEngine
 
-/// Which store this is: the one that was here last, or a copy.
+/// Decides whether this store is the last known one or a copy.
 extension SQLiteBacking {
-    /// The identity of the store and its last revision: where the file is a copy, or an older one that was put in its
-    /// place, another epoch, and revisions 2^32 above, which the original will not reach while a client remembers them.
+    /// The epoch of the store and its last revision.
     ///
-    /// Without a stamp the store is known to be the one that was here, but for a file that was moved.
+    /// A copy, or an older file in the store's place, gets another epoch and revisions 2^32 higher,
+    /// which the original will not reach while a client remembers them.
+    ///
+    /// Without a stamp, the store counts as the last known one, unless its file was moved.
     func identify(
         _ connection: SQLiteConnection,
         lastRevision: Int64,
@@ -25,7 +27,7 @@ extension SQLiteBacking {
         let generation = try metadata.generation()
         let objection =
             isMoved
-            ? "it is another file than its values were written to, as a copy is"
+            ? "its file is not the one that its values were written to"
             : stamp?.objection(toGeneration: generation, revision: loaded.revision)
         guard let objection else { return loaded }
         let copy = try copy(of: loaded, above: stamp?.acknowledged.revision ?? 0)
@@ -35,8 +37,8 @@ extension SQLiteBacking {
             try metadata.set(identity)
         }
         onFinding(
-            "\(location.database) is not the store that was here last: \(objection); it goes on under another epoch, "
-                + "above revision \(copy.revision)"
+            "\(location.database) was copied or restored (\(objection)); "
+                + "continuing under a new epoch after revision \(copy.revision)"
         )
         return copy
     }
@@ -46,7 +48,7 @@ extension SQLiteBacking {
         guard newest <= RevisionReservation.largestRevision - 1 << 32 else {
             throw StateError(
                 .storage,
-                "\(location.database): revisions end at 2^53, and it is at \(newest)"
+                "\(location.database): revision \(newest) is too close to the limit of 2^53"
             )
         }
         return LoadedStore(
@@ -56,10 +58,10 @@ extension SQLiteBacking {
         )
     }
 
-    /// From here on a copy that was made before is another store.
+    /// From here on, a copy that was made before counts as another store.
     ///
-    /// The database has the generation itself afterwards, not only the log: whatever of the log is lost, the store is known to be
-    /// the one that the stamp is of.
+    /// Afterwards the database itself has the generation, not only the log: even if the log is
+    /// lost, the store is known to belong to the stamp.
     func beginGeneration(
         _ connection: SQLiteConnection,
         _ stamp: StoreStamp,
@@ -74,10 +76,10 @@ extension SQLiteBacking {
                 try metadata.set(.generation, "\(generation)")
             }
         } catch {
-            // A disk without room, or somebody who holds the write lock: the stamp knows both generations, and the values
-            // can be read.
+            // A full disk, or another process that holds the write lock: the stamp knows both
+            // generations, and the values can be read.
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
-            onFinding("\(location.database) can be read, and not written: \(error)")
+            onFinding("serving \(location.database) read-only: \(error)")
             return
         }
         stamp.acknowledged = AcknowledgedCommit(revision: revision, log: log.end)

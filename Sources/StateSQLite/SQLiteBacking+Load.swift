@@ -2,15 +2,16 @@ import Glibc
 public import StateEngine
 
 extension SQLiteBacking {
-    /// Opens the store, makes it where it is absent, checks it and reads every row.
+    /// Opens the store, creates it if it is missing, checks it and reads every row.
     ///
-    /// The rows are handed out while SQLite's own check runs on another thread: where this throws, what was handed out
-    /// is void. Nothing was written then, the log neither.
+    /// The rows are passed on while SQLite's own check runs on another thread: if this throws, they
+    /// are void. Nothing was written then, not even the log.
     ///
-    /// - Parameter receive: Called for each row; the bytes in it live for that call.
+    /// - Parameter receive: Called for each row; the bytes are valid only during that call.
     /// - Returns: The epoch, and a revision that is not below any that was acknowledged in it.
-    /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid, ``StateError/Code/corrupt`` with what is
-    ///   damaged, ``StateError/Code/newerFormat``, or ``StateError/Code/storage``. The store is left as it is.
+    /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid,
+    ///   ``StateError/Code/corrupt`` with the damaged part, ``StateError/Code/newerFormat``, or
+    ///   ``StateError/Code/storage``. The store is unchanged.
     /// - Complexity: O(*n*) in the bytes of the history.
     public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
         precondition(open == nil, "\(location.database) is loaded already")
@@ -41,18 +42,20 @@ extension SQLiteBacking {
         }
     }
 
-    /// Closes the store as it is and opens it from what the disk holds, checking everything as at a start.
+    /// Closes the store without changes and reopens it from disk, with all checks of a start.
     ///
-    /// The pages that the kernel keeps of the files are dropped first: after a failed write they may hold what the disk does
-    /// not, and count as clean. https://lwn.net/Articles/752063/ (PostgreSQL's fsync surprise)
+    /// The kernel's cached pages of the files are dropped first: after a failed write they may
+    /// differ from the disk and still count as clean. https://lwn.net/Articles/752063/
+    /// (PostgreSQL's fsync surprise)
     ///
-    /// Readers of the history wait for it, and begin anew (`HistoryGate`).
+    /// Readers of the history wait for it, and start again (`HistoryGate`).
     ///
     /// - Parameters:
-    ///   - revision: The last one that was acknowledged.
-    ///   - receive: Called for each change beyond it; the bytes in it live for that call.
-    /// - Returns: What it keeps beside the entries.
-    /// - Throws: ``StateError``, where it cannot be opened or has lost acknowledged rows; it is not open then.
+    ///   - revision: The last acknowledged revision.
+    ///   - receive: Called for each change after it; the bytes are valid only during that call.
+    /// - Returns: The metadata of the store.
+    /// - Throws: ``StateError``, if it cannot be opened or has lost acknowledged rows; it is not
+    ///   open then.
     /// - Complexity: O(*n*) in the bytes of the history.
     @discardableResult
     public func reopen(
@@ -86,13 +89,15 @@ extension SQLiteBacking {
             open = nil
             throw StateError.damaged(
                 location.database,
-                "it has \(rowCount) of the \(acknowledged.rowCounts.upperBound) rows up to revision \(revision)"
+                "it has \(rowCount) of the \(acknowledged.rowCounts.upperBound) rows "
+                    + "up to revision \(revision)"
             )
         }
-        // What is found will be acknowledged, so it has to be synced: the disk may have what its own cache loses.
+        // What is found will be acknowledged, so it must be synced: it may be only in the disk's
+        // own cache.
         do {
             try open.log.sync()
-            // Deletes that were compacted are not known any more: what follows them does not name them.
+            // Compacted deletes are no longer known: the changes after them do not refer to them.
             try open.write(compacted: acknowledged.compacted)
         } catch {
             self.open = nil
@@ -122,10 +127,10 @@ extension SQLiteBacking {
         try require(acknowledged, connection, revision: rows.revision)
         let metadata = try StoreMetadata(connection).metadata()
         foundPendingFileList = try StoreMetadata(connection).value(of: .pendingFiles)
-        // Order matters: everything was checked, from here on the store may be written.
+        // Order matters: everything was checked; from here on the store may be written.
         StoreRoom.giveUpReserveIfFull(location)
         try useWriteAheadLog(connection)
-        // Where the store is opened again, it is known to be the one that was here.
+        // A store that is reopened is known to be the same one.
         let isFirst = ownership == nil
         let stamp = try ownership?.stamp ?? StoreStamp(path: location.stamp)
         var loaded = try identify(connection, lastRevision: rows.revision, isFirst ? stamp : nil)
@@ -145,9 +150,10 @@ extension SQLiteBacking {
         return (store, loaded)
     }
 
-    /// Checks that everything is there that was acknowledged.
+    /// Checks that everything acknowledged is there.
     ///
-    /// - Throws: ``StateError/Code/corrupt``, with the newest revision of both.
+    /// - Throws: ``StateError/Code/corrupt``, with the newest revisions of the store and of the
+    ///   stamp.
     private func require(
         _ acknowledged: AcknowledgedCheck,
         _ connection: SQLiteConnection,
@@ -165,12 +171,12 @@ extension SQLiteBacking {
 
     private func createIfAbsent() throws {
         if FileIdentity(path: location.database) != nil { return }
-        // A log alone is what is left of a database, and SQLite would throw it away.
+        // A log alone is the rest of a lost database, and SQLite would delete it.
         guard FileIdentity(path: location.log) == nil else {
-            throw StateError.damaged(location.database, "it is missing, and its log is there")
+            throw StateError.damaged(location.database, "it is missing, but its log exists")
         }
         let stamp = try StoreStamp(path: location.stamp)
-        // Where there is a stamp of another store already, the new one is none that was here.
+        // If there is a stamp of another store, the new store must not count as that one.
         let generation = stamp.isAbsent ? try stamp.begin(after: nil) : nil
         try HistorySchema.create(at: location, generation: generation)
     }
@@ -204,7 +210,7 @@ extension SQLiteBacking {
         let compacted = try metadata.required(.compacted)
         let swept = try metadata.number(of: .swept) ?? compacted
         var cuts = HistoryCuts(history, after: swept)
-        // On the other core while the rows are read here.
+        // Runs on another core while this thread reads the rows.
         let quickCheck = try QuickCheck(path: location.database, under: lock)
         let rows: (rowCount: Int64, revision: Int64)
         do {
@@ -223,20 +229,20 @@ extension SQLiteBacking {
         if let expected, expected != rows.rowCount {
             throw StateError.damaged(
                 location.database,
-                "history has \(rows.rowCount) rows, at the last clean stop it had \(expected)"
+                "history has \(rows.rowCount) rows; at the last clean stop it had \(expected)"
             )
         }
         return (rows.rowCount, rows.revision, cuts)
     }
 
-    /// A person may have switched it off, to copy the file perhaps.
+    /// Somebody may have switched it off, for instance to copy the file.
     private func useWriteAheadLog(_ connection: SQLiteConnection) throws {
         guard try connection.text("PRAGMA journal_mode") != "wal" else { return }
         let mode = try connection.text("PRAGMA journal_mode=WAL")
         guard mode == "wal" else {
             throw StateError(
                 .storage,
-                "\(location.database) stays in journal mode '\(mode)', with which it cannot be used"
+                "\(location.database) cannot be switched from journal mode '\(mode)' to WAL"
             )
         }
     }

@@ -3,18 +3,20 @@ import CSQLite
 public import StateEngine
 import Synchronization
 
-/// The store in one SQLite database: a row appended per change, one transaction and one sync per commit.
+/// A store in one SQLite database: one appended row for each change, one transaction and one sync
+/// for each commit.
 ///
-/// ``load(_:)`` is first and once, everything after it is one call at a time, as ``Backing`` says; only ``status`` may be
-/// asked for from anywhere. That, the lock around the status, and that `clock`, `onCheckpoint` and `onFinding` are not changed
-/// after the load are the proof of `@unchecked Sendable`.
+/// ``load(_:)`` is called first and once. After that, calls must not overlap, as ``Backing`` says;
+/// only ``status`` may be read at any time. This, the lock around the status, and that `clock`,
+/// `onCheckpoint` and `onFinding` are not changed after the load are the proof of `@unchecked
+/// Sendable`.
 ///
-/// A store that is dropped without ``close()`` is as it would be after a crash: everything committed is there.
+/// A store that is released without ``close()`` is as after a crash: everything committed is there.
 public final class SQLiteBacking: Backing, @unchecked Sendable {
-    /// True: what is committed outlives the process.
+    /// True: commits outlive the process.
     public var isPersistent: Bool { true }
 
-    /// A history that is compacted, metadata, and keys in files beside it.
+    /// History with compaction, metadata, and keys in files beside it.
     public var capabilities: BackingCapabilities {
         var capabilities = BackingCapabilities()
         capabilities.history = self
@@ -24,18 +26,21 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         return capabilities
     }
 
-    /// Where the store is, and how large the log may get.
+    /// The location of the store, and the limits of its log.
     let location: StoreLocation
     let logLimits: LogLimits
     private let settings: StateLock<Settings>
-    /// How much of the past is kept; may be exchanged from any thread, and counts from the next commit on.
+    /// The retention of the history.
+    ///
+    /// Any thread may set it; it applies from the next commit on.
     package var history: HistoryLimits {
         get { settings.withLock { $0.history } }
         set { settings.withLock { $0.history = newValue } }
     }
 
-    /// Bytes of the disk that are kept for deletes and compaction; may be exchanged from any thread, and counts from the next
-    /// checkpoint on.
+    /// How many bytes of disk space are reserved for deletes and compaction.
+    ///
+    /// Any thread may set it; it applies from the next checkpoint on.
     package var reserveByteCount: Int64 {
         get { settings.withLock { $0.reserveByteCount } }
         set { settings.withLock { $0.reserveByteCount = newValue } }
@@ -46,9 +51,9 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         var reserveByteCount: Int64 = 0
     }
 
-    /// Whose turn it is to commit; nil before the load, after the close, and where the store could not be opened again.
+    /// The open store; nil before the load, after the close, and if reopening failed.
     var open: OpenStore?
-    /// Held from load to close, also while the store is opened anew.
+    /// Held from load to close, also while the store is reopened.
     var ownership: Ownership?
 
     struct Ownership {
@@ -56,45 +61,53 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         let stamp: StoreStamp
     }
 
-    /// The mark of files of the store as it was opened, until somebody takes it.
+    /// The pending file list found when the store was opened, until it is taken.
     var foundPendingFileList: String?
     /// What was acknowledged when the store was last open.
     var acknowledged = Acknowledged()
     var compactionGoal = CompactionGoal()
 
     struct Acknowledged {
-        /// As many rows as compaction that was not synced may have left.
+        /// The possible numbers of rows, since compaction may not have been synced.
         var rowCounts: ClosedRange<Int64> = 0...0
-        /// From here on the history was said to be whole.
+        /// The revision from which the history was reported as complete.
         var compacted: Int64 = 0
     }
 
     let gauges = StoreGauges()
     let gate = HistoryGate()
 
-    /// Called on the commit thread when a checkpoint fails where the one before did not, and with nil when one succeeds again;
-    /// set before the load.
+    /// Called on the commit thread when a checkpoint fails after a successful one, and with nil
+    /// when one succeeds again.
+    ///
+    /// Must be set before the load.
     package var onCheckpoint: @Sendable (_ failure: String?) -> Void = { _ in }
 
-    /// Called by ``load(_:)`` with what it found and went on with all the same, a sentence each; set before.
+    /// Called by ``load(_:)`` with each problem that did not stop it, as a sentence.
+    ///
+    /// Must be set before.
     package var onFinding: @Sendable (_ finding: String) -> Void = { _ in }
 
-    /// Milliseconds of CLOCK_BOOTTIME, by which history grows old; a test may have another, set before the load.
+    /// CLOCK_BOOTTIME in milliseconds, for the age of history.
+    ///
+    /// Tests may replace it before the load.
     package var clock: @Sendable () -> Int64 = { clinux_boottime_milliseconds() }
 
-    /// Which file of the store was not in its place when it was closed, in a sentence.
+    /// Which file of the store was missing or replaced when it was closed, as a sentence.
     package private(set) var lossAtClose: String?
-    /// Which file of the store is not in its place, in a sentence; nil if all are.
+    /// Which file of the store is missing or replaced, as a sentence; nil if none is.
     ///
-    /// May be asked for from any thread.
+    /// May be read on any thread.
     package var fileFinding: String? { gauges.fileFinding }
 
     private let isInUse = Atomic(false)
 
-    /// Runs `body`, which uses the store, and ends the process where another thread does, too.
+    /// Runs `body`, which uses the store; ends the process if another thread uses it at the same
+    /// time.
     ///
-    /// SQLite takes no locks here. Two threads in one connection put pages in one another's places, which no check undoes, where
-    /// what was told outlives a process that ends. https://www.sqlite.org/threadsafe.html
+    /// SQLite takes no locks here. Two threads in one connection would misplace pages, which no
+    /// check can repair. What was acknowledged survives the end of the process.
+    /// https://www.sqlite.org/threadsafe.html
     func inTurn<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
         precondition(
             !isInUse.exchange(true, ordering: .acquiring),
@@ -104,15 +117,18 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         return try body()
     }
 
-    /// The store in a data directory, which is made where it is absent: `stated.db`, its mark and `lock`, mode 0600; `history`
-    /// says how much of the past it keeps.
+    /// Makes a store in a data directory, which is created if it is missing: `stated.db`, its stamp
+    /// and `lock`, mode 0600.
+    ///
+    /// `history` is the retention.
     ///
     /// Nothing is opened until ``load(_:)``.
     public convenience init(directory: String, history: HistoryLimits = HistoryLimits()) {
         self.init(location: StoreLocation(directory: directory), history: history)
     }
 
-    /// The store in a database file of its own, in a directory that is there; `<path>.lock` is its owner's lock.
+    /// Makes a store in its own database file, in an existing directory; `<path>.lock` is its
+    /// owner's lock.
     ///
     /// Nothing is opened until ``load(_:)``.
     public convenience init(path: String) { self.init(location: StoreLocation(path: path)) }
@@ -141,10 +157,11 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// Appends all changes of the batch in one transaction, with one sync.
     ///
-    /// - Throws: ``StateError`` with ``StateError/Code/noSpace`` where the disk or the log is full, or
-    ///   ``StateError/Code/readOnly``. Nothing was committed, unless the message begins with `outcome unknown`: then every
-    ///   later commit is refused until ``reopen(after:_:)``.
-    /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one fdatasync.
+    /// - Throws: ``StateError`` with ``StateError/Code/noSpace`` if the disk or the log is full, or
+    ///   ``StateError/Code/readOnly``. Nothing was committed, unless the message begins with
+    ///   `outcome unknown`: then every later commit is refused until ``reopen(after:_:)``.
+    /// - Complexity: O(*n*) in the bytes of the changes, plus one write per 8 KiB page and one
+    ///   fdatasync.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard batch.changeCount > 0 || !batch.metadata.isEmpty else { return }
         try commit(
@@ -154,13 +171,13 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         ) { try batch.forEachChange($0) }
     }
 
-    /// Appends the changes that `source` hands out, in one transaction.
+    /// Appends the changes that `source` provides, in one transaction.
     ///
     /// - Parameters:
-    ///   - changeCount: How many there are.
-    ///   - metadata: What is noted with them, in order of revision.
-    ///   - pendingFileList: What becomes of the mark of files that may not be reached.
-    ///   - source: Hands them out; the bytes in them live until it returns.
+    ///   - changeCount: How many changes there are.
+    ///   - metadata: The metadata of the same commit, in order of revision.
+    ///   - pendingFileList: The change of the list of files that the commit may fail to reach.
+    ///   - source: Passes on the changes; their bytes are valid until it returns.
     /// - Throws: What ``commit(_:)`` throws, and what `source` throws.
     package func commit(
         changeCount: Int,
@@ -184,10 +201,10 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         StateError(.readOnly, "\(location.database) is not open: nothing was committed")
     }
 
-    /// Moves the log into the database once it is long enough, and remembers what came of it.
+    /// Moves the log into the database once it is long enough, and records the result.
     ///
-    /// Costs a comparison where there is nothing to do; else writes each page that changed since the last time, and two
-    /// syncs.
+    /// If there is nothing to do, this costs a comparison; otherwise a write for each page that
+    /// changed since the last time, and two syncs.
     public func maintain() {
         let status = inTurn { () -> StorageStatus? in
             if let open, open.log.isCheckpointDue { open.checkpoint() }
@@ -200,7 +217,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         }
     }
 
-    /// Whether the log is long enough to be moved, or its status is not known yet.
+    /// Whether the log is long enough to be moved, or its status is not recorded yet.
     public var needsMaintenance: Bool {
         guard let open else { return false }
         return open.log.isCheckpointDue || compactionNeed.isWorthwhile
@@ -209,8 +226,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     /// Records the number of rows, empties the log, closes the database and releases the lock.
     ///
-    /// If files of the store were removed or replaced meanwhile, nothing is written to what has their names, and `lossAtClose` says
-    /// so.
+    /// If files of the store were removed or replaced meanwhile, nothing is written to the files
+    /// that now have their names, and `lossAtClose` reports it.
     public func close() {
         let wasLoaded = ownership != nil
         ownership = nil
@@ -227,13 +244,15 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         }
     }
 
-    /// Sizes on disk, and what stands in the way of a checkpoint.
+    /// Sizes on disk, and what blocks a checkpoint.
     public var status: StorageStatus { gauges.storage }
 }
 
 extension SQLiteBacking {
-    /// Lets SQLite count no memory in this process, which saves a lock for each allocation.
+    /// Turns off SQLite's memory statistics in this process, which saves a lock for each
+    /// allocation.
     ///
-    /// For a program of its own, before any use of SQLite; afterwards it does nothing.
+    /// For programs that own the process. It must be called before any use of SQLite; later it does
+    /// nothing.
     package static func omitMemoryStatistics() { _ = csqlite_keep_no_memory_statistics() }
 }

@@ -1,7 +1,7 @@
 public import StateContainers
 import StateEngine
 
-/// A container whose value is in a database of the program's own, in the format that `stated` serves.
+/// A container whose value is in the program's own database, in the format that `stated` serves.
 ///
 /// ```swift
 /// let volume = try SQLiteState(0.5, key: "audio/volume", in: SQLiteDatabase(path: "app.db"))
@@ -11,12 +11,12 @@ public final class SQLiteState<Value: Codable & Sendable>: PersistentState<Value
     @unchecked Sendable
 {
     // Constant: the proof of `@unchecked Sendable`.
-    /// Where the value is; open as long as a container in it lives.
+    /// The database of the value; it stays open as long as a container in it lives.
     public let database: SQLiteDatabase
 
-    /// A container of the entry `key` of `database`.
+    /// Makes a container of the entry `key` of `database`.
     ///
-    /// - Throws: as ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
+    /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
     public init(
         _ defaultValue: Value,
         key: Key,

@@ -1,27 +1,28 @@
 import StateEngine
 import StateSQLite
 
-/// The rows of a history that are whole, wherever in the file they lie, in their order; and what is not whole.
+/// The intact rows of a history, wherever in the file they are, in order; and the damaged ones.
 ///
-/// A row counts if it matches its checksum, whatever the pages that lead to it look like. Where compaction was, though, rows
-/// that were taken away may lie on pages that are no part of the table, and behind the last row of those that are: of what
-/// nothing leads to only rows above the compacted revision count, which are never taken away.
+/// A row counts if it matches its checksum, whatever the state of the pages that lead to it. After
+/// compaction, however, removed rows may remain on pages that are not part of the table, and behind
+/// the last row of those that are. So of rows that nothing leads to, only those above the compacted
+/// revision count, because they are never removed.
 struct FoundHistory {
-    /// Where a whole row lies.
+    /// The location of an intact row.
     struct Row {
         var place: HistoryPlace
-        /// Its number as the page has it, which no checksum covers.
+        /// Its number on the page, which no checksum covers.
         var number: Int64
         fileprivate var page: UInt32
         fileprivate var cell: Int32
-        /// Bytes of it on that page.
+        /// Bytes of the row on that page.
         fileprivate var localByteCount: Int
     }
 
     /// A row that does not match its checksum, or cannot be read as one.
     struct DamagedRow {
         var page: Int
-        /// What it says of itself, true or not; nil where it cannot be read.
+        /// Its own fields, which may be wrong; nil if they cannot be read.
         var number: Int64?
         var revision: Int64?
         var key: [UInt8]?
@@ -30,14 +31,14 @@ struct FoundHistory {
     let map: StoreMap
     private(set) var rows: [Row] = []
     private(set) var damagedRows: [DamagedRow] = []
-    /// Pages that nothing whole uses, in order.
+    /// Pages that nothing intact uses, in order.
     private(set) var strayPages: RangeSet<Int>
 
     let pages: StorePages
-    /// Pages that continue rows that are whole.
+    /// Pages that continue intact rows.
     private var overflowPages: Set<Int> = []
 
-    /// Reads the pages twice, the second time those that no row was found on.
+    /// Reads the pages twice; the second time those on which no row was found.
     init(_ pages: StorePages) {
         self.pages = pages
         map = StoreMap(pages)
@@ -58,11 +59,11 @@ struct FoundHistory {
         for number in overflowPages.union(map.free) { strayPages.remove(number) }
         rows.sort { $0.place < $1.place }
         removeDuplicates()
-        // What is whole is read again, whatever the search for it took.
+        // Intact rows are read again, whatever the search for them took.
         pages.beginPass()
     }
 
-    /// Whether a whole row is at this place.
+    /// Whether there is an intact row at this place.
     func contains(_ place: HistoryPlace) -> Bool {
         let index = rows.partitioningIndex { $0.place >= place }
         return index < rows.count && rows[index].place == place
@@ -80,7 +81,8 @@ struct FoundHistory {
         _ = takeRows(page, number, upTo: page.likelyCellCount(), above: compacted, isPart: true)
     }
 
-    /// The rows of a page that is no leaf of the table, or does not look like one; where the tree leads to it, it is one.
+    /// Takes the rows of a page that is not a leaf of the table, or does not look like one; if the
+    /// tree leads to it, it is one.
     ///
     /// - Returns: Whether anything uses the page.
     private mutating func takeStray(_ number: Int) -> Bool {
@@ -94,11 +96,13 @@ struct FoundHistory {
             || map.meta.pages.contains(number)
     }
 
-    /// The rows of a page: those of its first `count` cells, and behind them those above a revision.
+    /// Takes the rows of a page: those of its first `count` cells, and behind them those above a
+    /// revision.
     ///
-    /// Behind the last pointer there may be more: if the number of cells is damaged, and rows that compaction took away.
+    /// There may be more behind the last pointer: if the number of cells is damaged, and rows that
+    /// compaction removed.
     ///
-    /// - Returns: Whether any row on it is whole.
+    /// - Returns: Whether any row on it is intact.
     private mutating func takeRows(
         _ page: TreePage,
         _ number: Int,
@@ -114,7 +118,7 @@ struct FoundHistory {
             defer { next += 1 }
             let place = page.pointer(next)
             guard room.isNew(place) else {
-                // One of the two pointers is damaged, and the row that it led to has no other.
+                // One of the two pointers is damaged, and no other leads to its row.
                 if isPart, next < count, damagedRoom.holds(0) {
                     damagedRows.append(DamagedRow(page: number))
                 }
@@ -133,7 +137,7 @@ struct FoundHistory {
         return hasRows
     }
 
-    /// Above this, a row that nothing leads to was not taken away.
+    /// A row above this revision that nothing leads to was not removed.
     private var leastStrayRevision: Int64 {
         map.number(.compacted) ?? (map.free.isEmpty ? 0 : .max)
     }
@@ -166,9 +170,9 @@ struct FoundHistory {
         return row
     }
 
-    /// A row that is damaged in the newest version of its page may be whole in the one before.
+    /// A row that is damaged in the newest version of its page may be intact in an earlier one.
     ///
-    /// Of those without a number nothing tells which they are: their frames are reported.
+    /// Rows without a number cannot be identified: their frames are reported.
     private mutating func removeFoundElsewhere() {
         let numbers = Set(rows.map(\.number))
         damagedRows.removeAll { row in row.number.map(numbers.contains) ?? true }

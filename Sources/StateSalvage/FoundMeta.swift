@@ -1,34 +1,34 @@
 import StateEngine
 import StateSQLite
 
-/// What `meta` says, as far as it is whole, and which metadata in it are not.
+/// The contents of `meta`, as far as they are intact, and its damaged metadata.
 ///
-/// Its own rows that are lost are no loss to the new store, which has others in their place.
+/// The loss of its own rows does not matter to the new store, which has others in their place.
 struct FoundMeta {
-    /// A note that is not whole.
+    /// A damaged metadata entry.
     struct LostMetadata {
         var page: Int
-        /// What it says its name is; nil where it cannot be read.
+        /// Its name, as far as it can be read; otherwise nil.
         var name: [UInt8]?
     }
 
-    /// The pages that hold it, those that continue long rows among them.
+    /// The pages that hold it, including those that continue long rows.
     private(set) var pages: Set<Int> = []
     /// The values that match their checksums.
     private(set) var values: [StoreMetadata.Name: String] = [:]
-    /// The notes that match theirs.
+    /// The metadata entries that match their checksums.
     private(set) var metadata: [String: String] = [:]
     private(set) var lostMetadata: [LostMetadata] = []
-    /// Pages that its root leads to and that are none of its own.
+    /// Pages that its root leads to but that are not its own.
     private(set) var lostPages: [Int] = []
-    /// How many rows there are of which nothing can be told.
+    /// Rows that cannot be identified.
     private var unknownRows: [LostMetadata] = []
 
     init(_ store: StorePages, free: Set<Int>) {
         let root = StoreMap.root(of: "meta", store)
         let way = Way(store, from: root)
         for number in store.written.ranges.joined() where number > 1 {
-            // Where the way to them is whole, others are what is left of pages of before.
+            // If the way to its pages is intact, other pages are remains of earlier ones.
             let isPart = way.pages.contains(number) || !way.isWhole && !free.contains(number)
             guard isPart, let page = store.tree(number) else { continue }
             if page.kind == .indexLeaf || page.kind == .indexInterior {
@@ -36,28 +36,28 @@ struct FoundMeta {
             }
         }
         for number in way.damagedPages {
-            // The first byte alone may be what is damaged.
+            // Perhaps only the first byte is damaged.
             if let page = store.tree(number) {
                 let (lost, unknown) = (lostMetadata, unknownRows)
                 read(page, number, store)
                 if pages.contains(number) { continue }
                 (lostMetadata, unknownRows) = (lost, unknown)
             }
-            // Where all the rest is there, the schema is what is damaged.
+            // If everything else is there, only the schema is damaged.
             if number != root || values[.epoch] == nil { lostPages.append(number) }
         }
-        // A row of which nothing can be told may be one of those that are missing.
+        // An unidentified row may be one of those that are missing.
         let missingCount = StoreMetadata.Name.allCases.count - values.count
         if unknownRows.count > missingCount { lostMetadata += unknownRows.dropFirst(missingCount) }
     }
 
-    /// Whether every note is there.
+    /// Whether all metadata entries are there.
     var hasAllMetadata: Bool { lostMetadata.isEmpty && lostPages.isEmpty }
 
     /// The pages that the root leads to.
     private struct Way {
         var pages: Set<Int> = []
-        /// What is no page of the table by its first byte, or cannot be read.
+        /// Pages that do not belong to the table according to their first byte, or cannot be read.
         var damagedPages: [Int] = []
         var isWhole: Bool
 
@@ -113,7 +113,7 @@ struct FoundMeta {
         }
     }
 
-    /// Takes a row over, and says whether it is whole.
+    /// Takes a row, and returns whether it is intact.
     private mutating func take(
         _ bytes: Bytes,
         _ number: Int,
@@ -139,21 +139,22 @@ struct FoundMeta {
         return true
     }
 
-    /// Notes a row that cannot be read as one, by what is there of it.
+    /// Records a row that cannot be read completely, by what is left of it.
     private mutating func lose(_ bytes: ArraySlice<UInt8>, _ number: Int) {
         let prefix = Array(StoreMetadata.metadataPrefix.utf8)
         guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: prefix) }) else {
             unknownRows.append(LostMetadata(page: number))
             return
         }
-        // Where the name ends is not known: the words that follow begin with a position, and a line ends it.
+        // The end of the name is unknown: the words that follow begin with a position, and a line
+        // ends it.
         let name = bytes[start...].prefix { $0 >= 0x20 }.prefix(Key.maximumByteCount)
         lostMetadata.append(LostMetadata(page: number, name: Array(name)))
     }
 }
 
 extension StoreMetadata.Name {
-    /// Whether these bytes are the name, but for one of them at most.
+    /// Whether these bytes are the name, with at most one wrong byte.
     fileprivate func isLike(_ bytes: Bytes) -> Bool {
         let name = rawValue.utf8
         return name.count == bytes.count && zip(name, bytes).count { $0 != $1 } <= 1

@@ -1,42 +1,44 @@
 import Glibc
 import StateSQLite
 
-/// The pages that a write-ahead log holds, up to its last commit, also those behind a frame that is damaged.
+/// The pages in a write-ahead log, up to its last commit, including those behind a damaged frame.
 ///
-/// SQLite ends a log at the first frame that is not what was written. Here each frame is checked by itself: its checksum continues
-/// the one that is stored in the frame before, so a damaged frame costs no other one. The log ends with the last commit that is
-/// whole, or further behind, where the stamp of the store says that more was acknowledged. Frames with other salts are left of an
-/// earlier log, whose pages are in the database.
+/// SQLite ends a log at the first damaged frame. Here each frame is checked by itself: its checksum
+/// continues the one that is stored in the frame before, so a damaged frame does not invalidate
+/// others. The log ends with the last intact commit, or later, if the stamp of the store says that
+/// more was acknowledged. Frames with other salts are remains of an earlier log, whose pages are in
+/// the database.
 ///
-/// A damaged frame of which one byte is wrong is put right (``LogRepair``). Of another one the page counts as it is, as a damaged
-/// page of the database does, for its rows carry checksums; the version of it before is read too, for what the damage took.
+/// A damaged frame with one wrong byte is repaired (``LogRepair``). Of any other, the page is used
+/// as it is, like a damaged page of the database, because its rows have checksums; the version
+/// before it is read too, for what the damage destroyed.
 final class LogPages {
     let pageByteCount: Int
     /// Pages of the database after the last commit.
     private(set) var pageCount = 0
-    /// What is wrong with the log, a sentence each.
+    /// The damage of the log, a sentence each.
     private(set) var damage: [String] = []
-    /// Whether a frame that is not whole may have been the newest version of its page.
+    /// Whether a damaged frame may have been the newest version of its page.
     private(set) var mayLackPages = false
-    /// Whether it is not known of which pages frames are missing: then the database, where the log may have been moved to, may have
-    /// newer ones than the log.
+    /// Whether the pages of some missing frames are unknown: then the database, to which the log
+    /// may have been moved, may have newer versions than the log.
     private(set) var isIncomplete = false
-    /// Versions of pages that a later one supersedes, which is damaged: where they begin in the log.
+    /// Offsets in the log of versions of pages that a later, damaged version supersedes.
     private(set) var earlierOffsets: [Int] = []
-    /// Pages of which the database may have another version that says more.
+    /// Pages of which the database may have another version with more rows.
     private(set) var earlierPages: [Int] = []
 
     private let descriptor: Int32
-    /// Where the newest frame of each page begins.
+    /// The offset of the newest frame of each page.
     private var offsets: [Int: Int] = [:]
-    /// What is put right, by the place in the file.
+    /// Repaired bytes, by their offset in the file.
     private var repairs: [Int: UInt8] = [:]
 
-    /// Reads the log at `path`; nil where there is none with a commit in it.
+    /// Reads the log at `path`; nil if there is none with a commit.
     ///
     /// - Parameters:
     ///   - path: The log.
-    ///   - acknowledged: How far the stamp of the store says that a log went.
+    ///   - acknowledged: The end of a log according to the stamp of the store.
     init?(path: String, acknowledged: LogPosition?) {
         let opened = open(path, O_RDONLY | O_CLOEXEC)
         guard opened >= 0 else { return nil }
@@ -46,7 +48,7 @@ final class LogPages {
             return nil
         }
         pageByteCount = header.pageByteCount
-        if !header.isWhole { damage.append("the header of the log is not what was written") }
+        if !header.isWhole { damage.append("the header of the log is damaged") }
         guard let salts = salts(header, acknowledged) else { return nil }
         var scan = LogScan(opened, header, salts: salts)
         scan.run()
@@ -63,10 +65,10 @@ final class LogPages {
 
     deinit { close(descriptor) }
 
-    /// The page as the log has it; nil where it does not.
+    /// The page in the log; nil if the log does not have it.
     func page(_ number: Int) -> [UInt8]? { offsets[number].flatMap(page(at:)) }
 
-    /// The page of the frame that begins at `offset`.
+    /// The page of the frame at `offset`.
     func page(at offset: Int) -> [UInt8]? {
         let start = offset + LogPosition.frameHeaderByteCount
         guard var bytes = readBytes(descriptor, count: pageByteCount, at: start) else { return nil }
@@ -76,10 +78,11 @@ final class LogPages {
         return bytes
     }
 
-    /// The pages that it has, in order.
+    /// The pages in the log, in order.
     var pages: [Range<Int>] { offsets.keys.filter { $0 > 0 }.sorted().map { $0..<$0 + 1 } }
 
-    /// The salts of the log: where the header is damaged, those that two of header, first two frames and stamp have.
+    /// The salts of the log; if the header is damaged, those on which two of header, first two
+    /// frames and stamp agree.
     private func salts(_ header: LogHeader, _ acknowledged: LogPosition?) -> UInt64? {
         if header.isWhole { return header.salts }
         let frames = (1...2).compactMap { header.frame($0, in: descriptor)?.salts }
@@ -93,7 +96,8 @@ final class LogPages {
         var earlier: [Int: Int?] = [:]
         for commit in frames.split(after: { $0.isWhole && $0.pageCount > 0 }) {
             let pages = Set(commit.compactMap(\.page))
-            // Where rows moved from page to page, those of the lost one are on the others as they were before.
+            // If rows moved between pages, those of the lost page are on the earlier versions of
+            // the others.
             if commit.contains(where: { !$0.isWhole }) {
                 for page in pages { earlier.updateValue(offsets[page], forKey: page) }
             }
@@ -105,7 +109,7 @@ final class LogPages {
                 if frame.isWhole, frame.pageCount > 0 { pageCount = frame.pageCount }
             }
         }
-        // Of the last commit the size may be what is damaged.
+        // The size in the last commit may be damaged.
         let end = frames.last { $0.isWhole && $0.pageCount > 0 }?.number ?? 0
         let limit = pageCount + frames.count
         for page in frames.filter({ $0.number > end }).compactMap(\.page) where page <= limit {
@@ -120,19 +124,19 @@ final class LogPages {
         let place = "frame \(frame.number) of the log"
         if let repair = frame.repair {
             repairs[repair.offset] = repair.byte
-            damage.append("put right: \(place), byte \(repair.offset) of the file")
+            damage.append("repaired: \(place), byte \(repair.offset) of the file")
         }
         if frame.hasDamagedHeader {
-            damage.append("put right: \(place), of which the page is whole and the header is not")
+            damage.append("repaired: \(place), whose header was damaged")
         }
         if frame.isWhole { return }
-        let page = frame.page.map { "; it has page \($0)" } ?? ", and its page is not known"
-        damage.append("\(place) is not what was written\(page)")
+        let page = frame.page.map { "; it has page \($0)" } ?? "; its page is unknown"
+        damage.append("\(place) is damaged\(page)")
     }
 }
 
 extension [LogScan.Frame] {
-    /// The frames of each commit; behind the last one, those that remain.
+    /// The frames of each commit; after the last one, the remaining frames.
     fileprivate func split(after isLast: (LogScan.Frame) -> Bool) -> [ArraySlice<LogScan.Frame>] {
         var parts: [ArraySlice<LogScan.Frame>] = []
         var start = startIndex

@@ -5,17 +5,17 @@ import StateSQLite
 struct LogScan {
     /// A frame of the log.
     struct Frame {
-        /// Counted from 1.
+        /// From 1.
         let number: Int
         let offset: Int
-        /// nil where that is not known.
+        /// Nil if unknown.
         var page: Int?
-        /// Pages of the database after it, where it ends a commit; else 0.
+        /// Pages of the database after the frame, if it ends a commit; otherwise 0.
         var pageCount: Int
         var isWhole: Bool
-        /// What makes it whole.
+        /// The repair that makes it intact.
         var repair: LogRepair?
-        /// Whether its page is whole and something else of it is not.
+        /// Whether its page is intact and only its header is damaged.
         var hasDamagedHeader = false
 
         fileprivate mutating func read(_ bytes: [UInt8]) {
@@ -36,11 +36,11 @@ struct LogScan {
     private let header: LogHeader
     private let salts: UInt64
     private var found: [Frame] = []
-    /// The last frame as the file has it, where it does not match its checksum.
+    /// The last frame as it is in the file, if it does not match its checksum.
     private var damaged: Frame?
-    /// What the checksum of the next frame may continue: one is as it is stored, the other what it should be.
+    /// The checksums that the next frame may continue: the stored one, or the correct one.
     private var before: [LogChecksum]
-    /// A frame takes some milliseconds to put right.
+    /// Repairing a frame takes some milliseconds.
     private var repairsLeft = 1_000
 
     init(_ descriptor: Int32, _ header: LogHeader, salts: UInt64) {
@@ -52,13 +52,13 @@ struct LogScan {
         before = [header.checksum, sum]
     }
 
-    /// The frames up to the last commit that is whole, and at least to frame number `least`.
+    /// The frames up to the last intact commit, and at least to frame number `least`.
     func frames(through least: Int) -> [Frame] {
         let last = found.last { $0.isWhole && $0.pageCount > 0 }?.number ?? 0
         return Array(found.prefix { $0.number <= max(last, least) })
     }
 
-    /// Reads the file to its end, without a frame that is cut off there.
+    /// Reads the file to its end, except a frame that is cut off there.
     mutating func run() {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return }
@@ -70,7 +70,7 @@ struct LogScan {
                 let start = header.frame(number, in: descriptor)
             else { return }
             let isOurs = start.salts == salts
-            // Behind the end of the log there are zeros, or what is left of an earlier one.
+            // Behind the end of the log are zeros, or the remains of an earlier log.
             if isOurs || wasOurs {
                 guard let bytes = readBytes(descriptor, count: header.frameByteCount, at: offset)
                 else { return }
@@ -116,7 +116,7 @@ struct LogScan {
         return isOurs || frame.isWhole
     }
 
-    /// What was stored in the frame before is what was wrong with it.
+    /// Only the checksum stored in the previous frame was wrong.
     private mutating func makeLastWhole(before number: Int) {
         guard var whole = damaged, whole.number == number - 1 else { return }
         whole.isWhole = true
@@ -129,7 +129,7 @@ struct LogScan {
         _ sums: [LogChecksum],
         _ stored: LogChecksum
     ) -> LogRepair? {
-        // Where the stored checksum may be what is wrong, the next frame tells.
+        // If the stored checksum may be wrong, the next frame shows it.
         guard repairsLeft > 0, !sums.isEmpty, !sums.contains(where: { $0.isByteAway(from: stored) })
         else { return nil }
         repairsLeft -= 1
@@ -139,31 +139,33 @@ struct LogScan {
 }
 
 extension LogChecksum {
-    /// Whether one byte of another checksum makes it this one.
+    /// Whether changing one byte of another checksum gives this one.
     fileprivate func isByteAway(from other: LogChecksum) -> Bool {
         let difference = UInt64(first ^ other.first) << 32 | UInt64(second ^ other.second)
         return (0..<8).contains { difference & ~(0xFF << UInt64(8 * $0)) == 0 }
     }
 }
 
-/// A byte that makes the checksum of a frame right.
+/// A byte that corrects the checksum of a frame.
 ///
-/// The sums are linear: in a frame with *m* pairs of words behind a word *w*, adding *d* to *w* adds *d* times two numbers that depend
-/// on *m* alone. So of each byte and each difference it is known what they would do. Where exactly one byte does what is seen, it is the
-/// one if only one is wrong; of the higher bytes of a word often several do, and then the frame stays as it is. The rows have
-/// checksums of their own.
+/// The sums are linear: in a frame with *m* pairs of words behind a word *w*, adding *d* to *w*
+/// adds *d* times two numbers that depend only on *m*. So the effect of each difference in each
+/// byte is known. If exactly one byte has the observed effect, it is the wrong one, if only one is
+/// wrong. Of the higher bytes of a word often several do; then the frame is not repaired. The rows
+/// have checksums of their own.
 struct LogRepair: Hashable {
-    /// Where the byte is.
+    /// The offset of the byte.
     let offset: Int
-    /// What it has to be.
+    /// Its correct value.
     let byte: UInt8
 
-    /// The bytes of `frame` any of which alone turns the checksum `sum`, which it has, into the one that is stored.
+    /// The bytes of `frame` each of which alone would turn the frame's checksum `sum` into the
+    /// stored one.
     static func all(of frame: [UInt8], _ sum: LogChecksum, _ stored: LogChecksum) -> [LogRepair] {
         let (first, second) = (stored.first &- sum.first, stored.second &- sum.second)
         let wordCount = (frame.count - LogPosition.frameHeaderByteCount + 8) / 4
         var repairs: [LogRepair] = []
-        // What one more in the first and the second word of a pair adds to both sums.
+        // The effect on both sums of adding one to the first and the second word of a pair.
         var even: (first: UInt32, second: UInt32) = (1, 1)
         var odd: (first: UInt32, second: UInt32) = (0, 1)
         for word in stride(from: wordCount - 2, through: 0, by: -2) {
@@ -190,7 +192,7 @@ struct LogRepair: Hashable {
         return repairs
     }
 
-    /// What a pair of words that follows makes of both sums.
+    /// The effect of a following pair of words on both sums.
     private static func step(_ sums: (first: UInt32, second: UInt32)) -> (UInt32, UInt32) {
         (sums.first &+ sums.second, sums.first &+ 2 &* sums.second)
     }

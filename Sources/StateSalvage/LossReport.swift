@@ -1,30 +1,31 @@
 import StateEngine
 import StateSQLite
 
-/// Which rows of a history are lost, and what that means for the keys: as far as the rows that are whole tell.
+/// The lost rows of a history, and the effect on the keys, as far as the intact rows show.
 ///
-/// Rows are numbered without gaps above the compacted revision, so a gap says how many are lost and between which
-/// revisions; a later row of the same key, where there is one, names the lost row that it supersedes, and then only
-/// history is lost. Of the other lost rows the key is not known: what is served of it is the newest row that is whole.
-/// Where the compacted revision is not known, a gap may be what compaction left, and only the count of rows tells of losses.
+/// Rows are numbered without gaps above the compacted revision, so a gap shows how many are lost
+/// and between which revisions. A later row of the same key, if there is one, names the lost row
+/// that it supersedes; then only history is lost. The keys of other lost rows are unknown: the
+/// newest intact row of a key is served. If the compacted revision is unknown, a gap may be the
+/// result of compaction, and only the count of rows shows losses.
 struct LossReport {
-    /// Rows that are missing between two that are whole.
+    /// Missing rows between two intact ones.
     struct Gap {
         var numbers: ClosedRange<Int64>
         var revisions: ClosedRange<Int64>
     }
 
     private let found: FoundHistory
-    /// nil where that cannot be read.
+    /// Nil if it cannot be read.
     private let compacted: Int64?
     private let gaps: [Gap]
-    /// The newest revision that was acknowledged, as far as the mark says; 0 where it does not.
+    /// The newest acknowledged revision according to the stamp; 0 if the stamp has none.
     private let acknowledged: Int64
-    /// Whether the mark says that there was no clean stop since.
+    /// Whether, according to the stamp, there was no clean stop since.
     private let wasKilled: Bool
-    /// Lost changes that a whole row supersedes.
+    /// Lost changes that an intact row supersedes.
     private var superseded: [(place: HistoryPlace, key: [UInt8], by: Int64)] = []
-    /// The newest whole row of each key that a damaged row has.
+    /// The newest intact row of each key of a damaged row.
     private var served: [[UInt8]: Int64] = [:]
     private var liveKeys: Set<[UInt8]> = []
 
@@ -37,7 +38,7 @@ struct LossReport {
         for key in found.damagedRows.compactMap(\.key) { served[key] = 0 }
     }
 
-    /// Notes a whole row; they come in their order.
+    /// Takes an intact row; rows must be passed in order.
     mutating func note(_ change: borrowing StoredChange) {
         let key = Array(change.key)
         if served[key] != nil { served[key] = change.revision }
@@ -49,10 +50,10 @@ struct LossReport {
         }
     }
 
-    /// Keys with a value among the rows that are whole.
+    /// Keys with a value among the intact rows.
     var entryCount: Int { liveKeys.count }
 
-    /// Whether every row that there was is whole.
+    /// Whether every row is intact.
     var isEmpty: Bool {
         guard superseded.isEmpty, !lacksAcknowledged else { return false }
         if let count = countedRows { return Int64(found.rows.count) >= count }
@@ -60,32 +61,35 @@ struct LossReport {
             && !found.pages.mayLackPages
     }
 
-    /// The newest revision that the store has itself.
+    /// The newest revision found in the store itself.
     private var foundRevision: Int64 {
         let known = [found.map.number(.leastRevision), found.rows.last?.place.revision, compacted]
         return known.compactMap { $0 }.max() ?? 0
     }
 
-    /// Whether the newest commits may be lost; where the rows are counted, their number tells.
+    /// Whether the newest commits may be lost; if the rows are counted, their number shows it.
     private var lacksAcknowledged: Bool { !isCounted && acknowledged > foundRevision }
 
-    /// Whether nothing but a commit that is lost can have had the newest revision: compaction, or a note, would be noted.
+    /// Whether only a lost commit can have had the newest revision: compaction or metadata would
+    /// have been recorded.
     private var isAcknowledgedCertain: Bool {
         compacted != nil && found.map.number(.leastRevision) != nil
     }
 
     private var gapRowCount: Int64 { gaps.reduce(0) { $0 + Int64($1.numbers.count) } }
 
-    /// Whether it is known how many rows there were.
+    /// Whether the number of rows is known.
     var isCounted: Bool { countedRows != nil }
 
-    /// How many rows there were at the last clean stop; nil where commits came after it, though what says so may be lost with them.
+    /// The number of rows at the last clean stop; nil if commits came after it.
+    ///
+    /// The record of those may be lost, too.
     private var countedRows: Int64? {
         let isLater = wasKilled && acknowledged > foundRevision || found.pages.mayLackPages
         return isLater ? nil : found.map.number(.rowCount)
     }
 
-    /// Rows that are lost for certain.
+    /// Rows that are certainly lost.
     var lostRowCount: Int64 {
         if isEmpty { return 0 }
         let missing = (countedRows ?? 0) - Int64(found.rows.count)
@@ -97,16 +101,17 @@ struct LossReport {
         )
     }
 
-    /// The revision that the new store goes on above: no client remembers one that it will give to another change.
+    /// Revisions of the new store continue above this one: no client remembers one that it will
+    /// give to another change.
     var leastRevision: Int64 {
         min(max(foundRevision, acknowledged) + 1 << 32, RevisionReservation.largestRevision)
     }
 
-    /// From here on every change is there.
+    /// From this revision on every change is there.
     var wholeFrom: Int64 {
         guard let compacted else { return leastRevision }
         if isEmpty { return compacted }
-        // All that is lost lies between whole rows: else the newest rows may be among it.
+        // If everything lost lies between intact rows, the newest rows are not among it.
         guard let count = countedRows,
             count - Int64(found.rows.count) == gapRowCount
         else { return leastRevision }
@@ -114,18 +119,18 @@ struct LossReport {
         return max(compacted, ends.max() ?? 0)
     }
 
-    /// What is not whole, a sentence each.
+    /// The damage, a sentence each.
     func lines() -> [String] { found.pages.logDamage + rowLines() + noteLines() }
 
     private func noteLines() -> [String] {
         var lostPages = RangeSet<Int>()
         for page in found.map.meta.lostPages { lostPages.insert(page) }
         let pages = lostPages.ranges.map {
-            "\(LossReport.pages($0)) of meta cannot be read: what it had noted is lost"
+            "\(LossReport.pages($0)) of meta cannot be read: the metadata there is lost"
         }
         return found.map.meta.lostMetadata.map { entry in
             let name = entry.name.map { " " + LossReport.name($0) } ?? ""
-            return "lost: the note\(name) on page \(entry.page), which is not what was written"
+            return "lost: the metadata entry\(name) on page \(entry.page), which is damaged"
         } + pages
     }
 
@@ -134,10 +139,10 @@ struct LossReport {
         var lines = gapLines() + found.damagedRows.map(line)
         lines += superseded.map { lost in
             "lost: revision \(lost.place.revision) of key \(LossReport.name(lost.key)); "
-                + "revision \(lost.by), which superseded it, is whole"
+                + "revision \(lost.by), which superseded it, is intact"
         }
         lines += found.strayPages.ranges.map {
-            "\(LossReport.pages($0)) cannot be read as part of anything"
+            "\(LossReport.pages($0)) cannot be assigned to any table"
         }
         return lines + doubtLines()
     }
@@ -150,26 +155,26 @@ struct LossReport {
         }
         guard compacted == nil, !gaps.isEmpty else { return lines }
         return lines + [
-            "the compacted revision cannot be read: what is missing is lost, or was superseded "
-                + "and compacted"
+            "the compacted revision cannot be read: the missing rows are lost, or were "
+                + "compacted"
         ]
     }
 
-    /// What may be lost that no row shows.
+    /// Possible losses that no row shows.
     private func doubtLines() -> [String] {
         var lines: [String] = []
         if let count = countedRows, count > found.rows.count {
-            lines.append("the last clean stop left \(count) rows, \(found.rows.count) are whole")
+            lines.append("the last clean stop left \(count) rows, \(found.rows.count) are intact")
         }
         if lacksAcknowledged {
             let revisions = LossReport.range("revision", foundRevision + 1...acknowledged)
             lines.append(
                 "\(isAcknowledgedCertain ? "lost" : "missing"): \(revisions), "
-                    + "acknowledged as the mark of the store says"
+                    + "acknowledged according to the stamp of the store"
             )
         }
         if found.pages.mayLackPages {
-            lines.append("frames of the log are damaged: rows that they alone had may be lost")
+            lines.append("frames of the log are damaged: rows that only they had may be lost")
         }
         if !isCounted, !found.map.isWhole {
             let revision = found.rows.last?.place.revision ?? 0
@@ -186,12 +191,12 @@ struct LossReport {
             return "damaged: a row \(page) that cannot be read"
         }
         let served = served[key] ?? 0
-        return "damaged: row \(number) \(page), which says revision \(revision) of key "
+        return "damaged: row \(number) \(page), apparently revision \(revision) of key "
             + LossReport.name(key)
-            + (served > 0 ? "; its newest whole row is of revision \(served)" : "")
+            + (served > 0 ? "; the newest intact row of that key has revision \(served)" : "")
     }
 
-    /// The whole key: who reads the list has to find it.
+    /// The complete key, because the reader of the report has to find it.
     private static func name(_ key: [UInt8]) -> String {
         key.withUnsafeBytes { StateError.quoted($0, upTo: Key.maximumByteCount) }
     }
@@ -206,12 +211,12 @@ struct LossReport {
         LossReport.range("page", Int64(range.lowerBound)...Int64(range.upperBound - 1))
     }
 
-    /// Where numbers are missing that compaction did not take away.
+    /// Missing numbers that compaction does not explain.
     private static func gaps(_ rows: [FoundHistory.Row], _ compacted: Int64) -> [Gap] {
         var gaps: [Gap] = []
         var last = (number: Int64(0), place: HistoryPlace(revision: 0, ordinal: 0))
         for (index, row) in rows.enumerated() {
-            // No checksum covers the numbers: one that does not rise is not believed.
+            // No checksum covers the numbers: one that does not ascend is ignored.
             let next = index + 1 < rows.count ? rows[index + 1].number : .max
             guard row.number > last.number, row.number < next else { continue }
             defer { last = (row.number, row.place) }

@@ -3,9 +3,9 @@ import Glibc
 import StateEngine
 import StateSQLite
 
-/// The new store of a salvage, which is there whole or not at all.
+/// The new store of a salvage, which is created atomically.
 ///
-/// Written beside its place, moved there when everything in it is on the disk.
+/// It is written beside its location, and moved there when everything in it is on disk.
 final class SalvagedStore {
     private let location: StoreLocation
     private let draft: StoreLocation
@@ -13,16 +13,16 @@ final class SalvagedStore {
     /// Nil once it is closed.
     private var connection: SQLiteConnection?
     private var rowCount: Int64 = 0
-    /// The records that are not written yet, one behind the other.
+    /// The records that are not written yet, concatenated.
     private var pending: [UInt8] = []
     private var ends: [Int] = []
 
     private static let pendingByteCount = 4 << 20
     private static let pendingRowCount = 10_000
 
-    /// Makes the directory where it is absent, and an empty store in it.
+    /// Creates the directory if it is missing, and an empty store in it.
     ///
-    /// - Throws: ``StateError/Code/storage``, where a store is there already or none can be made.
+    /// - Throws: ``StateError/Code/storage`` if there is a store already, or none can be created.
     init(directory: String) throws {
         location = StoreLocation(directory: directory)
         draft = StoreLocation(path: location.database + ".salvage")
@@ -34,19 +34,19 @@ final class SalvagedStore {
         SalvagedStore.remove(draft)
         try HistorySchema.create(at: draft)
         let connection = try SQLiteConnection(path: draft.database, under: lock)
-        // Nothing of it counts before the end, so nothing is synced before.
+        // Nothing counts before the end, so nothing is synced before.
         try connection.execute("PRAGMA synchronous=OFF")
         self.connection = connection
     }
 
-    /// What is half done goes.
+    /// Removes an unfinished store.
     deinit { if connection != nil { SalvagedStore.remove(draft) } }
 
     private static func remove(_ store: StoreLocation) {
         for path in [store.database, store.log, store.logIndex] { unlink(path) }
     }
 
-    /// Appends the row of a record that was found whole.
+    /// Appends the row of an intact record.
     func append(_ record: [UInt8]) throws {
         pending += record
         ends.append(pending.count)
@@ -76,17 +76,18 @@ final class SalvagedStore {
         var start = 0
         for end in ends {
             guard let row = StoredRecord.historyRow(bytes.slice(start, end)) else {
-                preconditionFailure("a row that was whole is none any more")
+                preconditionFailure("an intact row cannot be read any more")
             }
             try writer.append(row.change)
             start = end
         }
     }
 
-    /// Puts the store in its place.
+    /// Puts the store into its place.
     ///
-    /// Below the revision `compacted` history is not offered, the next revision is above `leastRevision`, and `check` is
-    /// called when everything is written, before it counts. The notes are of the store that was damaged, and say so.
+    /// Below the revision `compacted` no history is available; the next revision is above
+    /// `leastRevision`; `check` is called when everything is written, before it counts. The
+    /// metadata is that of the damaged store.
     func finish(
         compacted: Int64,
         leastRevision: Int64,
@@ -97,7 +98,7 @@ final class SalvagedStore {
         try writeMeta(compacted: compacted, leastRevision: leastRevision, metadata: metadata)
         try check()
         connection?.checkpointsOnClose()
-        // Closes it, which takes the log away.
+        // Closes it, which removes the log.
         connection = nil
         do {
             try place()
@@ -118,7 +119,7 @@ final class SalvagedStore {
             try connection.transaction { () throws(SQLiteFailure) in
                 let table = StoreMetadata(connection)
                 try table.set(.compacted, "\(compacted)")
-                // What is superseded may be there up to any revision.
+                // Superseded changes may exist up to any revision.
                 try table.set(.swept, "0")
                 try table.set(.leastRevision, "\(leastRevision)")
                 try table.set(.rowCount, "\(rowCount)")
@@ -133,7 +134,10 @@ final class SalvagedStore {
             rename(draft.database, location.database) == 0,
             SalvagedStore.sync(location.directory, O_RDONLY | O_DIRECTORY)
         else {
-            throw StateError(.storage, "\(location.database) cannot be made: \(lastSystemError())")
+            throw StateError(
+                .storage,
+                "\(location.database) cannot be created: \(lastSystemError())"
+            )
         }
     }
 

@@ -1,7 +1,7 @@
 import StateEngine
 import StateSQLite
 
-/// What the pages of a store are, as far as they tell.
+/// The roles of the pages of a store, as far as they can be determined.
 struct StoreMap {
     /// The leaves of `history` that its root leads to.
     private(set) var leaves: Set<Int> = []
@@ -9,13 +9,14 @@ struct StoreMap {
     private(set) var interiors: Set<Int> = []
     /// Whether the way from the root to every leaf could be read.
     private(set) var isWhole = true
-    /// Pages in use for nothing; they may hold old rows.
+    /// Unused pages; they may hold old rows.
     private(set) var free: Set<Int> = []
-    /// Pages that the root of `history` leads to and that are no leaves of it by what they say of themselves.
+    /// Pages that the root of `history` leads to, but that are not leaves according to their own
+    /// contents.
     private(set) var damagedLeaves: Set<Int> = []
     let meta: FoundMeta
 
-    /// Leaves whose rows do not have the numbers that the pages above them say.
+    /// Leaves whose rows do not have the numbers that the pages above give.
     private var misplacedLeaves: Set<Int> = []
 
     init(_ pages: StorePages) {
@@ -23,15 +24,16 @@ struct StoreMap {
         let isListWhole = StoreMap.readFreeList(pages, &free)
         self.free = free
         meta = FoundMeta(pages, free: free)
-        // Where the schema cannot be read, it begins where it always does.
+        // If the schema cannot be read, it begins where it always does.
         walk(pages, from: StoreMap.root(of: "history", pages) ?? 2)
-        // Of a leaf that is free too, one of both is damaged: the way to it, where it does not fit there, else the list.
+        // If a leaf is also in the free list, one of the two is damaged: the way to it, if it does
+        // not fit there, otherwise the list.
         if !misplacedLeaves.isEmpty { isWhole = false }
         let used = leaves.subtracting(misplacedLeaves).union(interiors).union(meta.pages)
             .union(overflowPages(pages))
         let isListRight = isListWhole && free.isDisjoint(with: used)
         self.free.subtract(used)
-        // Where the list lacks a page, another leaf that nothing leads to is that one.
+        // If the list lacks a page, that is a leaf that nothing leads to.
         if isListRight, hasStrayLeaf(pages) { isWhole = false }
     }
 
@@ -53,16 +55,16 @@ struct StoreMap {
         return numbers
     }
 
-    /// A number of `meta`; nil where it is not known.
+    /// A number of `meta`; nil if unknown.
     func number(_ name: StoreMetadata.Name) -> Int64? { meta.values[name].flatMap(name.number) }
 
-    /// Whether the rows of a leaf belong to the history for certain, or as far as can be known.
+    /// Whether the rows of a leaf belong to the history, as far as can be known.
     func isPart(_ page: TreePage, _ number: Int) -> Bool {
         guard page.kind == .leaf, !free.contains(number) else { return false }
         return leaves.contains(number) || !isWhole
     }
 
-    /// Where a table begins, as the schema on the first page says.
+    /// The root page of a table, according to the schema on the first page.
     static func root(of table: String, _ pages: StorePages) -> Int? {
         guard let page = pages.tree(1), page.kind == .leaf else { return nil }
         for case let cell? in page.cells where cell.overflow == 0 {
@@ -77,7 +79,7 @@ struct StoreMap {
     }
 
     private mutating func walk(_ pages: StorePages, from root: Int) {
-        // With the numbers that the rows below a page have, after those that pages above it say.
+        // With the numbers of the rows below a page, according to the pages above it.
         var next: [(number: Int, rows: ClosedRange<Int64>)] = [(root, Int64.min...Int64.max)]
         var way = PageWay()
         while let (number, rows) = next.popLast() {
@@ -92,7 +94,7 @@ struct StoreMap {
                 if !page.hasRows(in: rows) { misplacedLeaves.insert(number) }
             } else if let children = page.children {
                 interiors.insert(number)
-                // A leaf of which the first byte is damaged may look like one.
+                // A leaf with a damaged first byte may look like one.
                 let isOne = children.allSatisfy { (2...max(2, pages.pageCount)).contains($0) }
                 if !isOne { damagedLeaves.insert(number) }
                 next += zip(children, page.rows(ofChildrenIn: rows)).reversed()
@@ -104,9 +106,11 @@ struct StoreMap {
         }
     }
 
-    /// Follows the trunk pages of the list. https://www.sqlite.org/fileformat2.html#the_freelist
+    /// Follows the trunk pages of the free list.
+    /// https://www.sqlite.org/fileformat2.html#the_freelist
     ///
-    /// - Returns: Whether it has as many pages as the header says, and all of them are pages of the store.
+    /// - Returns: Whether it has as many pages as the header says, and all of them are pages of the
+    ///   store.
     private static func readFreeList(_ pages: StorePages, _ free: inout Set<Int>) -> Bool {
         guard let header = pages.page(1) else { return false }
         let known = 2...max(2, pages.pageCount)
@@ -126,35 +130,38 @@ struct StoreMap {
     }
 }
 
-/// Which pages a walk through a tree has been led to.
+/// The pages to which a walk through a tree has led.
 ///
-/// Pages that lead to each other would else be noted as often as they name each other: a page has room for a thousand names.
+/// Otherwise pages that lead to each other would be recorded as often as they name each other: a
+/// page has room for a thousand names.
 struct PageWay {
     private var counts: [Int: Int] = [:]
 
-    /// Whether a page is to be visited on this way to it; the second one shows that it is led to twice, and others say no more.
+    /// Whether to visit a page that the walk leads to.
+    ///
+    /// The second visit shows that two pages lead to it; further visits are useless.
     mutating func leads(to number: Int) -> Bool {
         counts[number, default: 0] += 1
         return (counts[number] ?? 0) <= 2
     }
 }
 
-/// How much of one page is read: cells that overlap, and pointers to the same one, would else make of one page the rows of a
-/// thousand.
+/// Limits how much of one page is read: otherwise cells that overlap, and pointers to the same
+/// cell, would make the rows of a thousand pages from one page.
 struct PageRoom {
-    /// As little does a row take.
+    /// The least number of bytes of a row.
     private static let leastByteCount = 16
     private var places: Set<Int> = []
     private var byteCount: Int
 
-    /// Room for so many pages of cells: one bit in the size of a whole row may make it seem as long as a page, and those that are
-    /// damaged may say that they overlap.
+    /// Room for `times` pages of cells: a flipped bit in the size of an intact row may make it seem
+    /// as long as a page, and damaged rows may overlap.
     init(_ page: TreePage, times: Int) { byteCount = page.bytes.count * times }
 
     /// Whether a cell was not read before.
     mutating func isNew(_ place: Int) -> Bool { places.insert(place).inserted }
 
-    /// Whether the page has room for so much more, beside all that was found on it so far.
+    /// Whether the page has room for `count` more bytes, besides everything found on it so far.
     mutating func holds(_ count: Int) -> Bool {
         byteCount -= max(count, PageRoom.leastByteCount)
         return byteCount >= 0

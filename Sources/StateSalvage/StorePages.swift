@@ -2,26 +2,29 @@ import Glibc
 import StateEngine
 import StateSQLite
 
-/// The pages of a store as they lie on disk, with those of the log over those of the database.
+/// The pages of a store as they are on disk, with those of the log replacing those of the database.
 ///
-/// Read without SQLite, which reads nothing of a database whose header or root is damaged, and nothing below a damaged
-/// interior page. With pread and not mapped: where the disk gives an error it costs this page, and no signal.
+/// Reads without SQLite, which reads nothing of a database whose header or root is damaged, and
+/// nothing below a damaged interior page. Uses pread, not mmap: if the disk reports an error, that
+/// costs only this page, and no signal.
 final class StorePages {
     /// Bytes of a page.
     let pageByteCount: Int
     /// Pages are numbered from 1 to this.
     let pageCount: Int
 
-    /// Those of the pages that somebody wrote, in order.
+    /// The pages that were written, in order.
     ///
-    /// What a header, a log or the length of a sparse file says beyond them takes neither time nor memory.
+    /// Further pages according to a header, a log or the length of a sparse file cost neither time
+    /// nor memory.
     let written: RangeSet<Int>
 
-    /// What is wrong with the log, a sentence each.
+    /// The damage of the log, a sentence each.
     var logDamage: [String] { log?.damage ?? [] }
     /// Whether the newest version of a page may be lost with a frame of the log.
     var mayLackPages: Bool { log?.mayLackPages ?? false }
-    /// The numbers, above those of the pages, under which the versions before are read of pages whose newest one is damaged.
+    /// Numbers above those of the pages, by which earlier versions of pages are read whose newest
+    /// version is damaged.
     var earlierVersions: [Int] {
         let count = (log?.earlierOffsets.count ?? 0) + (log?.earlierPages.count ?? 0)
         return Array(pageCount + 1..<pageCount + 1 + count)
@@ -30,16 +33,16 @@ final class StorePages {
     private let database: Int32
     private let log: LogPages?
     private var last: (number: Int, bytes: [UInt8]) = (0, [])
-    /// As many pages may still be read as the continuation of a record: each is read a few times, however often damaged cells
-    /// point at it.
+    /// How many pages may still be read as the continuation of a record: each is read a few times,
+    /// however often damaged cells point to it.
     private var continuationsLeft: Int
 
     /// Opens the files of a store.
     ///
     /// - Parameters:
-    ///   - location: Where they are.
-    ///   - acknowledged: How far the log went, as far as the stamp of the store says.
-    /// - Throws: ``StateError/Code/storage``, where there is neither a database that can be opened nor a log.
+    ///   - location: The files.
+    ///   - acknowledged: The end of the log according to the stamp of the store.
+    /// - Throws: ``StateError/Code/storage`` if there is neither a readable database nor a log.
     init(_ location: StoreLocation, acknowledged: LogPosition? = nil) throws(StateError) {
         let descriptor = open(location.database, O_RDONLY | O_CLOEXEC)
         let reason = lastSystemError()
@@ -49,7 +52,7 @@ final class StorePages {
         if descriptor >= 0 { fstat(descriptor, &status) }
         let header = readBytes(descriptor, count: 18, at: 0) ?? []
         let stated = header.count == 18 ? Int(header[16]) << 8 | Int(header[17]) : 0
-        // Of the sizes that there are none becomes another when one bit is turned over.
+        // None of the valid sizes becomes another by one flipped bit.
         pageByteCount =
             log?.pageByteCount
             ?? (LogHeader.isPageSize(stated) ? stated : HistorySchema.pageByteCount)
@@ -69,14 +72,14 @@ final class StorePages {
         beginPass()
     }
 
-    /// The pages are gone through from here on: whatever was read before, each may be read a few times again.
+    /// Begins a pass over the pages: each may be read a few times again, whatever was read before.
     func beginPass() {
         continuationsLeft = 65_536 + 16 * written.ranges.reduce(0) { $0 + $1.count }
     }
 
     deinit { if database >= 0 { close(database) } }
 
-    /// The bytes of a page; nil where they cannot be read.
+    /// The bytes of a page; nil if they cannot be read.
     func page(_ number: Int) -> [UInt8]? {
         guard number > 0 else { return nil }
         if last.number == number { return last.bytes }
@@ -104,27 +107,28 @@ final class StorePages {
         readBytes(database, count: pageByteCount, at: (number - 1) * pageByteCount)
     }
 
-    /// The pages behind the first one that are there though nobody wrote them.
+    /// The pages after the first one that exist but were never written.
     var unwritten: RangeSet<Int> {
         RangeSet([2..<max(2, pageCount + 1)]).subtracting(written)
     }
 
-    /// The record that begins in a cell of the page with these bytes; nil where a page is missing on its way, or comes twice.
+    /// The record that begins in a cell of the page with these bytes; nil if one of its pages is
+    /// missing, or appears twice.
     func record(_ cell: TreePage.Cell, in page: [UInt8]) -> [UInt8]? {
         var record = Array(page[cell.local])
         return follow(cell) { record += $1 } ? record : nil
     }
 
-    /// The pages on which the record that begins in a cell goes on.
+    /// The pages on which the record that begins in a cell continues.
     func overflowPages(of cell: TreePage.Cell) -> [Int] {
         var numbers: [Int] = []
         _ = follow(cell) { number, _ in numbers.append(number) }
         return numbers
     }
 
-    /// Calls `body` with each page on which a record goes on, and its part there.
+    /// Calls `body` with each page on which a record continues, and its part there.
     ///
-    /// - Returns: Whether all of it is there.
+    /// - Returns: Whether the record is complete.
     private func follow(_ cell: TreePage.Cell, _ body: (Int, ArraySlice<UInt8>) -> Void) -> Bool {
         var rest = cell.byteCount - cell.local.count
         var next = cell.overflow

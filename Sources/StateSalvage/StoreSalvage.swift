@@ -1,35 +1,39 @@
 import StateEngine
 import StateSQLite
 
-/// Copies what is whole of a damaged store into a new one, and says what is not; the damaged store is only read.
+/// Copies the intact rows of a damaged store into a new one, and reports the others; the damaged
+/// store is only read.
 ///
-/// The new store has another epoch and its revisions rise by 2^32, as those of a copy do: what was lost may have been told.
-/// Rows keep their revisions. Of a key whose newest row is lost, the newest row that is whole is what there is; where
-/// anything is lost, history before it is not offered (`COMPACTED`).
+/// The new store has another epoch and its revisions rise by 2^32, like those of a copy: lost
+/// changes may have been acknowledged. Rows keep their revisions. If the newest row of a key is
+/// lost, the newest intact row is used; if anything is lost, history before it is not available
+/// (`COMPACTED`).
 ///
-/// What the log has behind a damaged frame is read too (``LogPages``), and where the stamp of the store says that more was acknowledged
-/// than there is, that is a loss.
+/// Frames of the log behind a damaged frame are read too (``LogPages``). If the stamp of the store
+/// says that more was acknowledged than is found, that is a loss.
 ///
-/// The pages are read one by one, not by SQLite: it needs a whole header, and whole pages on the way to each row. What
-/// makes that simple is the checksum in each row. See ``FoundHistory``.
+/// The pages are read one by one, not by SQLite, which needs an intact header and intact pages on
+/// the way to each row. The checksum in each row makes that simple. See ``FoundHistory``.
 package struct StoreSalvage {
-    /// What came of it.
+    /// The result.
     package struct Summary: Hashable, Sendable {
         /// Rows in the new store.
         package var rowCount: Int64
         /// Keys with a value.
         package var entryCount: Int
-        /// The revision that the new store goes on above.
+        /// Revisions of the new store continue above this one.
         package var revision: Int64
-        /// Whether every row of the damaged store was whole, and every note.
+        /// Whether every row and all metadata of the damaged store were intact.
         package var isWhole: Bool
-        /// Whether every row was.
+        /// Whether every row was intact.
         package var hasAllRows: Bool
         /// Rows that are lost.
         package var lostRowCount: Int64
-        /// Whether the damaged store says how many rows it had; else more may be lost.
+        /// Whether the number of rows in the damaged store is known; otherwise more may be lost.
         package var isCounted: Bool
-        /// Notes that are lost: how far handlers had come; beside those on pages that cannot be read.
+        /// Lost metadata entries: the positions of handlers.
+        ///
+        /// Those on unreadable pages are not counted.
         package var lostMetadataCount: Int
     }
 
@@ -39,10 +43,10 @@ package struct StoreSalvage {
     private let progress: (Int64) -> Void
 
     /// - Parameters:
-    ///   - store: The data directory of the damaged store, or the file of a store of its own.
-    ///   - target: The directory of the new store, which is made where it is absent.
-    ///   - report: Called for each thing that is lost, with a sentence.
-    ///   - progress: Called now and then with the number of rows copied so far.
+    ///   - store: The data directory of the damaged store, or a store that is a single file.
+    ///   - target: The directory of the new store, which is created if it is missing.
+    ///   - report: Called for each loss, with a sentence.
+    ///   - progress: Called periodically with the number of rows copied so far.
     package init(
         store: String,
         target: String,
@@ -55,11 +59,12 @@ package struct StoreSalvage {
         self.progress = progress
     }
 
-    /// Makes the new store; where this throws, there is none.
+    /// Makes the new store; if this throws, there is none.
     ///
-    /// - Throws: ``StateError``: ``StateError/Code/locked`` where a process owns the damaged store,
-    ///   ``StateError/Code/newerFormat``, ``StateError/Code/corrupt`` where there is nothing of a store in it,
-    ///   ``StateError/Code/storage`` where `target` has a store already, or cannot be written.
+    /// - Throws: ``StateError``: ``StateError/Code/locked`` if a process owns the damaged store,
+    ///   ``StateError/Code/newerFormat``, ``StateError/Code/corrupt`` if it contains nothing to
+    ///   salvage, ``StateError/Code/storage`` if `target` has a store already, or cannot be
+    ///   written.
     /// - Complexity: O(*n*) in the bytes of the store; memory for each row's place and each key.
     package func run() throws -> Summary {
         if let owner = try OwnerLock.owner(path: source.lock, of: source.database) {
@@ -93,7 +98,7 @@ package struct StoreSalvage {
         return Summary(found, losses)
     }
 
-    /// Copies the whole rows.
+    /// Copies the intact rows.
     private func copy(
         _ found: FoundHistory,
         to store: SalvagedStore,
@@ -112,15 +117,20 @@ package struct StoreSalvage {
         }
     }
 
-    /// Where `meta` is whole it is believed, for a flipped bit in the header looks like another format.
+    /// If `meta` is intact it is believed, because a flipped bit in the header looks like another
+    /// format.
     private func requireStore(_ found: FoundHistory) throws(StateError) {
         if let format = found.map.number(.format), format > HistorySchema.formatVersion {
-            throw StateError(.newerFormat, "\(source.database) has format \(format)")
+            throw StateError(
+                .newerFormat,
+                "\(source.database) has format \(format); this program reads formats up to "
+                    + "\(HistorySchema.formatVersion)"
+            )
         }
         guard !found.rows.isEmpty || !found.map.meta.values.isEmpty else {
             throw StateError(
                 .corrupt,
-                "\(source.database) holds nothing that could be salvaged: no row of a history is whole"
+                "\(source.database) contains nothing to salvage: no row of a history is intact"
             )
         }
     }

@@ -1,7 +1,8 @@
 import StateEngine
 import StateSQLite
 
-/// The columns of one row, in the form that SQLite stores. https://www.sqlite.org/fileformat2.html#record_format
+/// The columns of one row, in SQLite's storage format.
+/// https://www.sqlite.org/fileformat2.html#record_format
 struct StoredRecord {
     private var columns: [Column] = []
     private let bytes: Bytes
@@ -12,7 +13,7 @@ struct StoredRecord {
         var byteCount: Int
     }
 
-    /// Reads where the columns are; nil where `bytes` are not a record of `columnCount` of them.
+    /// Finds the columns; nil if `bytes` are not a record with `columnCount` of them.
     init?(_ bytes: Bytes, columnCount: Int) {
         self.bytes = bytes
         guard let header = Varint(bytes, at: 0), (1...Int64(bytes.count)).contains(header.value)
@@ -43,7 +44,7 @@ struct StoredRecord {
 
     func isNull(_ index: Int) -> Bool { columns[index].type == 0 }
 
-    /// A column as a number; 0 where it is none.
+    /// A column as a number; 0 if it is not one.
     func number(_ index: Int) -> Int64 {
         let column = columns[index]
         switch column.type {
@@ -56,7 +57,7 @@ struct StoredRecord {
         }
     }
 
-    /// The bytes of a column; none where it is neither text nor a blob.
+    /// The bytes of a column; empty if it is neither text nor a blob.
     func bytes(_ index: Int) -> Bytes {
         let column = columns[index]
         guard column.type >= 12 else { return Bytes(start: nil, count: 0) }
@@ -65,7 +66,8 @@ struct StoredRecord {
 }
 
 extension StoredRecord {
-    /// A row of the history: the change and the checksum that stands beside it; the first column is the number's place.
+    /// A row of the history: the change and its checksum; the first column stands for the row's
+    /// number.
     static func historyRow(_ bytes: Bytes) -> (change: StoredChange, checksum: Int64)? {
         guard let row = StoredRecord(bytes, columnCount: 1 + HistorySchema.columnCount) else {
             return nil
@@ -89,7 +91,7 @@ extension StoredRecord {
         return (change, row.number(13))
     }
 
-    /// The change in a row of the history; nil if it is not what was written, or could not be written.
+    /// The change in a row of the history; nil if it is damaged, or could not have been written.
     static func wholeRow(_ bytes: Bytes) -> StoredChange? {
         guard let (change, checksum) = historyRow(bytes),
             checksum == Int64(RowChecksum.of(change)), change.isPossible

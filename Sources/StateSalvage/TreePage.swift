@@ -2,7 +2,7 @@ import StateSQLite
 
 /// One page of a B-tree. https://www.sqlite.org/fileformat2.html#b_tree_pages
 struct TreePage {
-    /// What the first byte says.
+    /// The type in the first byte.
     enum Kind: UInt8 {
         case interior = 0x05
         case leaf = 0x0D
@@ -18,14 +18,14 @@ struct TreePage {
         var number: Int64
         /// Bytes of the record.
         var byteCount: Int
-        /// Where the part of it is that this page has.
+        /// The range of the part on this page.
         var local: Range<Int>
-        /// The page with the next part; 0 where there is none.
+        /// The page with the next part; 0 if there is none.
         var overflow: Int
     }
 
     let bytes: [UInt8]
-    /// Where the page begins, behind the header of the file on the first one.
+    /// The start of the page, after the header of the file on the first page.
     private let start: Int
 
     init(_ bytes: [UInt8], isFirst: Bool) {
@@ -36,13 +36,15 @@ struct TreePage {
     /// Nil for a page of another kind, or a damaged one.
     var kind: Kind? { Kind(rawValue: bytes[start]) }
 
-    /// How many cells the page says that it has.
+    /// The number of cells according to the page.
     var cellCount: Int { bytes.number(at: start + 3, bytes: 2) }
 
-    /// How many cells a leaf has, where the room that they take tells that a bit of what it says of that is damaged.
+    /// The number of cells of a leaf, corrected if the space that they take shows that one bit of
+    /// it is damaged.
     ///
-    /// What is not free is cells, so the count is the one with which they take all of the rest, and no two of them the same. If
-    /// the beginning of that room may be what is damaged, the page is believed, unless it counts pointers that are none.
+    /// All space that is not free is cells, so the right count is the one with which they take all
+    /// of it, without duplicates. If the start of that space may be damaged instead, the page is
+    /// believed, unless it counts invalid pointers.
     func likelyCellCount(inIndex isIndex: Bool = false) -> Int {
         guard let count = fillingCellCount(inIndex: isIndex),
             (count ^ cellCount).nonzeroBitCount == 1
@@ -54,14 +56,16 @@ struct TreePage {
         return (first ^ top).nonzeroBitCount == 1 ? cellCount : count
     }
 
-    /// Whether the cells, read as those of a leaf, take just the room that is not free.
+    /// Whether the cells, read as those of a leaf, take exactly the space that is not free.
     ///
-    /// An interior page that is the root was a leaf once, and old rows may still lie on it. They do not belong to it.
+    /// An interior page that is the root was a leaf once, and old rows may remain on it. They do
+    /// not belong to it.
     func isFilledAsLeaf(inIndex isIndex: Bool = false) -> Bool {
         fillingCellCount(inIndex: isIndex) == cellCount
     }
 
-    /// The page as a leaf of an index, if one wrong bit in its first byte makes it look like an interior page.
+    /// The page as a leaf of an index, if one wrong bit in its first byte makes it look like an
+    /// interior page.
     var indexLeaf: TreePage? {
         guard kind == .indexInterior else { return nil }
         var bytes = bytes
@@ -70,10 +74,11 @@ struct TreePage {
         return leaf.isFilledAsLeaf(inIndex: true) ? leaf : nil
     }
 
-    /// Where the cells begin.
+    /// The start of the cells.
     private var top: Int { bytes.number(at: start + 5, bytes: 2) }
 
-    /// As many cells of a leaf take all the room that is not free; nil if no number does.
+    /// The number of cells of a leaf that takes exactly the space that is not free; nil if there is
+    /// none.
     private func fillingCellCount(inIndex isIndex: Bool = false) -> Int? {
         let taken = bytes.count - top - Int(bytes[start + 7]) - freeBlockByteCount
         var (count, sum, lowest) = (0, 0, bytes.count)
@@ -81,7 +86,7 @@ struct TreePage {
         while sum < taken, count < pointerCount(before: lowest),
             let cell = cell(count, inIndex: isIndex)
         {
-            // Behind the pointers lie some of before, to cells that were moved or taken away.
+            // Behind the pointers are remains of earlier ones, to cells that were moved or removed.
             let place = pointer(count)
             guard place >= top, places.insert(place).inserted else { break }
             sum += max(4, cell.local.upperBound + (cell.overflow > 0 ? 4 : 0) - place)
@@ -91,7 +96,8 @@ struct TreePage {
         return sum == taken ? count : nil
     }
 
-    /// Bytes of the blocks between cells that are free. https://www.sqlite.org/fileformat2.html#b_tree_pages ("freeblock")
+    /// Bytes of the free blocks between cells. https://www.sqlite.org/fileformat2.html#b_tree_pages
+    /// ("freeblock")
     private var freeBlockByteCount: Int {
         var place = bytes.number(at: start + 1, bytes: 2)
         var byteCount = 0
@@ -104,20 +110,20 @@ struct TreePage {
         return byteCount
     }
 
-    /// How many pointers there is room for before the byte at `end`.
+    /// The number of pointers that fit before the byte at `end`.
     func pointerCount(before end: Int) -> Int { max(0, (end - start - 8) / 2) }
 
-    /// Where the `index`-th cell of a leaf begins.
+    /// The start of the `index`-th cell of a leaf.
     func pointer(_ index: Int) -> Int { bytes.number(at: start + 8 + 2 * index, bytes: 2) }
 
-    /// The pages below an interior page; nil where they cannot be read.
+    /// The pages below an interior page; nil if they cannot be read.
     var children: [Int]? {
         guard kind == .interior || kind == .indexInterior,
             cellCount <= pointerCount(before: bytes.count)
         else { return nil }
         var children: [Int] = []
         for index in 0..<cellCount {
-            // Before the pointers stands the last page.
+            // The last page comes before the pointers.
             let place = pointer(index + 2)
             guard place >= start + 12, place + 5 <= bytes.count else { return nil }
             children.append(bytes.number(at: place, bytes: 4))
@@ -125,31 +131,32 @@ struct TreePage {
         return children + [bytes.number(at: start + 8, bytes: 4)]
     }
 
-    /// Which numbers the rows below each of ``children`` have, where those below this page are `rows`.
+    /// The numbers of the rows below each of ``children``, if those below this page are `rows`.
     func rows(ofChildrenIn rows: ClosedRange<Int64>) -> [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []
         var first = rows.lowerBound
         for index in 0..<cellCount {
-            // Behind the child stands the highest number below it.
+            // The highest number below the child comes after it.
             let last = Varint(bytes, at: pointer(index + 2) + 4)?.value ?? rows.upperBound
-            // A key that is damaged says nothing.
+            // A damaged number gives no bound.
             ranges.append(first...max(first, last))
             if last >= first, last < rows.upperBound { first = last + 1 }
         }
         return ranges + [first...max(first, rows.upperBound)]
     }
 
-    /// Whether the rows of a leaf have such numbers; true of one without rows.
+    /// Whether the rows of a leaf have numbers in `range`; true for a leaf without rows.
     func hasRows(in range: ClosedRange<Int64>) -> Bool {
         cells.allSatisfy { $0.map { range.contains($0.number) } ?? true }
     }
 
-    /// The cells of a leaf, as many as there is room for pointers to; nil for one that cannot be read.
+    /// The cells of a leaf, as many as there is room for pointers; nil for one that cannot be read.
     var cells: [Cell?] { (0..<min(cellCount, pointerCount(before: bytes.count))).map { cell($0) } }
 
-    /// The cell that the `index`-th pointer points at, read as one of a leaf; nil where none begins there.
+    /// The cell of the `index`-th pointer, read as one of a leaf; nil if there is none.
     func cell(_ index: Int, inIndex isIndex: Bool = false) -> Cell? {
-        // Above leaves the last child stands before the pointers, and a child before each row.
+        // In an interior page, the last child comes before the pointers, and a child before each
+        // row.
         let isInterior = kind == .indexInterior
         var place = pointer(index + (isInterior ? 2 : 0)) + (isInterior ? 4 : 0)
         guard place >= start + 8, place < bytes.count,
@@ -175,7 +182,7 @@ struct TreePage {
         )
     }
 
-    /// How much of a record of `byteCount` bytes lies in the cell.
+    /// The number of bytes in the cell of a record of `byteCount` bytes.
     private func localByteCount(_ byteCount: Int, inIndex isIndex: Bool) -> Int {
         let usable = bytes.count
         let most = isIndex ? (usable - 12) * 64 / 255 - 23 : usable - 35
@@ -191,7 +198,7 @@ struct Varint {
     var value: Int64
     var byteCount: Int
 
-    /// Reads the number at `offset`; nil where the bytes end before it does.
+    /// Reads the number at `offset`; nil if the bytes end before it does.
     init?(_ bytes: some RandomAccessCollection<UInt8>, at offset: Int) {
         var bits: UInt64 = 0
         var index = bytes.index(bytes.startIndex, offsetBy: min(offset, bytes.count))

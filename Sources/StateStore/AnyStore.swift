@@ -1,6 +1,6 @@
-/// A store, or a part of one, whatever its reducer.
+/// A store, or a part of one, with any reducer.
 ///
-/// It keeps the store.
+/// It retains the store.
 @dynamicMemberLookup
 public final class AnyStore<State: Sendable, Input: Sendable, Output: Sendable>: StoreType {
     private let read: @Sendable () -> State
@@ -20,7 +20,7 @@ public final class AnyStore<State: Sendable, Input: Sendable, Output: Sendable>:
         self.put = put
     }
 
-    /// The store itself.
+    /// Wraps a store.
     public convenience init<R: Reducer>(
         _ store: Store<R>
     ) where R.State == State, R.Input == Input, R.Output == Output {
@@ -32,10 +32,10 @@ public final class AnyStore<State: Sendable, Input: Sendable, Output: Sendable>:
         )
     }
 
-    /// The state of now.
+    /// The current state.
     public var state: State { read() }
 
-    /// A part of the state of now.
+    /// A part of the current state.
     public subscript<Field>(dynamicMember path: KeyPath<State, Field>) -> Field {
         state[keyPath: path]
     }
@@ -43,14 +43,14 @@ public final class AnyStore<State: Sendable, Input: Sendable, Output: Sendable>:
     /// The current state, then always the latest; equal ones are not repeated.
     public var stateStream: StoreStates<State> { states }
 
-    /// The outputs from this access on.
+    /// The outputs from this access on; see ``Store/outputStream``.
     public var outputStream: StoreOutputs<Output> { outputs() }
 
-    /// Sends `input` to the store.
+    /// Sends `input` to the store; see ``Store/send(_:)``.
     @discardableResult
     public func send(_ input: Input) -> Sent { put(input) }
 
-    /// A part of it, as a store whose stream gives only what changes that part.
+    /// A part of the store, as a store whose stream reports only changes of that part.
     public func scope<Part: Equatable & Sendable, PartInput: Sendable>(
         state path: any KeyPath<State, Part> & Sendable,
         input: @escaping @Sendable (PartInput) -> Input
@@ -65,19 +65,19 @@ public final class AnyStore<State: Sendable, Input: Sendable, Output: Sendable>:
 }
 
 extension Store {
-    /// A part of it, as a store: who follows its stream wakes only when that part changes.
+    /// A part of the store, as a store: a reader of its stream wakes only when that part changes.
     ///
     /// - Parameters:
-    ///   - path: The way to the part; what it runs may touch no container.
-    ///   - input: What is sent to the part, in the words of the whole.
-    /// - Returns: The part; it keeps the store.
+    ///   - path: The part; its accessors must not use any container.
+    ///   - input: Converts the part's inputs to those of the store.
+    /// - Returns: The part; it retains the store.
     public func scope<Part: Equatable & Sendable, PartInput: Sendable>(
         state path: any WritableKeyPath<R.State, Part> & Sendable,
         input: @escaping @Sendable (PartInput) -> R.Input
     ) -> AnyStore<Part, PartInput, R.Output> {
         AnyStore<Part, PartInput, R.Output>(
-            read: { self.home.withValue { $0[keyPath: path] } },
-            states: home.part(path),
+            read: { self.container.withValue { $0[keyPath: path] } },
+            states: container.part(path),
             outputs: { self.outputStream },
             put: { self.send(input($0)) }
         )

@@ -1,4 +1,4 @@
-/// What is to be done beside a change of the state: a value, which a store carries out once the change is committed.
+/// A side effect: a value, which a store carries out once the change of the state is committed.
 public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
     indirect enum Kind: Sendable {
         case output(Output)
@@ -11,23 +11,23 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
 
     let kind: Kind
 
-    /// Nothing.
+    /// No effect.
     public static var none: Effect { Effect(kind: .merge([])) }
 
-    /// Says `output` to those who listen.
+    /// Delivers `output` once, to whoever is listening.
     public static func output(_ output: Output) -> Effect { Effect(kind: .output(output)) }
 
-    /// Runs a closure in a task; what fails in it becomes feedback.
+    /// Runs a closure in a task; it must report failures as feedback.
     public static func run(_ body: @escaping @Sendable (Send<Feedback>) async -> Void) -> Effect {
         run(ClosureOperation(body: body))
     }
 
-    /// Runs an object in a task.
+    /// Runs an operation in a task.
     public static func run(_ operation: some EffectOperation<Feedback>) -> Effect {
         Effect(kind: .run(operation))
     }
 
-    /// Has `handler` carry out `request` in a task.
+    /// Runs `handler` with `request` in a task.
     public static func perform<Request: Sendable>(
         _ request: Request,
         with handler: some EffectHandler<Request, Feedback>
@@ -35,26 +35,28 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
         run { await handler.perform(request, $0) }
     }
 
-    /// All of them, begun in this order, none waiting for another.
+    /// All of them, started in this order; none waits for another.
     public static func merge(_ effects: Effect...) -> Effect { merge(effects) }
 
-    /// All of them, begun in this order, none waiting for another.
+    /// All of them, started in this order; none waits for another.
     public static func merge(_ effects: [Effect]) -> Effect { Effect(kind: .merge(effects)) }
 
-    /// One after the other: each begins when the one before has ended.
+    /// One after the other: each starts when the one before has ended.
     public static func concatenate(_ effects: Effect...) -> Effect { concatenate(effects) }
 
-    /// One after the other: each begins when the one before has ended.
+    /// One after the other: each starts when the one before has ended.
     public static func concatenate(_ effects: [Effect]) -> Effect {
         Effect(kind: .concatenate(effects))
     }
 
-    /// Cancels what this store was told before to run under `id`, begun or not; what it still sends is not handled.
+    /// Cancels the effects that this store received before under `id`, started or not.
+    ///
+    /// What they still send is ignored.
     public static func cancel(id: some Hashable & Sendable) -> Effect {
         Effect(kind: .cancel(EffectID(id)))
     }
 
-    /// Runs `effect` when nobody asked for another under `id` for so long.
+    /// Runs `effect` after `duration`, unless the store gets another effect under `id` before.
     public static func debounce(
         id: some Hashable & Sendable,
         for duration: Duration,
@@ -64,30 +66,34 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
         return .merge(.cancel(id: id), Effect.concatenate(pause, effect).cancellable(id: id))
     }
 
-    /// Sends `feedback` after each `duration`, which is above 0, until `id` is cancelled; a timer of that id before it ends.
+    /// Sends `feedback` after each `duration`, until `id` is cancelled.
+    ///
+    /// It replaces an earlier timer of that id.
+    ///
+    /// - Precondition: `duration` is above 0.
     public static func timer(
         id: some Hashable & Sendable,
         every duration: Duration,
         _ feedback: Feedback
     ) -> Effect {
-        precondition(duration > .zero, "a timer that fires every \(duration) never rests")
+        precondition(duration > .zero, "a timer's interval must be above 0, not \(duration)")
         let timer = run(TimerOperation(every: duration, feedback: feedback))
         return .merge(.cancel(id: id), timer.cancellable(id: id))
     }
 
-    /// The same effect, which ``cancel(id:)`` ends.
+    /// The same effect, under an id for ``cancel(id:)``.
     public func cancellable(id: some Hashable & Sendable) -> Effect {
         Effect(kind: .cancellable(EffectID(id), self))
     }
 
-    /// The same effect in the words of a whole of which this is a part.
+    /// The same effect with the feedback and outputs of a parent of this part.
     public func map<WholeFeedback, WholeOutput>(
         feedback: @escaping @Sendable (Feedback) -> WholeFeedback,
         output: @escaping @Sendable (Output) -> WholeOutput
     ) -> Effect<WholeFeedback, WholeOutput> {
         let map = { (effect: Effect) in effect.map(feedback: feedback, output: output) }
         return switch kind {
-        case .output(let said): .output(output(said))
+        case .output(let value): .output(output(value))
         case .run(let operation): .run(MappedOperation(operation: operation, map: feedback))
         case .merge(let effects): .merge(effects.map(map))
         case .concatenate(let effects): .concatenate(effects.map(map))
@@ -98,35 +104,37 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
     }
 }
 
-/// An effect as an object with a life of its own.
+/// An effect as an object.
 public protocol EffectOperation<Feedback>: Sendable {
-    /// What it sends.
+    /// The feedback that it sends.
     associatedtype Feedback: Sendable
 
-    /// Does what is to be done; its task is cancelled with the effect.
+    /// Performs the effect. If the effect is cancelled, so is the task.
     func run(_ send: Send<Feedback>) async
 }
 
-/// Who carries out effects that are values.
+/// Performs effects that are requests.
 public protocol EffectHandler<Request, Feedback>: Sendable {
-    /// What it is asked for.
+    /// The requests that it performs.
     associatedtype Request: Sendable
-    /// What it sends.
+    /// The feedback that it sends.
     associatedtype Feedback: Sendable
 
-    /// Does what is asked; its task is cancelled with the effect.
+    /// Performs a request. If the effect is cancelled, so is the task.
     func perform(_ request: Request, _ send: Send<Feedback>) async
 }
 
-/// The way back into the store for an effect.
+/// Sends feedback from an effect to its store.
 public struct Send<Feedback: Sendable>: Sendable {
     /// The store's clock.
     public let clock: any Clock<Duration>
     let put: @Sendable (Feedback) -> Void
-    /// Waits, counted from when the effect began; only for operations of the library.
+    /// The clock with the effect's start time; only for operations of the library.
     let begin: any ClockStart
 
-    /// Has the reducer handle `feedback`, behind what came before; nothing where the effect was cancelled or the store is gone.
+    /// Sends `feedback` to the reducer, behind earlier messages.
+    ///
+    /// Does nothing if the effect was cancelled or the store is gone.
     public func callAsFunction(_ feedback: Feedback) { put(feedback) }
 
     func map<Part>(_ map: @escaping @Sendable (Part) -> Feedback) -> Send<Part> {
@@ -134,7 +142,7 @@ public struct Send<Feedback: Sendable>: Sendable {
     }
 }
 
-/// A name under which effects are cancelled.
+/// An id for cancelling effects.
 struct EffectID: Hashable, Sendable {
     private let name: any Hashable & Sendable
 
@@ -162,7 +170,7 @@ private struct MappedOperation<Part: Sendable, Feedback: Sendable>: EffectOperat
     func run(_ send: Send<Feedback>) async { await operation.run(send.map(map)) }
 }
 
-/// Waits once, or sends each time it has waited.
+/// Waits once; or, with feedback, sends it after each wait.
 private struct TimerOperation<Feedback: Sendable>: EffectOperation {
     let every: Duration
     let feedback: Feedback?
@@ -178,9 +186,10 @@ private struct TimerOperation<Feedback: Sendable>: EffectOperation {
     }
 }
 
-/// The instant at which an effect began, on whatever clock.
+/// The start time of an effect, on any clock.
 ///
-/// Taken when the store begins it, not when its task first runs: so a clock advanced by hand finds it in time.
+/// Taken when the store starts the effect, not when its task first runs. So a clock that is
+/// advanced by hand sees the right time.
 protocol ClockStart: Sendable {
     func sleep(until offset: Duration) async throws
 }

@@ -1,8 +1,9 @@
 import StateEngine
 
-/// The effects that a store was told to carry out and that have not ended.
+/// The effects that a store has received and that have not ended.
 final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
-    /// One operation or output, registered when the store was told of it, begun or not.
+    /// One operation or output, registered when the store received it, whether or not it has
+    /// started.
     final class Run: Sendable {
         private struct Progress {
             var isCancelled = false
@@ -45,7 +46,7 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
         case run(any EffectOperation<Feedback>, Run)
         case merge([Step])
         case concatenate([Step])
-        /// Cancels those that were registered before this number.
+        /// Cancels the runs that were registered before this number.
         case cancel(EffectID, Int)
     }
 
@@ -54,13 +55,13 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
         var last = 0
     }
 
-    /// How many operations may be under way at once.
+    /// How many operations may run at once.
     static var limit: Int { 65_536 }
 
     let outputs = OutputHub<Output>()
     private let clock: any Clock<Duration>
     private let registered = StateLock(Registered())
-    /// Has the store handle a feedback; set once.
+    /// Passes feedback to the store; set once.
     private let put: StateLock<@Sendable (Feedback, Run) -> Void> = StateLock { _, _ in }
 
     init(clock: any Clock<Duration>) { self.clock = clock }
@@ -69,10 +70,12 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
         self.put.withLock { $0 = put }
     }
 
-    /// Whether another message may begin effects.
+    /// Whether another message may start effects.
     var hasRoom: Bool { registered.withLock { $0.runs.count < Self.limit } }
 
-    /// Begins an effect: what needs no waiting is done when this returns.
+    /// Starts an effect.
+    ///
+    /// The parts that need no waiting are done when this returns.
     func begin(_ effect: Effect<Feedback, Output>, for sent: Sent) {
         if case .merge(let effects) = effect.kind, effects.isEmpty { return }
         _ = start(register(effect, ids: [], sent))
@@ -117,7 +120,7 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
 
     // MARK: Carrying out
 
-    /// - Returns: The tasks that were begun.
+    /// - Returns: The started tasks.
     private func start(_ step: Step) -> [Task<Void, Never>] {
         switch step {
         case .output(let output, let run):

@@ -1,2 +1,2 @@
-// Who imports StateStore needs the words that its declarations are made of.
+// Importers of StateStore need the types that its declarations use.
 @_exported public import StateContainers

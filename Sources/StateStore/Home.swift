@@ -1,7 +1,7 @@
 package import StateContainers
 import StateEngine
 
-/// Where the state of a store is, whatever can fail there.
+/// The container of a store's state, whichever errors its changes can throw.
 package protocol Home<Value>: AnyObject, Sendable {
     associatedtype Value: Sendable
 

@@ -2,11 +2,11 @@ import CLinux
 import StateContainers
 import StateEngine
 
-/// Messages on their way to a reducer: first in, first out, one at a time.
+/// The queue of messages to a reducer: first in, first out, one at a time.
 ///
-/// The thread that finds it idle handles what is in it, its own message first; after 64 the notifier goes on, so that no sender is kept
-/// for ever. 1,024 wait at most, then senders wait: not those that are telling of a change or an output, for they may be what is
-/// waited for.
+/// The thread that finds it idle handles its messages, its own first. After 64 the notifier
+/// continues, so that no sender is kept busy forever. Once 1,024 messages wait, senders block,
+/// except those that are delivering a change or an output: that delivery may be what makes room.
 final class MessageQueue<Item: Sendable>: Sendable {
     static var limit: Int { 1_024 }
     private static var turn: Int { 64 }
@@ -19,11 +19,11 @@ final class MessageQueue<Item: Sendable>: Sendable {
 
     private let waiting = StateLock(Waiting())
 
-    /// Puts `item` behind the others, and has all handled unless somebody is at it.
+    /// Appends `item`, and handles all messages unless another thread already does.
     func send(_ item: Item, handle: @escaping @Sendable (Item) -> Void) {
         precondition(
             clinux_body() == nil,
-            "a message is sent in the body of modify, or by a reducer, which only computes"
+            "a message must not be sent in the body of modify or in a reducer"
         )
         let mayWait = clinux_depth() == 0
         while true {
@@ -55,7 +55,7 @@ final class MessageQueue<Item: Sendable>: Sendable {
         let (item, senders) = waiting.withLock { waiting -> (Item?, [BlockingSemaphore]) in
             let item = waiting.items.popFirst()
             if item == nil { waiting.isDraining = false }
-            // Not for each place: senders would take turns with the one who drains.
+            // Not at each free place: otherwise senders and the draining thread would alternate.
             guard waiting.items.count <= Self.limit / 2 else { return (item, []) }
             defer { waiting.senders = [] }
             return (item, waiting.senders)
@@ -65,7 +65,7 @@ final class MessageQueue<Item: Sendable>: Sendable {
     }
 }
 
-/// What the notifier goes on with.
+/// Continues the queue on the notifier.
 private final class Turn<Item: Sendable>: NotifierJob {
     private let queue: MessageQueue<Item>
     private let handle: @Sendable (Item) -> Void

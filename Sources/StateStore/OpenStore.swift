@@ -1,6 +1,6 @@
 import StateContainers
 
-/// A store to subclass, the simple flavour: its methods set ``state`` and say outputs as they see fit.
+/// A store to subclass, without a reducer: its methods set ``state`` and send outputs.
 ///
 /// ```swift
 /// final class Counter: OpenStore<Int, String>, @unchecked Sendable {
@@ -10,31 +10,34 @@ import StateContainers
 /// }
 /// ```
 ///
-/// What is stored is constant and guards itself: the proof of `@unchecked Sendable`; a subclass guards what it adds.
+/// Stored properties are constant and guard themselves: the proof of `@unchecked Sendable`. A
+/// subclass must guard the state that it adds.
 open class OpenStore<State: Sendable, Output: Sendable>: StoreType, @unchecked Sendable {
-    private final let home: MonitoredState<State, Never>
+    private final let container: MonitoredState<State, Never>
     private final let hub = OutputHub<Output>()
 
-    /// A store in its first state.
-    public init(_ state: State) { home = MonitoredState(state, key: "store") }
+    /// Makes a store with an initial state.
+    public init(_ state: State) { container = MonitoredState(state, key: "store") }
 
-    /// The state of now; to read it and then set it are two steps, ``modify(_:)`` is one.
+    /// The current state.
+    ///
+    /// Reading and then setting it are two steps; ``modify(_:)`` is one.
     public final var state: State {
-        get { home.value }
-        set { home.modify(newValue) }
+        get { container.value }
+        set { container.modify(newValue) }
     }
 
-    /// Changes the state in one step; the body may touch no store and no container.
+    /// Changes the state in one step; `body` must not use any store or container.
     ///
     /// - Returns: What `body` returned.
     @discardableResult
-    public final func modify<R>(_ body: (inout State) -> R) -> R { home.modify(body) }
+    public final func modify<R>(_ body: (inout State) -> R) -> R { container.modify(body) }
 
-    /// Says `output` to those who listen.
+    /// Delivers `output` once, to whoever is listening.
     public final func send(output: Output) { hub.send(output) }
 
     /// The current state, then always the latest; equal ones are not repeated.
-    public final var stateStream: StoreStates<State> { StoreStates(home.values) }
+    public final var stateStream: StoreStates<State> { StoreStates(container.values) }
 
     /// The outputs from this access on.
     public final var outputStream: StoreOutputs<Output> { StoreOutputs(hub) }

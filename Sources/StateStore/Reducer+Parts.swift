@@ -4,7 +4,7 @@ public struct Reduce<State: Sendable, Input: Sendable, Feedback: Sendable, Outpu
 {
     private let body: @Sendable (Message<Input, Feedback>, inout State) -> Effect<Feedback, Output>
 
-    /// Answers messages with `body`, which only computes.
+    /// Makes a reducer from `body`, which must have no side effects.
     public init(
         _ body:
             @escaping @Sendable (Message<Input, Feedback>, inout State) -> Effect<
@@ -14,7 +14,7 @@ public struct Reduce<State: Sendable, Input: Sendable, Feedback: Sendable, Outpu
         self.body = body
     }
 
-    /// Changes `state` as `message` asks, and says what is to be done beside.
+    /// Changes `state` in response to `message`, and returns the effects to perform.
     public func reduce(
         _ message: Message<Input, Feedback>,
         into state: inout State
@@ -24,7 +24,7 @@ public struct Reduce<State: Sendable, Input: Sendable, Feedback: Sendable, Outpu
 }
 
 extension Reducer {
-    /// This reducer and then `other`, both given each message; their effects are begun in this order.
+    /// Passes each message to this reducer and then to `other`; their effects start in this order.
     public func combined<Other: Reducer>(
         with other: Other
     ) -> Reduce<State, Input, Feedback, Output>
@@ -40,7 +40,8 @@ extension Reducer {
     }
 }
 
-/// A reducer of a part as a reducer of the whole; what is not of the part it leaves alone.
+/// A reducer of a part, as a reducer of the parent state; it ignores messages that do not concern
+/// the part.
 public struct Scope<
     State: Sendable,
     Input: Sendable,
@@ -55,13 +56,13 @@ public struct Scope<
     private let output: @Sendable (Part.Output) -> Output
     private let part: Part
 
-    /// A piece of a larger reducer.
+    /// Makes a reducer for a part of a larger state.
     ///
     /// - Parameters:
     ///   - path: The part of the state.
-    ///   - input: The part's input in one of the whole; nil where it is none of the part.
-    ///   - feedback: The part's feedback in one of the whole, and back.
-    ///   - output: The part's output in the words of the whole.
+    ///   - input: Extracts the part's input; nil if the input does not concern the part.
+    ///   - feedback: Extracts the part's feedback, and converts it back.
+    ///   - output: Converts the part's outputs to those of the parent.
     ///   - part: The reducer of the part.
     public init(
         state path: any WritableKeyPath<State, Part.State> & Sendable,
@@ -80,7 +81,7 @@ public struct Scope<
         self.part = part
     }
 
-    /// Has the part answer what is of the part.
+    /// Passes the part's messages to its reducer.
     public func reduce(
         _ message: Message<Input, Feedback>,
         into state: inout State

@@ -1,13 +1,13 @@
 public import StateEngine
 
-/// A message on its way through a store.
+/// A message sent to a store.
 public final class Sent: Sendable {
     private struct Progress {
-        /// How the message was handled; nil: not yet.
+        /// The outcome; nil: not handled yet.
         var outcome: Result<Revision, any Error>?
-        /// The message, its effects, and the messages that these sent, as far as they are not done with.
+        /// How many remain of the message, its effects, and the messages that these sent.
         var pending = 1
-        /// The first of these messages that was refused.
+        /// The error of the first of these messages that was refused.
         var failure: (any Error)?
         var waiters: [Int: Waiter] = [:]
         var nextWaiter = 0
@@ -23,11 +23,12 @@ public final class Sent: Sendable {
 
     private let progress = StateLock(Progress())
 
-    /// Waits until the state that the message made is committed.
+    /// Waits until the message's change is committed.
     ///
-    /// - Returns: The commit.
-    /// - Throws: Why the home of the state refused it: nothing has changed, no effect was begun. Or `CancellationError`, where the
-    ///   waiting task was cancelled, which changes nothing else.
+    /// - Returns: The revision of the commit.
+    /// - Throws: Why the container refused the change; the state is unchanged, and no effect was
+    ///   started. `CancellationError` if the waiting task is cancelled, which affects only the
+    ///   wait.
     @discardableResult
     public func settled() async throws -> Revision {
         try await wait { $0.isSettled }
@@ -35,7 +36,8 @@ public final class Sent: Sendable {
         return try outcome.get()
     }
 
-    /// Waits until the message is settled, and its effects, and the messages that they sent with theirs.
+    /// Waits until the message, its effects, and all messages and effects that they caused are
+    /// done.
     ///
     /// - Throws: Why the first of these messages was refused, or `CancellationError`.
     public func finished() async throws {
@@ -77,7 +79,7 @@ public final class Sent: Sendable {
         }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                // Cancelled before: the handler found nobody.
+                // Cancelled before the wait: the cancellation handler found no waiter.
                 let isNow = progress.withLock { progress in
                     if Task.isCancelled || isDone(progress) { return true }
                     progress.waiters[place] = Waiter(isDone: isDone, continuation: continuation)

@@ -1,9 +1,11 @@
 public import StateContainers
 
 extension Store {
-    /// From now on an output of `other` becomes an input, on the thread that says it; nil is left out.
+    /// Sends an input for each output of `other`, on the thread that delivers the output.
     ///
-    /// As long as both live.
+    /// Outputs for which `input` returns nil are ignored.
+    ///
+    /// Ends when one of the stores is released.
     public func react<Other: StoreType>(
         to other: Other,
         _ input: @escaping @Sendable (Other.Output) -> R.Input?
@@ -15,9 +17,11 @@ extension Store {
         )
     }
 
-    /// From now on each change of `container` becomes an input, on the thread that tells of it; nil is left out.
+    /// Sends an input for each change of `container`, on the thread that delivers the change.
     ///
-    /// As long as this store lives, which keeps the container.
+    /// Changes for which `input` returns nil are ignored.
+    ///
+    /// Ends when this store is released; until then it retains the container.
     public func react<Value, Failure>(
         to container: MonitoredState<Value, Failure>,
         _ input: @escaping @Sendable (StateChange<Value>) -> R.Input?
@@ -29,9 +33,11 @@ extension Store {
         )
     }
 
-    /// From now on the state of `other` becomes an input, the current one first, then always the latest; nil is left out.
+    /// Sends an input for the state of `other`: the current one first, then always the latest.
     ///
-    /// As long as this store lives.
+    /// States for which `input` returns nil are ignored.
+    ///
+    /// Ends when this store is released.
     public func react<Other: StoreType>(
         toStateOf other: Other,
         _ input: @escaping @Sendable (Other.State) -> R.Input?
@@ -53,7 +59,7 @@ extension Store {
     }
 }
 
-/// A task that ends with who keeps this.
+/// A task that is cancelled when this object is released.
 private final class Following: Sendable {
     private let task: Task<Void, Never>
 

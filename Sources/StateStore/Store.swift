@@ -2,7 +2,7 @@ import CLinux
 public import StateContainers
 import StateEngine
 
-/// A state that changes only as a reducer answers messages.
+/// A state that changes only when a reducer handles messages.
 ///
 /// ```swift
 /// let store = Store(Numbers.State(), reducer: Numbers())
@@ -10,15 +10,16 @@ import StateEngine
 /// print(store.count)
 /// ```
 ///
-/// Any thread may send: messages are handled one at a time, those of one thread in their order, each once. 1,024 wait at most, then a
-/// sender waits. Its effects end with the store.
+/// Any thread may send. Messages are handled one at a time and exactly once; those of one thread in
+/// their order. Once 1,024 messages wait, senders wait too. When the store is released, its effects
+/// are cancelled.
 @dynamicMemberLookup
 public final class Store<R: Reducer>: StoreType {
-    /// What it is in.
+    /// The type of its state.
     public typealias State = R.State
-    /// What may be sent to it.
+    /// The type of the messages from outside.
     public typealias Input = R.Input
-    /// What it says.
+    /// The type of its outputs.
     public typealias Output = R.Output
 
     typealias Message = StateStore.Message<R.Input, R.Feedback>
@@ -27,27 +28,27 @@ public final class Store<R: Reducer>: StoreType {
     private struct Item: Sendable {
         let message: Message
         let sent: Sent
-        /// The effect that sent it.
+        /// The effect that sent the message.
         var run: Effects.Run?
-        /// How many changes in a row led to it.
+        /// How many changes in a row led to the message.
         let depth: Int64
         let scope: StateScope?
     }
 
-    let home: any Home<R.State>
+    let container: any Home<R.State>
     private let reducer: R
     private let queue = MessageQueue<Item>()
     private let effects: Effects
     private let handled: (@Sendable (Message, R.State) -> Void)?
-    /// What it reacts to, kept as long as it lives.
+    /// The observations of ``react(to:_:)`` and the like, retained as long as the store lives.
     let reactions = StateLock<[any AnyObject & Sendable]>([])
 
-    /// A store whose state is in memory.
+    /// Makes a store whose state is in memory.
     ///
     /// - Parameters:
-    ///   - state: The first state.
-    ///   - reducer: How it answers messages.
-    ///   - clock: What effects wait by.
+    ///   - state: The initial state.
+    ///   - reducer: Handles the messages.
+    ///   - clock: The clock for delays in effects.
     public convenience init(
         _ state: R.State,
         reducer: R,
@@ -56,31 +57,31 @@ public final class Store<R: Reducer>: StoreType {
         self.init(MonitoredState(state, key: "store"), reducer: reducer, clock: clock)
     }
 
-    /// A store whose state is in a container, which may be the daemon's.
+    /// Makes a store whose state is in a container, which may be an entry of the daemon.
     ///
-    /// What others change there comes on ``stateStream`` without a message. Where it is refused, ``Sent/settled()`` throws, and no
-    /// effect begins.
+    /// Changes that others make to the container appear on ``stateStream`` without a message. If
+    /// the container refuses a change, ``Sent/settled()`` throws, and no effect starts.
     ///
     /// - Parameters:
-    ///   - home: Where the state is.
-    ///   - reducer: How it answers messages; it may run again on a newer state.
-    ///   - clock: What effects wait by.
+    ///   - container: Holds the state.
+    ///   - reducer: Handles the messages; it may run again on a newer state.
+    ///   - clock: The clock for delays in effects.
     public convenience init<Failure>(
-        _ home: MonitoredState<R.State, Failure>,
+        _ container: MonitoredState<R.State, Failure>,
         reducer: R,
         clock: any Clock<Duration> = ContinuousClock()
     ) {
-        self.init(in: home, reducer: reducer, clock: clock)
+        self.init(in: container, reducer: reducer, clock: clock)
     }
 
-    /// The same, with one who is told of each message that was handled, in their order, and of the state that it made.
+    /// The same; `handled` gets each handled message, in order, with the state that it made.
     package init(
-        in home: any Home<R.State>,
+        in container: any Home<R.State>,
         reducer: R,
         clock: any Clock<Duration> = ContinuousClock(),
         handled: (@Sendable (StateStore.Message<R.Input, R.Feedback>, R.State) -> Void)? = nil
     ) {
-        self.home = home
+        self.container = container
         self.reducer = reducer
         self.handled = handled
         effects = Effects(clock: clock)
@@ -98,25 +99,29 @@ public final class Store<R: Reducer>: StoreType {
 
     // MARK: Reading
 
-    /// The state of now.
-    public var state: R.State { home.value }
+    /// The current state.
+    public var state: R.State { container.value }
 
-    /// A part of the state of now.
+    /// A part of the current state.
     public subscript<Field>(dynamicMember path: KeyPath<R.State, Field>) -> Field {
         state[keyPath: path]
     }
 
     /// The current state, then always the latest; equal ones are not repeated.
-    public var stateStream: StoreStates<R.State> { StoreStates(home.values) }
+    public var stateStream: StoreStates<R.State> { StoreStates(container.values) }
 
     /// The outputs from this access on.
     public var outputStream: StoreOutputs<R.Output> { StoreOutputs(effects.outputs) }
 
     // MARK: Messages
 
-    /// Has the reducer handle `input`, behind what came before; where nobody is at it, at once, so that ``state`` shows the result.
+    /// Sends `input` to the reducer, behind earlier messages.
     ///
-    /// Not in the body of `modify`, nor in a reducer: that ends the process.
+    /// If the store is idle, handles it at once, so that ``state`` shows the result.
+    ///
+    /// Calling this in the body of `modify` or in a reducer ends the process.
+    ///
+    /// - Returns: The message, to wait for its commit or its effects.
     @discardableResult
     public func send(_ input: R.Input) -> Sent {
         let sent = Sent()
@@ -143,20 +148,20 @@ public final class Store<R: Reducer>: StoreType {
     }
 
     private func answer(_ item: Item) {
-        // What a cancelled effect sent before is not heard either.
+        // Feedback that a cancelled effect sent before it was cancelled is ignored too.
         if let run = item.run, run.isCancelled { return item.sent.end() }
         var state: R.State?
         do {
             guard effects.hasRoom else {
-                throw StateError(.limit, "\(Effects.limit) effects of the store are under way")
+                throw StateError(.limit, "the store already runs \(Effects.limit) effects")
             }
-            let done = try home.change(because: item.message.name) { current in
+            let done = try container.change(because: item.message.name) { current in
                 let effect = reducer.reduce(item.message, into: &current)
                 if handled != nil { state = current }
                 return effect
             }
             if let handled, let state { handled(item.message, state) }
-            // Those who hear an output and send in turn are one change further.
+            // Messages that listeners send for an output are one change further.
             clinux_set_depth(item.depth + 1)
             effects.begin(done.result, for: item.sent)
             item.sent.settle(.success(done.revision))

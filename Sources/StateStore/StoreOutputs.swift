@@ -2,17 +2,18 @@ import StateContainers
 import StateEngine
 import Synchronization
 
-/// The outputs of a store from the access on that gave this.
+/// The outputs of a store, from the access that returned this sequence on.
 ///
-/// It never fails, and ends only where its task is cancelled. It keeps 64 outputs for its reader; then the oldest go, and are
-/// counted. The first iterator takes what has come so far, each further one begins anew.
+/// The sequence never throws, and ends only when its task is cancelled. It buffers 64 outputs for
+/// its reader; then the oldest are dropped and counted. The first iterator gets what has been
+/// buffered so far; each further one begins when it is made.
 public struct StoreOutputs<Output: Sendable>: AsyncSequence, Sendable {
     /// An output.
     public typealias Element = Output
-    /// None.
+    /// Never throws.
     public typealias Failure = Never
 
-    /// How many outputs wait for a reader at most.
+    /// How many outputs a reader buffers.
     public static var bufferLimit: Int { 64 }
 
     private let hub: OutputHub<Output>
@@ -24,15 +25,16 @@ public struct StoreOutputs<Output: Sendable>: AsyncSequence, Sendable {
         first = hub.slot()
     }
 
-    /// How many outputs the first iterator was not given, for it came too late.
+    /// How many outputs were dropped before the first iterator took them.
     public var skipped: Int { first.skipped }
 
-    /// Begins with the outputs from the access on.
+    /// Begins with the outputs since the access to the stream; further iterators begin now.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(slot: isTaken.set() ? first : hub.slot())
     }
 
-    /// Calls `body` with each output, on the thread that says it, as long as what is returned is kept.
+    /// Calls `body` with each output, on the thread that sends it, as long as the returned object
+    /// is retained.
     package func observe(_ body: @escaping @Sendable (Output) -> Void) -> any AnyObject & Sendable {
         hub.observe(body)
     }
@@ -41,13 +43,15 @@ public struct StoreOutputs<Output: Sendable>: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         let slot: ReaderSlot<Output>
 
-        /// How many outputs it was not given, for it came too late.
+        /// How many outputs were dropped before this iterator took them.
         public var skipped: Int { slot.skipped }
 
-        /// The next output, waited for; nil where the task was cancelled.
+        /// Returns the next output, after waiting for it if necessary; nil if the task is
+        /// cancelled.
         public mutating func next() async -> Output? { await next(isolation: nil) }
 
-        /// The next output, waited for; nil where the task was cancelled.
+        /// Returns the next output, after waiting for it if necessary; nil if the task is
+        /// cancelled.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Never) -> Output? {
@@ -59,11 +63,11 @@ public struct StoreOutputs<Output: Sendable>: AsyncSequence, Sendable {
 private final class TakenFlag: Sendable {
     private let isSet = Atomic(false)
 
-    /// Whether it was not set before.
+    /// Sets the flag; returns true if it was not set before.
     func set() -> Bool { !isSet.exchange(true, ordering: .relaxed) }
 }
 
-/// Those who hear the outputs of one store.
+/// The listeners to the outputs of one store.
 final class OutputHub<Output: Sendable>: Sendable {
     private struct Listener: Sendable {
         weak var owner: (any AnyObject & Sendable)?
@@ -72,7 +76,7 @@ final class OutputHub<Output: Sendable>: Sendable {
 
     private let listeners = StateLock<[Listener]>([])
 
-    /// Says `output` to everybody, in the order in which they came.
+    /// Delivers `output` to all listeners, in the order in which they were added.
     func send(_ output: Output) {
         let all = listeners.withLock { listeners in
             listeners.removeAll { $0.owner == nil }

@@ -2,19 +2,19 @@ public import StateContainers
 
 /// The states of a store: the current one, then always the latest.
 ///
-/// It never fails, and ends only where its task is cancelled. Each iterator has one slot. A state that is equal to the one before,
-/// where states can be compared, is not given again.
+/// The sequence never throws, and ends only when its task is cancelled. Each iterator has one slot.
+/// If states are `Equatable`, a state equal to the one before is skipped.
 public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
     /// A state.
     public typealias Element = State
-    /// None.
+    /// Never throws.
     public typealias Failure = Never
 
     private let join: @Sendable (StreamSlot) -> Membership
-    /// The state that a change leads to.
+    /// The state after a change.
     private let read: @Sendable (ChangeRecord) -> State
 
-    /// The values of a container as states.
+    /// Makes a sequence of the values of a container.
     public init(_ values: StateValues<State>) {
         self.init(joining: values.join) { StateChange($0).new }
     }
@@ -27,14 +27,14 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
         self.read = read
     }
 
-    /// What `view` makes of each state; equal ones are not repeated.
+    /// The states converted by `view`; equal ones are not repeated.
     public func mapped<Other>(
         _ view: @escaping @Sendable (State) -> Other
     ) -> StoreStates<Other> {
         StoreStates<Other>(joining: join) { [read] in view(read($0)) }
     }
 
-    /// Begins with the state of now.
+    /// Begins with the current state.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(join, read) }
 
     /// One reader, for one task at a time.
@@ -52,10 +52,14 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
             self.read = read
         }
 
-        /// The latest state, waited for where it was given before; nil where the task was cancelled.
+        /// Returns the latest state; waits if that was already returned.
+        ///
+        /// Returns nil if the task is cancelled.
         public mutating func next() async -> State? { await next(isolation: nil) }
 
-        /// The latest state, waited for where it was given before; nil where the task was cancelled.
+        /// Returns the latest state; waits if that was already returned.
+        ///
+        /// Returns nil if the task is cancelled.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Never) -> State? {
@@ -69,7 +73,7 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-/// Whether two values can be compared and are equal.
+/// Whether two values are `Equatable` and equal.
 func areEqual<Value>(_ left: Value, _ right: Value) -> Bool {
     func isEqual<Comparable: Equatable>(_ left: Comparable) -> Bool {
         (right as? Comparable).map { $0 == left } ?? false

@@ -1,11 +1,11 @@
-/// Something that holds a state which others read and follow, and that says outputs.
+/// An object with a state that others read and follow, and with outputs.
 public protocol StoreType<State, Output>: AnyObject, Sendable {
-    /// What it is in.
+    /// The type of its state.
     associatedtype State: Sendable
-    /// What it says, once, to those who listen then.
+    /// The type of its outputs; each is delivered once, to whoever is listening.
     associatedtype Output: Sendable
 
-    /// The state of now.
+    /// The current state.
     var state: State { get }
     /// The current state, then always the latest; equal ones are not repeated.
     var stateStream: StoreStates<State> { get }
@@ -13,14 +13,15 @@ public protocol StoreType<State, Output>: AnyObject, Sendable {
     var outputStream: StoreOutputs<Output> { get }
 }
 
-/// What a reducer is given.
+/// A message to a reducer.
 public enum Message<Input: Sendable, Feedback: Sendable>: Sendable {
     /// From outside.
     case input(Input)
     /// From an effect.
     case feedback(Feedback)
 
-    /// The name of what it carries, without the payload, which may be long or private: `increment`, `chats.select`.
+    /// The case name of the message, without the payload, which may be long or private:
+    /// `increment`, `chats.select`.
     var name: String {
         switch self {
         case .input(let input): caseName(of: input)
@@ -29,7 +30,7 @@ public enum Message<Input: Sendable, Feedback: Sendable>: Sendable {
     }
 }
 
-/// The names of the cases of an enum and of the enums in it; of another value, its type.
+/// The case names of an enum and of the enums in its payloads; for another value, its type.
 private func caseName(of value: Any) -> String {
     var names: [String] = []
     var rest: Any? = value
@@ -44,21 +45,22 @@ private func caseName(of value: Any) -> String {
     return names.isEmpty ? "\(type(of: value))" : names.joined(separator: ".")
 }
 
-/// How a state answers messages.
+/// Handles messages: changes a state, and returns effects.
 public protocol Reducer<State, Input, Feedback, Output>: Sendable {
-    /// What it changes.
+    /// The state that it changes.
     associatedtype State: Sendable
-    /// What may be sent from outside.
+    /// The messages from outside.
     associatedtype Input: Sendable
-    /// What effects send.
+    /// The messages from effects.
     associatedtype Feedback: Sendable
-    /// What is said to whom it concerns.
+    /// The outputs, which are delivered to whoever is listening.
     associatedtype Output: Sendable
 
-    /// Changes `state` as `message` asks, and says what is to be done beside.
+    /// Changes `state` in response to `message`, and returns the effects to perform.
     ///
-    /// It only computes: where the state is shared it may run again on a newer one, and the effects of the run that was committed
-    /// alone start. It may touch no container and send nothing: that ends the process.
+    /// It must have no side effects: if the state is shared, it may run again on a newer state, and
+    /// only the effects of the committed run start. It must not use any container or send messages:
+    /// that ends the process.
     func reduce(
         _ message: Message<Input, Feedback>,
         into state: inout State

@@ -1,38 +1,40 @@
-/// What a view sees of a model: a state to show, and a way to say what was done to it.
+/// The view's side of a model: a state to show, and inputs to report what the user did.
 public protocol ViewModel<State, Input>: AnyObject, Sendable {
     /// What the view shows.
     associatedtype State: Sendable
-    /// What the view says.
+    /// What the view reports.
     associatedtype Input: Sendable
 
-    /// What to show now.
+    /// The current state to show.
     var state: State { get }
-    /// What to show, now and then always the latest.
+    /// The current state to show, then always the latest.
     var stateStream: StoreStates<State> { get }
-    /// Says what was done in the view.
+    /// Reports what the user did in the view.
     func trigger(_ input: Input)
 }
 
-/// A view model whatever it is: the view does not know whether it is the real one.
+/// A view model of any type, so that the view does not depend on the real one.
 @dynamicMemberLookup
 public final class AnyViewModel<State: Sendable, Input: Sendable>: ViewModel {
     private let read: @Sendable () -> State
     private let states: @Sendable () -> StoreStates<State>
     private let put: @Sendable (Input) -> Void
 
-    /// The view model of a view.
+    /// Wraps a view model.
     public init(_ model: some ViewModel<State, Input>) {
         read = { model.state }
         states = { model.stateStream }
         put = { model.trigger($0) }
     }
 
-    /// A store as a view model that hides its state: the view sees what `view` makes of it.
+    /// Makes a view model of a store.
+    ///
+    /// The view sees only what `view` returns, not the store's state.
     ///
     /// - Parameters:
-    ///   - store: What it keeps.
-    ///   - view: The state for the view.
-    ///   - input: What the view says, in the words of the store.
+    ///   - store: The store; it is retained.
+    ///   - view: Converts the store's state to the view's.
+    ///   - input: Converts the view's inputs to the store's.
     public init<R: Reducer>(
         _ store: Store<R>,
         view: @escaping @Sendable (R.State) -> State,
@@ -43,17 +45,17 @@ public final class AnyViewModel<State: Sendable, Input: Sendable>: ViewModel {
         put = { store.send(input($0)) }
     }
 
-    /// What to show now.
+    /// The current state to show.
     public var state: State { read() }
 
-    /// A part of what to show now.
+    /// A part of the current state to show.
     public subscript<Field>(dynamicMember path: KeyPath<State, Field>) -> Field {
         state[keyPath: path]
     }
 
-    /// What to show, now and then always the latest; equal ones are not repeated.
+    /// The current state to show, then always the latest; equal ones are not repeated.
     public var stateStream: StoreStates<State> { states() }
 
-    /// Says what was done in the view.
+    /// Reports what the user did in the view.
     public func trigger(_ input: Input) { put(input) }
 }

@@ -1,12 +1,13 @@
 package import CLinux
 import Glibc
 
-/// Who holds a lock by flock(2), as `/proc/locks` says.
+/// The holders of locks by flock(2), as listed in `/proc/locks`.
 package enum FileLocks {
     /// The processes that hold a lock of an opened file or directory.
     ///
-    /// Lines of proc_locks(5): `1: FLOCK  ADVISORY  WRITE 1234 fd:01:131074 0 EOF`, with the device in hexadecimal. Some file systems
-    /// (Btrfs) have another device there than stat(2) says: then the inode alone counts.
+    /// Lines of proc_locks(5): `1: FLOCK  ADVISORY  WRITE 1234 fd:01:131074 0 EOF`, with the device
+    /// in hexadecimal. Some file systems (Btrfs) show a different device there than stat(2): then
+    /// only the inode counts.
     package static func holders(of descriptor: Int32) -> [pid_t] {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return [] }
@@ -14,7 +15,8 @@ package enum FileLocks {
         return exact.isEmpty ? similar : exact
     }
 
-    /// The same for the file at `path`; empty if there is no file, and on file systems whose device stat(2) does not give.
+    /// The same for the file at `path`; empty if there is no file, and on file systems whose device
+    /// stat(2) does not report.
     package static func holders(of path: String) -> [pid_t] {
         var status = stat()
         return lstat(path, &status) == 0 ? holders(of: status).exact : []

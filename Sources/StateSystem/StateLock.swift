@@ -2,9 +2,11 @@
 
 import Glibc
 
-/// A lock and what it guards, which ThreadSanitizer understands: it reports races of a contended `Mutex` that are none.
+/// A lock and the value that it guards.
+///
+/// ThreadSanitizer understands it; for a contended `Mutex` it reports false races.
 public struct StateLock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
-    // The system's lock says who may use the value: the proof of `@unchecked Sendable`.
+    // The system's lock controls who may use the value: the proof of `@unchecked Sendable`.
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>
 
@@ -27,7 +29,7 @@ public struct StateLock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         lock.deallocate()
     }
 
-    /// Runs `body` alone; a thread that is in it already is ended.
+    /// Runs `body` with exclusive access; recursive use ends the process.
     public borrowing func withLock<Result: ~Copyable, E: Error>(
         _ body: (inout sending Value) throws(E) -> sending Result
     ) throws(E) -> sending Result {
@@ -42,10 +44,10 @@ public struct StateLock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
 
 public import Synchronization
 
-/// A lock and what it guards: a `Mutex`.
+/// A lock and the value that it guards: a `Mutex`.
 ///
-/// Built with `-D TSAN` it is the system's lock, which ThreadSanitizer understands: it reports races of a contended `Mutex` that are
-/// none (Swift 6.3).
+/// Built with `-D TSAN` it is the system's lock, which ThreadSanitizer understands: for a contended
+/// `Mutex` it reports false races (Swift 6.3).
 @frozen
 public struct StateLock<Value: ~Copyable>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<Value>
@@ -54,7 +56,7 @@ public struct StateLock<Value: ~Copyable>: ~Copyable, Sendable {
     @inlinable
     public init(_ value: consuming sending Value) { mutex = Mutex(value) }
 
-    /// Runs `body` alone; a thread that is in it already is ended.
+    /// Runs `body` with exclusive access; recursive use ends the process.
     @inlinable
     public borrowing func withLock<Result: ~Copyable, E: Error>(
         _ body: (inout sending Value) throws(E) -> sending Result

@@ -1,11 +1,11 @@
 import Glibc
 
-/// The two clocks that a server reads.
+/// The two clocks of a server.
 package enum SystemClock {
     /// Milliseconds since 1970.
     package static func wallMilliseconds() -> Int64 { milliseconds(CLOCK_REALTIME) }
 
-    /// Milliseconds since some start, the same for the whole process.
+    /// Milliseconds since an arbitrary start, the same for the whole process.
     package static func monotonicMilliseconds() -> Int64 { milliseconds(CLOCK_MONOTONIC) }
 
     private static func milliseconds(_ clock: clockid_t) -> Int64 {

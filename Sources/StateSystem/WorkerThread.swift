@@ -8,7 +8,7 @@ package final class WorkerThread: Sendable {
 
     package init(name: String) { self.name = name }
 
-    /// A thread that nobody joined ends by itself, and leaves nothing behind.
+    /// A thread that nobody joined ends by itself and frees its resources.
     deinit { detach() }
 
     /// Runs `body` on the thread.
@@ -37,7 +37,7 @@ package final class WorkerThread: Sendable {
         handle.withLock { handle in handle.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
-    /// Waits until the thread has ended; nothing where it was not started or was joined before.
+    /// Waits until the thread has ended; does nothing if it was not started or was joined before.
     package func join() {
         let thread = handle.withLock { handle in
             let thread = handle
@@ -47,7 +47,7 @@ package final class WorkerThread: Sendable {
         if let thread { pthread_join(thread, nil) }
     }
 
-    /// Lets the thread end by itself; nobody will join it.
+    /// Lets the thread end by itself, without a join.
     package func detach() {
         let thread = handle.withLock { handle in
             defer { handle = nil }
@@ -67,7 +67,7 @@ package final class WorkerThread: Sendable {
     }
 }
 
-/// A counting semaphore (sem_overview(7)): a signal without a waiter is no system call.
+/// A counting semaphore (sem_overview(7)): a signal without a waiter makes no system call.
 package final class BlockingSemaphore: @unchecked Sendable {
     // The kernel's object; its functions may be called from any thread.
     private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
@@ -83,7 +83,7 @@ package final class BlockingSemaphore: @unchecked Sendable {
 
     package func wait() { wait(nanoseconds: nil) }
 
-    /// Waits for a signal, or until the time is over; nil: for ever.
+    /// Waits for a signal, or until the time has passed; nil: forever.
     package func wait(nanoseconds: Int64?) {
         if let nanoseconds {
             clinux_wait(semaphore, nanoseconds)

@@ -1,2 +1,2 @@
-// Who imports StateTesting needs the words that its declarations are made of.
+// Importers of StateTesting need the types that its declarations use.
 @_exported public import StateStore

@@ -1,6 +1,6 @@
 import StateEngine
 
-/// A clock that stands still until a test advances it.
+/// A clock whose time changes only when a test advances it.
 ///
 /// ```swift
 /// let clock = TestClock()
@@ -11,18 +11,18 @@ import StateEngine
 public final class TestClock: Clock {
     /// A time of this clock.
     public struct Instant: InstantProtocol {
-        /// Since the clock was made.
+        /// The time since the clock was made.
         public let offset: Duration
 
-        /// The instant after so long.
+        /// The instant `duration` later.
         public func advanced(by duration: Duration) -> Instant {
             Instant(offset: offset + duration)
         }
 
-        /// How long it is until `other`.
+        /// The time from this instant to `other`.
         public func duration(to other: Instant) -> Duration { other.offset - offset }
 
-        /// Whether this one is earlier.
+        /// Whether `left` is earlier.
         public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
     }
 
@@ -40,19 +40,19 @@ public final class TestClock: Clock {
 
     private let time = StateLock(Time())
 
-    /// A clock at 0.
+    /// Makes a clock at 0.
     public init() {}
 
-    /// The time up to which it was advanced.
+    /// The time to which the clock was advanced.
     public var now: Instant { time.withLock { $0.now } }
 
     /// The clock has no smallest step.
     public var minimumResolution: Duration { .zero }
 
-    /// How many tasks sleep.
+    /// How many tasks are sleeping.
     public var sleeperCount: Int { time.withLock { $0.sleepers.count } }
 
-    /// Sleeps until a test has advanced the clock so far; not at all where it has.
+    /// Sleeps until a test has advanced the clock to `deadline`; returns at once if it has.
     ///
     /// - Throws: `CancellationError`.
     public func sleep(until deadline: Instant, tolerance: Duration?) async throws {
@@ -63,7 +63,7 @@ public final class TestClock: Clock {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let isOver = time.withLock { time in
-                    // Cancelled before: the handler found nobody.
+                    // Cancelled before: the cancellation handler found no sleeper.
                     if Task.isCancelled || deadline <= time.now { return true }
                     let sleeper = Sleeper(
                         number: number,
@@ -85,9 +85,13 @@ public final class TestClock: Clock {
         }
     }
 
-    /// Lets so much time pass: who sleeps is woken in the order of the deadlines, those of one in the order in which they lay down.
+    /// Advances the time.
     ///
-    /// After each one others get a chance to run; a sleeper that comes too late is not kept waiting.
+    /// Sleepers are woken in the order of their deadlines; those with the same deadline in the
+    /// order in which they went to sleep.
+    ///
+    /// After each one, other tasks get a chance to run. A sleeper whose deadline has passed does
+    /// not wait.
     public func advance(by duration: Duration) async {
         let end = now.advanced(by: duration)
         while wakeNext(until: end) { await Self.letOthersRun() }
@@ -95,7 +99,8 @@ public final class TestClock: Clock {
         await Self.letOthersRun()
     }
 
-    /// Lets time pass until nobody sleeps, or `limit` sleeps have ended: a timer sleeps again and again.
+    /// Advances the time until nobody sleeps, or `limit` sleeps have ended, because a timer sleeps
+    /// again and again.
     ///
     /// - Returns: Whether nobody sleeps.
     @discardableResult
@@ -108,7 +113,7 @@ public final class TestClock: Clock {
         return sleeperCount == 0
     }
 
-    /// Wakes the one whose deadline is next; false where there is none until `end`.
+    /// Wakes the sleeper with the next deadline; false if there is none until `end`.
     private func wakeNext(until end: Instant?) -> Bool {
         let sleeper = time.withLock { time -> Sleeper? in
             let order = { (left: Sleeper, right: Sleeper) in

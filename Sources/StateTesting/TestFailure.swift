@@ -1,6 +1,6 @@
-/// What was not as a test said.
+/// A difference between what a test expected and what happened.
 public struct TestFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// One sentence, and where two values differ, the lines of both: `-` what was expected, `+` what is.
+    /// One sentence; if two values differ, followed by the lines of both: `-` expected, `+` actual.
     public let description: String
 
     init(_ description: String) { self.description = description }
@@ -35,7 +35,8 @@ public struct TestFailure: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A value as lines: one for each field of a structure and each element of a collection, 8 levels deep.
+/// The lines of a value: one for each field of a structure and each element of a collection, 8
+/// levels deep.
 private func lines(of value: Any, name: String = "", depth: Int = 0) -> [String] {
     let mirror = Mirror(reflecting: value)
     let indent = String(repeating: "  ", count: depth)

@@ -1,7 +1,7 @@
 import StateContainers
 public import StateStore
 
-/// A store whose messages, states and outputs a test goes through one by one.
+/// A store whose messages, states and outputs a test checks one by one.
 ///
 /// ```swift
 /// let store = TestStore(Numbers.State.idle, reducer: Numbers(), clock: clock)
@@ -11,12 +11,12 @@ public import StateStore
 /// try await store.finish()
 /// ```
 ///
-/// What is not as said throws a ``TestFailure``, which shows the difference. One task at a time.
+/// Any difference throws a ``TestFailure``, which shows it. Only one task may use the store.
 public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     private typealias Step = (message: Message<R.Input, R.Feedback>, state: R.State)
 
     private struct Log: Sendable {
-        /// What was handled and not gone through.
+        /// Handled messages that the test has not checked.
         var steps: [Step] = []
         var outputs: [R.Output] = []
         var sent: [Sent] = []
@@ -25,18 +25,18 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
     /// The store.
     public let store: Store<R>
     private let log: MonitoredState<Log, Never>
-    /// The state up to which the test has gone.
+    /// The state that the test has checked last.
     private let seen: MonitoredState<R.State, Never>
     private let listening: any AnyObject & Sendable
     private let timeout: Duration
 
-    /// A store of a test.
+    /// Makes a store for a test.
     ///
     /// - Parameters:
-    ///   - state: The first state.
-    ///   - reducer: What is tested.
-    ///   - clock: What its effects wait by, mostly a ``TestClock``.
-    ///   - timeout: How long ``receive(_:_:)`` waits, by the clock on the wall.
+    ///   - state: The initial state.
+    ///   - reducer: The reducer to test.
+    ///   - clock: The clock for delays in effects, usually a ``TestClock``.
+    ///   - timeout: How long ``receive(_:_:)`` waits, in real time.
     public init(
         _ state: R.State,
         reducer: R,
@@ -44,8 +44,8 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
         timeout: Duration = .seconds(10)
     ) {
         let log = MonitoredState<Log, Never>(Log(), key: "test-store")
-        let home = MonitoredState<R.State, Never>(state, key: "store")
-        store = Store(in: home, reducer: reducer, clock: clock) { message, state in
+        let container = MonitoredState<R.State, Never>(state, key: "store")
+        store = Store(in: container, reducer: reducer, clock: clock) { message, state in
             log.modify { $0.steps.append((message, state)) }
         }
         listening = store.outputStream.observe { output in
@@ -56,12 +56,12 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
         seen = MonitoredState(state, key: "test-store-seen")
     }
 
-    /// Sends `input` and goes through what it changes.
+    /// Sends `input` and checks the state after it.
     ///
     /// - Parameters:
     ///   - input: The message.
-    ///   - change: Makes the expected state of the one before.
-    /// - Throws: ``TestFailure``, where a feedback before it was not gone through, or the state is another.
+    ///   - change: Changes the state before into the expected one.
+    /// - Throws: ``TestFailure``, if an earlier feedback was not received, or the state differs.
     public func send(_ input: R.Input, _ change: (inout R.State) -> Void = { _ in }) async throws {
         if let first = log.value.steps.first {
             throw TestFailure(
@@ -77,35 +77,37 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
         try check(step.state, after: "input \(input)", change)
     }
 
-    /// Waits for a feedback and goes through what it changes.
+    /// Waits for a feedback and checks the state after it.
     ///
-    /// - Throws: ``TestFailure``, where none comes in time, another comes, or the state is another.
+    /// - Throws: ``TestFailure``, if none arrives in time, another one arrives, or the state
+    ///   differs.
     public func receive(
         _ feedback: R.Feedback,
         _ change: (inout R.State) -> Void = { _ in }
     ) async throws where R.Feedback: Equatable {
         let step = try await nextStep("feedback \(feedback)")
         guard case .feedback(let actual) = step.message, actual == feedback else {
-            throw TestFailure("another message came", expected: feedback, actual: step.message)
+            throw TestFailure("unexpected message", expected: feedback, actual: step.message)
         }
         try check(step.state, after: "feedback \(feedback)", change)
     }
 
     /// Waits for an output.
     ///
-    /// - Throws: ``TestFailure``, where none comes in time, or another does.
+    /// - Throws: ``TestFailure``, if none arrives in time, or another one does.
     public func receive(output: R.Output) async throws where R.Output: Equatable {
         let actual = try await next("output \(output)") { log in
             log.outputs.isEmpty ? nil : log.outputs.removeFirst()
         }
         guard actual == output else {
-            throw TestFailure("another output came", expected: output, actual: actual)
+            throw TestFailure("unexpected output", expected: output, actual: actual)
         }
     }
 
     /// Waits until all effects have ended.
     ///
-    /// - Throws: ``TestFailure``, where one goes on too long, or a message or an output was not gone through.
+    /// - Throws: ``TestFailure``, if an effect runs too long, or a message or an output was not
+    ///   received.
     public func finish() async throws {
         for sent in log.value.sent { try await finish(sent) }
         let rest = log.value
@@ -129,7 +131,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
             }
             defer { group.cancelAll() }
             if try await group.next() != true {
-                throw TestFailure("effects go on after \(timeout)")
+                throw TestFailure("effects still run after \(timeout)")
             }
         }
     }
@@ -152,9 +154,9 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
                 return element != nil
             }
         } catch is StateError {
-            throw TestFailure("\(what) did not come within \(timeout)")
+            throw TestFailure("\(what) did not arrive within \(timeout)")
         }
-        // One task goes through the log: what was first is.
+        // Only one task takes from the log, so the first element is unchanged.
         guard let element = log.modify({ take(&$0) }) else {
             throw TestFailure("two tasks use one test store")
         }
@@ -170,7 +172,7 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
         change(&expected)
         seen ~> actual
         guard expected == actual else {
-            throw TestFailure("another state after \(what)", expected: expected, actual: actual)
+            throw TestFailure("unexpected state after \(what)", expected: expected, actual: actual)
         }
     }
 }

@@ -1,12 +1,13 @@
-/// Copies of arguments that stay where they are until the store goes, so that a command that was read from them can wait.
+/// Copies of arguments at fixed addresses until the store goes, so that a command parsed from them
+/// can wait.
 package final class ArgumentStore {
     private static let chunkByteCount = 64 << 10
 
     private var chunks: [UnsafeMutableRawBufferPointer] = []
-    /// What is left of the last chunk.
+    /// The unused rest of the last chunk.
     private var place: UnsafeMutableRawPointer?
     private var left = 0
-    /// About how much memory it takes, in bytes.
+    /// Its approximate memory, in bytes.
     package private(set) var footprint = 0
 
     package init() {}
@@ -45,7 +46,8 @@ package final class ArgumentStore {
         return start
     }
 
-    /// The first is as large as what it is for, as for a transaction of two commands; those that follow are larger.
+    /// The first chunk has just the needed size, for example for a transaction of two commands;
+    /// later chunks are larger.
     private func addChunk(of byteCount: Int, _ alignment: Int) {
         let usual = min(ArgumentStore.chunkByteCount, max(256, 2 * footprint))
         let chunk = UnsafeMutableRawBufferPointer.allocate(

@@ -1,7 +1,7 @@
 import Glibc
 package import StateModel
 
-/// Bytes that grow at the end and are taken from the front.
+/// Bytes that are appended at the end and removed from the front.
 package struct ByteBuffer: ~Copyable {
     private var base: UnsafeMutableRawPointer?
     /// How many bytes fit without another allocation.
@@ -13,15 +13,15 @@ package struct ByteBuffer: ~Copyable {
 
     deinit { free(base) }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     package var count: Int { end - start }
 
     package var isEmpty: Bool { start == end }
 
-    /// About how much memory it takes: of a large block only what was written to.
+    /// Its approximate memory: of a large block, only the part that was written to.
     package var footprint: Int { max(end, min(capacity, 64 << 10)) }
 
-    /// The bytes; good until the next change.
+    /// The bytes; valid until the next change.
     package var bytes: Bytes {
         guard let base else { return Bytes(start: nil, count: 0) }
         return Bytes(start: base + start, count: end - start)
@@ -44,7 +44,9 @@ package struct ByteBuffer: ~Copyable {
         end += 1
     }
 
-    /// Appends all of `other`, which is empty then; if this is empty, without copying it.
+    /// Appends all of `other`, and empties it.
+    ///
+    /// Does not copy if this buffer is empty.
     package mutating func append(taking other: inout ByteBuffer) {
         guard isEmpty else {
             append(other.bytes)
@@ -57,10 +59,10 @@ package struct ByteBuffer: ~Copyable {
         (other.base, other.capacity, other.start, other.end) = (base, capacity, start, end)
     }
 
-    /// Appends a number in decimal digits, before it `mark`, behind it CR LF.
-    package mutating func appendLine(_ mark: UInt8, _ number: Int) {
+    /// Appends `prefix`, a number in decimal digits, and CR LF.
+    package mutating func appendLine(_ prefix: UInt8, _ number: Int) {
         let line = reserve(24).assumingMemoryBound(to: UInt8.self)
-        line[0] = mark
+        line[0] = prefix
         var length = 1
         if number < 0 {
             line[1] = UInt8(ascii: "-")
@@ -87,7 +89,8 @@ package struct ByteBuffer: ~Copyable {
         end += length + 2
     }
 
-    /// Room for `byteCount` more bytes at the end; ``extend(by:)`` says how many of them were filled.
+    /// Room for `byteCount` more bytes at the end; ``extend(by:)`` says how many of them were
+    /// filled.
     ///
     /// - Complexity: O(1) amortized.
     package mutating func reserve(_ byteCount: Int) -> UnsafeMutableRawPointer {
@@ -108,12 +111,12 @@ package struct ByteBuffer: ~Copyable {
         if start > 0, count + byteCount <= capacity, start >= capacity / 2 {
             if let base { memmove(base, base + start, count) }
         } else {
-            let wanted = max(256, max(capacity * 2, count + byteCount))
-            guard let larger = malloc(wanted) else { fatalError("no memory for \(wanted) bytes") }
+            let needed = max(256, max(capacity * 2, count + byteCount))
+            guard let larger = malloc(needed) else { fatalError("no memory for \(needed) bytes") }
             if let base { memcpy(larger, base + start, count) }
             free(base)
             base = larger
-            capacity = wanted
+            capacity = needed
         }
         end -= start
         start = 0
@@ -121,7 +124,7 @@ package struct ByteBuffer: ~Copyable {
 
     // MARK: At the front
 
-    /// Takes bytes away from the front.
+    /// Removes bytes from the front.
     package mutating func removeFirst(_ byteCount: Int) {
         precondition(byteCount <= count, "more bytes are taken than there are")
         start += byteCount
@@ -131,13 +134,13 @@ package struct ByteBuffer: ~Copyable {
         }
     }
 
-    /// Puts a byte in the place of the first.
+    /// Replaces the first byte.
     package mutating func replaceFirst(with byte: UInt8) {
         precondition(count > 0, "the first byte of an empty buffer")
         base?.storeBytes(of: byte, toByteOffset: start, as: UInt8.self)
     }
 
-    /// Puts `bytes` in the place of the first `byteCount`, which are as many at least.
+    /// Replaces the first `byteCount` bytes by `bytes`, which must not be longer.
     package mutating func replaceFirst(_ byteCount: Int, with bytes: Bytes) {
         precondition(
             bytes.count <= byteCount && byteCount <= count,
@@ -152,13 +155,13 @@ package struct ByteBuffer: ~Copyable {
         end = 0
     }
 
-    /// Cuts the end off, so that `byteCount` bytes are left.
+    /// Removes bytes from the end, so that `byteCount` bytes are left.
     package mutating func truncate(to byteCount: Int) {
         precondition(byteCount <= count, "a buffer is cut behind its end")
         end = start + byteCount
     }
 
-    /// Gives memory back where the buffer is empty and larger than `byteCount`.
+    /// Frees memory if the buffer is empty and its capacity is above `byteCount`.
     package mutating func shrink(to byteCount: Int) {
         guard isEmpty, capacity > byteCount else { return }
         free(base)

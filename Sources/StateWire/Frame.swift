@@ -1,10 +1,10 @@
 package import StateModel
 
-/// The arguments of one command, in the buffer that they came in.
+/// The arguments of one command, in the buffer in which they arrived.
 ///
-/// Borrowed: good until the parser is asked again or the buffer changes.
+/// Borrowed: valid until the parser's next call or a change of the buffer.
 package struct Arguments {
-    /// Where an argument lies, from the start of the frame.
+    /// The position of an argument, from the start of the frame.
     package struct Span {
         var offset: Int
         var count: Int
@@ -37,7 +37,7 @@ package struct Arguments {
         return Arguments(base: base, spans: spans, count: length)
     }
 
-    /// Whether the argument is this word, in whatever case.
+    /// Whether the argument is this word, in any case.
     package func isWord(_ index: Int, _ word: StaticString) -> Bool {
         self[index].isWord(word)
     }
@@ -47,7 +47,7 @@ package struct Arguments {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether these bytes are this upper-case ASCII word, in whatever case.
+    /// Whether these bytes are this upper-case ASCII word, in any case.
     package func isWord(_ word: StaticString) -> Bool {
         guard count == word.utf8CodeUnitCount else { return false }
         for index in 0..<count {
@@ -58,7 +58,8 @@ extension UnsafeRawBufferPointer {
         return true
     }
 
-    /// The bytes as a decimal number as Redis takes them: no sign but `-`, no leading zeros, no spaces; nil for all else.
+    /// The bytes as a decimal number in the form that Redis accepts: no sign but `-`, no leading
+    /// zeros, no spaces; else nil.
     package var decimal: Int64? {
         guard count > 0, count <= 20 else { return nil }
         let isNegative = self[0] == UInt8(ascii: "-")

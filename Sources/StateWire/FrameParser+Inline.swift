@@ -1,7 +1,7 @@
 import Glibc
 import StateModel
 
-/// Commands as a person types them: words in one line, which may be in quotes.
+/// Inline commands, as people type them: words in one line, possibly in quotes.
 extension FrameParser {
     mutating func nextInline(_ input: Bytes) throws(WireError) -> Step {
         guard let base = input.baseAddress,
@@ -28,7 +28,8 @@ extension FrameParser {
             appendSpan(Arguments.Span(offset: start, count: inline.count - start))
         }
         guard spanCount > 0 else { return .skip(lineEnd + 1) }
-        // An empty word alone may have left the buffer without memory; any address does for no bytes.
+        // A single empty word may have left the buffer without memory; for no bytes, any address
+        // will do.
         return .frame(
             Arguments(base: inline.bytes.baseAddress ?? base, spans: spans, count: spanCount),
             byteCount: lineEnd + 1
@@ -39,7 +40,7 @@ extension FrameParser {
         byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
     }
 
-    /// Copies one word, which may be in quotes, without them; returns the place after it.
+    /// Copies one word without its quotes; returns the index after it.
     private mutating func takeWord(
         _ input: Bytes,
         _ start: Int,
@@ -50,7 +51,7 @@ extension FrameParser {
             let byte = input[index]
             if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
                 index = try takeQuoted(input, index + 1, end, quote: byte)
-                // Redis: a closing quote is followed by a blank or nothing.
+                // As in Redis, only a blank or the end may follow a closing quote.
                 guard index == end || Self.isBlank(input[index]) else { throw .unbalancedQuotes }
             } else {
                 inline.append(byte)

@@ -2,8 +2,9 @@ package import StateModel
 
 /// Cuts a stream of bytes into commands: RESP arrays of bulk strings, and inline commands.
 ///
-/// It keeps what it has learnt of a frame that is not whole yet, so a large value that comes in many pieces is not
-/// looked through again, and it refers to arguments where they lie: a value is copied once, into its entry.
+/// It remembers what it has parsed of an incomplete frame, so it does not rescan a large value that
+/// arrives in many pieces. It refers to arguments in the buffer: a value is copied once, into its
+/// entry.
 package struct FrameParser: ~Copyable {
     package struct Limits: Sendable {
         /// One argument, in bytes.
@@ -20,31 +21,31 @@ package struct FrameParser: ~Copyable {
 
     /// What the parser found.
     package enum Step {
-        /// Nothing whole yet.
+        /// No complete command yet.
         case more
-        /// A command, and how many bytes it took.
+        /// A command, and its length in bytes.
         case frame(Arguments, byteCount: Int)
-        /// So many bytes belong to no command: drop them and ask again.
+        /// So many bytes belong to no command: drop them and call again.
         case skip(Int)
-        /// A command that was passed over, whose bytes have been skipped.
+        /// A command that was refused and whose bytes were skipped.
         case refused(WireError)
     }
 
-    /// They may be exchanged at any time; what has been read of a frame stays read.
+    /// They may change at any time; the parsed part of a frame stays parsed.
     package var limits: Limits
 
-    // The frame that is being read; all places are offsets from its start.
+    // The frame that is being parsed; all positions are offsets from its start.
     private var isArray = false
     private var argumentCount = 0
     private var position = 0
     private(set) var spans = UnsafeMutablePointer<Arguments.Span>.allocate(capacity: 8)
     private var spanCapacity = 8
 
-    /// About how much memory it takes for the arguments of one command.
+    /// The approximate memory for the arguments of one command.
     package var footprint: Int { spanCapacity * MemoryLayout<Arguments.Span>.stride }
     var spanCount = 0
 
-    // A frame that is being passed over.
+    // A frame that is being skipped.
     private var refusal: WireError?
     private var bytesToSkip = 0
 
@@ -55,15 +56,16 @@ package struct FrameParser: ~Copyable {
 
     deinit { spans.deallocate() }
 
-    /// How many bytes the frame that is not whole yet will have at least, as far as is known.
+    /// The known lower bound of the length of the incomplete frame, in bytes.
     package private(set) var expectedByteCount = 0
 
     /// Looks for a command at the start of `input`.
     ///
-    /// - Parameter input: All bytes since the end of the last command; where the last answer was `.more`, the same and more.
-    /// - Returns: What stands there.
-    /// - Throws: ``WireError``, after which the stream has no known place.
-    /// - Complexity: O(*n*) in the new bytes of lengths; the bytes of arguments are not looked at.
+    /// - Parameter input: All bytes since the end of the last command; after `.more`, the same
+    ///   bytes and more.
+    /// - Returns: What was found there.
+    /// - Throws: ``WireError``, after which the position in the stream is unknown.
+    /// - Complexity: O(*n*) in the new bytes of lengths; the bytes of arguments are not scanned.
     package mutating func next(_ input: Bytes) throws(WireError) -> Step {
         guard refusal == nil else { return try passOver(input) }
         if !isArray, spanCapacity > FrameParser.keptSpanCount { shrink() }
@@ -109,10 +111,11 @@ package struct FrameParser: ~Copyable {
         )
     }
 
-    /// Arguments that a parser between two commands keeps room for: a connection may be idle for long.
+    /// The number of arguments for which an idle parser keeps memory: a connection may be idle for
+    /// long.
     private static let keptSpanCount = 1_024
 
-    /// Gives back what one command of many arguments needed.
+    /// Frees the memory that a command with many arguments needed.
     private mutating func shrink() {
         spans.deallocate()
         spanCapacity = 8
@@ -131,7 +134,8 @@ package struct FrameParser: ~Copyable {
         spanCount += 1
     }
 
-    /// The number of a length line from `start` on and the place after it; nil where its end is not there yet.
+    /// The number of the length line at `start` and the index after it; nil if its end has not
+    /// arrived yet.
     @inline(__always)
     private func number(
         _ input: Bytes,
@@ -183,7 +187,7 @@ package struct FrameParser: ~Copyable {
         return nil
     }
 
-    // MARK: Passing over
+    // MARK: Skipping
 
     private mutating func refuse(_ byteCount: Int, _ start: Int) -> Step {
         refusal = .tooBig(byteCount: byteCount, limit: limits.argumentByteCount)

@@ -1,8 +1,8 @@
 package import StateModel
 
-/// One answer of a server, or one push: what RESP2 and RESP3 can say.
+/// One reply of a server, or one push, in RESP2 or RESP3.
 ///
-/// Sets are arrays here, big numbers and verbatim strings are bulks, attributes are left out.
+/// Sets become arrays, big numbers and verbatim strings become bulks, attributes are dropped.
 package enum Reply: Hashable, Sendable {
     /// RESP3's null, and RESP2's null bulk and null array.
     case null
@@ -22,17 +22,17 @@ package enum Reply: Hashable, Sendable {
     case array([Reply])
     /// Pairs in the order in which they were sent.
     case map([Pair])
-    /// A message that answers nothing; its first element names its kind.
+    /// A message that is not a reply; its first element names its kind.
     case push([Reply])
 
     /// One pair of a map.
     package struct Pair: Hashable, Sendable {
-        /// The name, in our own replies a bulk string.
+        /// The name; in replies of `stated` a bulk string.
         package var key: Reply
-        /// What it names.
+        /// The value.
         package var value: Reply
 
-        /// Makes a pair.
+        /// Creates a pair.
         package init(key: Reply, value: Reply) {
             self.key = key
             self.value = value
@@ -41,7 +41,7 @@ package enum Reply: Hashable, Sendable {
 }
 
 extension Reply {
-    /// The number, where this is one.
+    /// The number, if this is one.
     package var integerValue: Int64? {
         if case .integer(let number) = self { number } else { nil }
     }
@@ -55,7 +55,7 @@ extension Reply {
         }
     }
 
-    /// The text of a bulk or a status; U+FFFD stands for what is not UTF-8.
+    /// The text of a bulk or a status; U+FFFD replaces bytes that are not UTF-8.
     package var textValue: String? {
         switch self {
         case .bulk(let bytes): String(decoding: bytes, as: UTF8.self)
@@ -72,7 +72,7 @@ extension Reply {
         }
     }
 
-    /// The pairs of a map, also where RESP2 sent them as a flat array.
+    /// The pairs of a map, also if RESP2 sent them as a flat array.
     package var pairs: [Pair]? {
         switch self {
         case .map(let pairs):
@@ -85,7 +85,7 @@ extension Reply {
         }
     }
 
-    /// The value of a map's field, nil where there is none.
+    /// The value of a map's field; nil if there is none.
     ///
     /// - Complexity: O(*n*) in the number of pairs.
     package subscript(field: String) -> Reply? {

@@ -1,26 +1,28 @@
 import Glibc
 package import StateModel
 
-/// What makes bytes no reply: the connection that sent them is of no more use.
+/// Why bytes are not a reply.
+///
+/// The connection that sent them cannot be used any more.
 package enum ReplyError: Error, Hashable, Sendable {
-    /// A first byte that begins no type.
+    /// A first byte that is not a known type.
     case unknownType(UInt8)
-    /// A length or a number that is none.
+    /// A length or a number that is invalid.
     case badNumber(String)
-    /// A line or a bulk that does not end in CR LF, or a value that its type does not have.
+    /// A line or a bulk without CR LF at its end, or a value that its type does not allow.
     case malformed
-    /// More aggregates inside each other than ``ReplyParser/depthLimit``.
+    /// Aggregates nested deeper than ``ReplyParser/depthLimit``.
     case tooDeep
     /// More bytes in one reply than ``ReplyParser/byteLimit``.
     case tooBig
 }
 
 extension ReplyError: CustomStringConvertible {
-    /// A sentence for a message.
+    /// A sentence for messages.
     package var description: String {
         switch self {
-        case .unknownType(let byte): "a reply begins with byte \(byte), which begins no type"
-        case .badNumber(let text): "a reply has '\(text)' where a number belongs"
+        case .unknownType(let byte): "a reply begins with byte \(byte), which is not a known type"
+        case .badNumber(let text): "a reply has '\(text)' instead of a number"
         case .malformed: "a reply is malformed"
         case .tooDeep: "a reply is nested deeper than \(ReplyParser.depthLimit) levels"
         case .tooBig: "a reply is larger than its limit"
@@ -30,26 +32,26 @@ extension ReplyError: CustomStringConvertible {
 
 /// Reads replies from bytes that arrive in pieces.
 ///
-/// What has been read of an unfinished aggregate is kept on a stack and never read again, so a reply costs
-/// O(*n*) in its bytes however it is cut.
+/// The parsed part of an unfinished aggregate is kept on a stack and never parsed again. So a reply
+/// costs O(*n*) in its bytes, however it is split.
 package struct ReplyParser: Sendable {
-    /// How deep aggregates may nest.
+    /// How deep aggregates may be nested.
     package static let depthLimit = 16
-    /// The longest line: a status, an error, a number.
+    /// The longest line (a status, an error, a number), in bytes.
     package static let lineByteLimit = 64 << 10
 
-    /// The most bytes of one reply; a larger one is refused before it is taken in.
+    /// The most bytes of one reply; a larger one is refused before it is buffered.
     package let byteLimit: Int
 
     private var buffer: [UInt8] = []
-    /// Everything before this index has been read.
+    /// Everything before this index was parsed.
     private var start = 0
-    /// No line feed stands between `start` and this index.
+    /// There is no line feed between `start` and this index.
     private var searched = 0
-    /// A bulk whose header has been read and whose bytes are not all there.
+    /// A bulk whose header was parsed and whose bytes have not all arrived.
     private var bulk: (kind: UInt8, byteCount: Int)?
     private var open: [Aggregate] = []
-    /// Bytes of the reply that is being read.
+    /// Bytes of the reply that is being parsed.
     private var replyByteCount = 0
 
     private struct Aggregate {
@@ -58,12 +60,12 @@ package struct ReplyParser: Sendable {
         var elements: [Reply] = []
     }
 
-    /// Makes a parser; the limit is above what a server of ours sends.
+    /// Creates a parser; the default limit is above any reply of `stated`.
     package init(byteLimit: Int = 512 << 20) {
         self.byteLimit = byteLimit
     }
 
-    /// Takes bytes that arrived.
+    /// Adds bytes that arrived.
     package mutating func append(_ bytes: Bytes) {
         if start == buffer.count {
             buffer.removeAll(keepingCapacity: true)
@@ -76,9 +78,9 @@ package struct ReplyParser: Sendable {
         buffer += bytes
     }
 
-    /// The next reply, or nil where more bytes are needed for it.
+    /// The next reply, or nil if it needs more bytes.
     ///
-    /// - Throws: ``ReplyError``, after which the parser is of no more use.
+    /// - Throws: ``ReplyError``, after which the parser cannot be used any more.
     package mutating func next() throws(ReplyError) -> Reply? {
         while let element = try nextElement() {
             guard let reply = fold(element) else { continue }
@@ -88,13 +90,13 @@ package struct ReplyParser: Sendable {
         return nil
     }
 
-    /// An element that is complete, or a note that an aggregate was begun or an attribute passed.
+    /// A complete element, or the fact that an aggregate has begun or an attribute was skipped.
     private enum Element {
         case whole(Reply)
         case partial
     }
 
-    /// Puts an element where it belongs, and returns the reply that it completes.
+    /// Adds an element to the open aggregate, and returns the reply that it completes.
     private mutating func fold(_ element: Element) -> Reply? {
         guard case .whole(var reply) = element else { return nil }
         while let last = open.indices.last {
@@ -107,7 +109,7 @@ package struct ReplyParser: Sendable {
         return reply
     }
 
-    /// The reply that a complete aggregate is; nil for an attribute.
+    /// The reply of a complete aggregate; nil for an attribute.
     private static func close(_ aggregate: Aggregate) -> Reply? {
         switch aggregate.kind {
         case UInt8(ascii: "%"): .array(aggregate.elements).pairs.map { .map($0) }
@@ -146,7 +148,7 @@ package struct ReplyParser: Sendable {
             return Self.close(aggregate).map { .whole($0) } ?? .partial
         }
         guard open.count < Self.depthLimit else { throw .tooDeep }
-        // A length is a claim: what it claims is not allocated before it arrives.
+        // A length is only a claim: the memory is not allocated before the elements arrive.
         aggregate.elements.reserveCapacity(min(aggregate.missing, 64))
         open.append(aggregate)
         return .partial
@@ -169,7 +171,7 @@ package struct ReplyParser: Sendable {
         }
     }
 
-    /// The line that begins at `start`, without CR LF, or nil where its end has not arrived.
+    /// The line at `start` without CR LF, or nil if its end has not arrived.
     private mutating func takeLine() throws(ReplyError) -> Range<Int>? {
         let found = buffer.withUnsafeBytes { bytes -> Int? in
             guard searched < bytes.count, let base = bytes.baseAddress else { return nil }
@@ -227,7 +229,7 @@ package struct ReplyParser: Sendable {
 }
 
 extension StateError {
-    /// Reads a line of the wire, whose first word is the code where it is in upper case.
+    /// Parses an error line of the wire; its first word is the code if it is in upper case.
     package init(line: String) {
         let word = line.prefix { $0 != " " }
         let isCode = !word.isEmpty && word.utf8.allSatisfy { (0x41...0x5A).contains($0) }

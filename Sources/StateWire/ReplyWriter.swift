@@ -1,6 +1,6 @@
 package import StateModel
 
-/// Which form of the protocol a connection speaks.
+/// The version of the protocol that a connection uses.
 package enum ProtocolVersion: Int, Sendable {
     case resp2 = 2
     case resp3 = 3
@@ -41,14 +41,14 @@ extension ByteBuffer {
         if version == .resp3 { append("_\r\n") } else { append("$-1\r\n") }
     }
 
-    /// The null in the place of an array, which RESP2 tells from the one in the place of a string.
+    /// The null of an array, which in RESP2 differs from the null of a string.
     package mutating func writeNullArray(_ version: ProtocolVersion) {
         if version == .resp3 { append("_\r\n") } else { append("*-1\r\n") }
     }
 
     package mutating func writeArray(_ count: Int) { appendLine(UInt8(ascii: "*"), count) }
 
-    /// A map's head; `count` pairs follow.
+    /// The header of a map; `count` pairs follow.
     ///
     /// RESP2 has no maps: the pairs are one flat array.
     package mutating func writeMap(_ count: Int, _ version: ProtocolVersion) {
@@ -61,7 +61,9 @@ extension ByteBuffer {
 
     package mutating func writePush(_ count: Int) { appendLine(UInt8(ascii: ">"), count) }
 
-    /// An error, in whose message nothing ends the reply: see ``StateError/printable(_:)``.
+    /// An error.
+    ///
+    /// Its message is escaped so that it cannot end the reply; see ``StateError/printable(_:)``.
     package mutating func writeError(_ error: StateError) {
         var text = error.description
         append("-")

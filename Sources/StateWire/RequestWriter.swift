@@ -1,19 +1,19 @@
 package import StateModel
 
-/// Requests as they stand on the wire: arrays of bulk strings, one behind the other.
+/// Encoded requests: arrays of bulk strings, one after the other.
 package struct RequestWriter: Sendable {
-    /// What is to be sent.
+    /// The bytes to send.
     package private(set) var bytes: [UInt8] = []
 
-    /// Makes a writer without a request.
+    /// Creates a writer without a request.
     package init() {}
 
-    /// Forgets the requests and keeps the memory for the next.
+    /// Removes the requests and keeps the memory.
     package mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)
     }
 
-    /// Adds a request of these arguments, the name of the command first.
+    /// Adds a request with these arguments; the first is the name of the command.
     package mutating func append(_ arguments: [[UInt8]]) {
         begin(argumentCount: arguments.count)
         for argument in arguments { append(argument: argument) }
@@ -25,7 +25,7 @@ package struct RequestWriter: Sendable {
         for word in words { append(argument: word) }
     }
 
-    /// Begins a request; as many calls of `append(argument:)` have to follow.
+    /// Begins a request; `argumentCount` calls of `append(argument:)` must follow.
     package mutating func begin(argumentCount: Int) {
         appendHeader(UInt8(ascii: "*"), argumentCount)
     }

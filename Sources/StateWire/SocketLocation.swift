@@ -1,19 +1,19 @@
 import Glibc
 package import StateModel
 
-/// Where the daemon's socket is, for those who are told nothing and for those who are.
+/// Where the daemon's socket is.
 ///
 /// ```
-/// --socket PATH                                 told
-/// $STATED_SOCKET                                told
-/// $XDG_RUNTIME_DIR/stated/stated.sock           a user's, where the directory is the user's own
-/// $XDG_STATE_HOME/stated/stated.sock            a user's; ~/.local/state where the variable is not set
-/// /run/stated/stated.sock                       root's, and the last resort of everybody
+/// --socket PATH                         given
+/// $STATED_SOCKET                        given
+/// $XDG_RUNTIME_DIR/stated/stated.sock   of a user, if the directory is the user's own
+/// $XDG_STATE_HOME/stated/stated.sock    of a user; ~/.local/state if the variable is not set
+/// /run/stated/stated.sock               of root, and the last choice of everybody
 /// ```
 ///
-/// Who is told a path takes that one and no other. The daemon serves the first that is its own; a client
-/// takes the first that exists. All of it is a function of
-/// the fields, so that a table can test it.
+/// A given path is used in any case. Otherwise the daemon serves the first path that is its own,
+/// and a client takes the first that exists. The result depends only on the fields, so that a table
+/// can test it.
 package struct SocketLocation {
     /// The longest path that `sockaddr_un` holds with its closing zero.
     package static let pathByteLimit = 107
@@ -21,13 +21,13 @@ package struct SocketLocation {
     /// The socket of the machine's daemon.
     private static let systemPath = "/run/stated/stated.sock"
 
-    /// What stands at a path.
+    /// What exists at a path.
     package enum Presence: Hashable, Sendable {
         /// Nothing.
         case absent
         /// Something of this uid.
         case owned(by: UInt32)
-        /// Something may be there, but a directory on the way does not let the caller look.
+        /// Unknown: the caller has no permission to search a directory of the path.
         case hidden
     }
 
@@ -35,7 +35,7 @@ package struct SocketLocation {
     private let environment: (String) -> String?
     /// The effective user.
     private let uid: UInt32
-    /// What stands at a path; asked only if there is a choice.
+    /// What exists at a path; called only if there is a choice.
     private let presence: (String) -> Presence
 
     package init(
@@ -48,7 +48,7 @@ package struct SocketLocation {
         self.presence = presence
     }
 
-    /// As this process has it.
+    /// For the environment and the user of this process.
     package static var process: SocketLocation {
         SocketLocation(
             environment: { getenv($0).map { String(cString: $0) } },
@@ -63,23 +63,23 @@ package struct SocketLocation {
 
     /// The path that a client connects to.
     ///
-    /// - Parameter option: What `--socket` said.
+    /// - Parameter option: The value of `--socket`.
     /// - Returns: A path that exists if one does, else the first that was tried.
-    /// - Throws: ``StateError/Code/err`` for a path that no socket can have.
+    /// - Throws: ``StateError/Code/err`` for a path that is empty or too long for a socket.
     package func clientPath(option: String?) throws(StateError) -> String {
-        if let told = told(option) { return try checked(told) }
+        if let given = given(option) { return try checked(given) }
         let candidates = candidates
         guard candidates.count > 1 else { return try checked(candidates[0]) }
         let existing = candidates.first { presence($0) != .absent }
         return try checked(existing ?? candidates[0])
     }
 
-    /// The path that the daemon serves, as ``clientPath(option:)`` but for what exists.
+    /// The path that the daemon serves, as ``clientPath(option:)`` but whatever exists.
     package func serverPath(option: String?) throws(StateError) -> String {
-        try checked(told(option) ?? candidates[0])
+        try checked(given(option) ?? candidates[0])
     }
 
-    /// The paths of those who are told none, best first; never empty.
+    /// The default paths, best first; never empty.
     private var candidates: [String] {
         guard uid != 0 else { return [SocketLocation.systemPath] }
         var paths: [String] = []
@@ -93,12 +93,12 @@ package struct SocketLocation {
         return paths + [SocketLocation.systemPath]
     }
 
-    private func told(_ option: String?) -> String? {
+    private func given(_ option: String?) -> String? {
         if let option { return option }
         return environment("STATED_SOCKET").flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// A directory that a variable names. A relative one is ignored:
+    /// The directory in a variable. A relative one is ignored:
     /// https://specifications.freedesktop.org/basedir-spec/latest/#variables
     private func directory(_ variable: String) -> String? {
         environment(variable).flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil }

@@ -1,8 +1,8 @@
 package import StateModel
 
-/// What makes bytes no command.
+/// Why bytes are not a command.
 ///
-/// After all but `.tooBig` the stream has no known place any more, and the connection ends.
+/// After all errors but `.tooBig` the position in the stream is unknown, and the connection ends.
 package enum WireError: Error, Equatable {
     case invalidArrayLength
     case invalidBulkLength
@@ -11,10 +11,10 @@ package enum WireError: Error, Equatable {
     case inlineTooLong(limit: Int)
     case unbalancedQuotes
     case commandTooLong(limit: Int)
-    /// An argument beyond the limit; it was passed over, and the connection goes on.
+    /// An argument above the limit; its command was skipped, and the connection continues.
     case tooBig(byteCount: Int, limit: Int)
 
-    /// What the client is told.
+    /// The reply to the client.
     package var answer: StateError {
         switch self {
         case .invalidArrayLength: protocolError("invalid multibulk length")

@@ -2,11 +2,11 @@ import Glibc
 
 /// Why a command ended early.
 enum BenchError: Error {
-    /// The command line makes no sense.
+    /// The command line is not valid.
     case usage(String)
-    /// The machine or the server did not do what was asked.
+    /// The machine or the server failed.
     case failed(String)
-    /// The server broke a law of its own; the key is where it shows.
+    /// The server broke one of its guarantees; the key shows it.
     case broken(law: String, key: String, String)
 
     /// The failure of the system call named `call`, from errno.

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Bytes in at the end, out at the front, in one block of memory that grows and is kept.
+/// A byte queue in one block of memory, which grows and is kept.
 struct ByteQueue: ~Copyable {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
@@ -16,7 +16,7 @@ struct ByteQueue: ~Copyable {
 
     var isEmpty: Bool { start == end }
 
-    /// What is queued, until the next change.
+    /// The queued bytes, valid until the next change.
     var bytes: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: base + start, count: end - start)
     }

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// What a run sends.
+/// The parameters of a run.
 struct Plan {
     var socket: String
     var clients: Int
@@ -9,26 +9,26 @@ struct Plan {
     var requests: Int
     var keys: Int
     var valueByteCount: Int
-    /// Whether the value is a number of so many digits.
+    /// Whether the value is a number with that many digits.
     var isNumber = false
     /// How many of a hundred requests are SETs.
     var writePercent: Int
-    /// Keys in order, each once, and not drawn.
+    /// Uses each key once, in order, not at random.
     var isSequential = false
     var seed: Int
-    /// Watches, each of a prefix of its own, while this runs.
+    /// How many watches run meanwhile, each with its own prefix.
     var watchers = 0
-    /// On how many connections they are.
+    /// How many connections they use.
     var watchConnections = 0
-    /// Whether what is set is below the prefix of the first of them, and not below any.
+    /// Whether keys are set below the prefix of the first watch, or below none.
     var isWatched = false
 }
 
-/// What came of it.
+/// The results of a run.
 struct Measurement {
     var nanoseconds: UInt64 = 0
     var requests: Int
-    /// GETs of a key that was not there.
+    /// How many GETs found no key.
     var misses = 0
     var reads: Latencies
     var writes: Latencies
@@ -41,9 +41,9 @@ struct Measurement {
     }
 }
 
-/// Clients that each send a batch, wait for all of its replies and send the next, on one thread.
+/// Clients on one thread that each send a batch, wait for all its replies and send the next.
 ///
-/// A latency is from before a batch is written to after its last reply is read.
+/// A latency lasts from before a batch is written until its last reply is read.
 final class ClosedLoop {
     /// One client and the batch that it waits for.
     private final class Client {
@@ -58,7 +58,7 @@ final class ClosedLoop {
     private let plan: Plan
     private let poller: Poller
     private var clients: [Client] = []
-    /// Their numbers follow those of the clients.
+    /// Their poller numbers follow those of the clients.
     private var watchers: [Connection] = []
     private var random: SplitMix
     private var getTemplate = RequestTemplate.get
@@ -93,7 +93,7 @@ final class ClosedLoop {
 
     private static func folder(_ number: Int) -> String { "watched/\(number)/" }
 
-    /// Adds connection `number`, with every so many of the watches.
+    /// Adds connection `number`, with its share of the watches.
     private func addWatchers(_ number: Int) throws(BenchError) {
         let connection = try Connection(socket: plan.socket)
         try connection.ask("HELLO", "3")
@@ -139,21 +139,21 @@ final class ClosedLoop {
 
     private func flush(_ number: Int) throws(BenchError) {
         guard try clients[number].connection.flush(poller, number: number) else {
-            throw .failed("the server is gone")
+            throw .failed("the connection was closed")
         }
     }
 
     private func receive(_ number: Int) throws(BenchError) {
         guard number < clients.count else {
             let watcher = watchers[number - clients.count]
-            if case .cut = try watcher.receive() { throw .failed("the server is gone") }
+            if case .cut = try watcher.receive() { throw .failed("the connection was closed") }
             watcher.consumeReceived(watcher.receivedBytes.count)
             return
         }
         let client = clients[number]
         switch try client.connection.receive() {
         case .nothing: return
-        case .cut: throw .failed("the server is gone")
+        case .cut: throw .failed("the connection was closed")
         case .bytes: break
         }
         try client.connection.takeReplies { (reply) throws(BenchError) in

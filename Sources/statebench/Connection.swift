@@ -1,20 +1,20 @@
 import Glibc
 import StateWire
 
-/// One connection: what is to go out, what came in.
+/// One connection with its output and input buffers.
 final class Connection {
     let descriptor: Int32
     var output = ByteQueue(capacity: 4096)
     private var input = ByteQueue(capacity: 16384)
     private var waitsForRoom = false
-    /// For an abuser: nothing was sent yet.
+    /// For an abuser: whether nothing was sent yet.
     var isFresh = true
 
-    /// How a read ended.
+    /// The result of a read.
     enum Arrival {
         case bytes
         case nothing
-        /// The server is gone; all that it had sent was read before.
+        /// The server closed the connection; everything it had sent was read before.
         case cut
     }
 
@@ -29,7 +29,7 @@ final class Connection {
         descriptor = try Connection.open(AF_UNIX, address, "'\(path)'")
     }
 
-    /// Connects to a TCP port of this machine; what is written goes at once.
+    /// Connects to a TCP port of this machine; writes are sent at once.
     init(port: Int) throws(BenchError) {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -40,7 +40,7 @@ final class Connection {
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
     }
 
-    /// A descriptor that is connected to `address`, which errors call `name`.
+    /// A descriptor connected to `address`, which errors call `name`.
     private static func open<Address>(
         _ family: Int32,
         _ address: Address,
@@ -63,14 +63,14 @@ final class Connection {
 
     deinit { close(descriptor) }
 
-    /// From here on reads and writes return instead of waiting.
+    /// Makes reads and writes return instead of waiting.
     func becomeNonBlocking() throws(BenchError) {
         guard fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else { throw .system("fcntl") }
     }
 
-    /// Sends what it can of ``output``.
+    /// Sends as much as possible of ``output``.
     ///
-    /// - Returns: Whether the server still takes bytes.
+    /// - Returns: Whether the server still accepts bytes.
     func flush() throws(BenchError) -> Bool {
         while !output.isEmpty {
             let sent = write(descriptor, output.bytes.baseAddress, output.bytes.count)
@@ -87,9 +87,9 @@ final class Connection {
         return true
     }
 
-    /// Sends what it can, and has `poller` tell when there is room for the rest.
+    /// Sends as much as possible, and makes `poller` report when there is room for the rest.
     ///
-    /// - Returns: Whether the server still takes bytes.
+    /// - Returns: Whether the server still accepts bytes.
     func flush(_ poller: Poller, number: Int) throws(BenchError) -> Bool {
         let isTaken = try flush()
         if isTaken, output.isEmpty == waitsForRoom {
@@ -114,12 +114,12 @@ final class Connection {
         }
     }
 
-    /// What was received and not taken yet; good until the next change.
+    /// The received bytes that were not consumed yet; valid until the next change.
     var receivedBytes: UnsafeRawBufferPointer { input.bytes }
 
     func consumeReceived(_ count: Int) { input.consume(count) }
 
-    /// Hands the bytes of each whole reply to `body`, in order.
+    /// Passes the bytes of each complete reply to `body`, in order.
     func takeReplies(
         _ body: (UnsafeRawBufferPointer) throws(BenchError) -> Void
     ) throws(BenchError) {
@@ -129,21 +129,21 @@ final class Connection {
         }
     }
 
-    /// Sends a command and waits for its reply, on a connection that was left blocking.
+    /// Sends a command and waits for its reply, on a blocking connection.
     func call(_ words: String...) throws(BenchError) -> Reply { try call(words) }
 
     func call(_ words: [String]) throws(BenchError) -> Reply {
         output.append(command: words)
-        guard try flush() else { throw .failed("the server is gone") }
+        guard try flush() else { throw .failed("the connection was closed") }
         var answer: Reply?
         while true {
             try takeReplies { (bytes) throws(BenchError) in answer = try Reply(whole: bytes) }
             if let answer { return answer }
-            guard case .bytes = try receive() else { throw .failed("the server is gone") }
+            guard case .bytes = try receive() else { throw .failed("the connection was closed") }
         }
     }
 
-    /// The same; an error is thrown.
+    /// The same; an error reply is thrown.
     @discardableResult
     func ask(_ words: String...) throws(BenchError) -> Reply {
         let reply = try call(words)
@@ -153,12 +153,12 @@ final class Connection {
 }
 
 extension Reply {
-    /// Takes exactly one reply apart, as ``ReplyScanner`` measured it.
+    /// Parses exactly one reply, as ``ReplyScanner`` measured it.
     init(whole bytes: UnsafeRawBufferPointer) throws(BenchError) {
         var parser = ReplyParser()
         parser.append(bytes)
         guard let reply = try? parser.next() else {
-            throw .failed("'\(String(decoding: bytes.prefix(80), as: UTF8.self))' is no reply")
+            throw .failed("invalid reply '\(String(decoding: bytes.prefix(80), as: UTF8.self))'")
         }
         self = reply
     }

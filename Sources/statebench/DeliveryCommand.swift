@@ -1,4 +1,4 @@
-/// Many subscribers and one paced writer: how long a value takes from the writer to each of them.
+/// Measures, for many subscribers and one paced writer, how long a value takes to each of them.
 enum DeliveryCommand {
     static func run(_ options: Options) throws(BenchError) {
         try FileDescriptors.raiseLimit()
@@ -16,13 +16,14 @@ enum DeliveryCommand {
         let count = rate * seconds
         let warmUp = rate / 2
         writer.start(count: warmUp + count)
-        // Order matters: the audience must have ended before the error of a writer that failed is of any use.
-        let isWhole = try audience.listen(for: warmUp + count, skipping: warmUp)
+        // Order matters: a writer's error is reported only after the audience has ended.
+        let isComplete = try audience.listen(for: warmUp + count, skipping: warmUp)
         let report = writer.finish()
         if let error = report.error { throw error }
-        guard isWhole else {
-            let wanted = (warmUp + count) * watchers
-            throw .failed("\(audience.deliveredCount) deliveries of \(wanted), then none for 10 s")
+        guard isComplete else {
+            let expected = (warmUp + count) * watchers
+            let delivered = audience.deliveredCount
+            throw .failed("\(delivered) of \(expected) deliveries, then none for 10 s")
         }
         print("watchers \(watchers)")
         print("per_second \(Int(report.perSecond))")
@@ -31,15 +32,17 @@ enum DeliveryCommand {
     }
 }
 
-/// The connections that wait for values, all on this thread, and the time that each value took to each of them.
+/// The connections that wait for values, all on this thread, and the time that each value took to
+/// each of them.
 ///
-/// A latency ends when the `read` that brought the value has returned: taking it apart is not counted for its own
-/// value, but for those that wait in other connections meanwhile, as with any program of one thread.
+/// A latency ends when the `read` of the value has returned. Parsing it is not counted for this
+/// value, but for those that wait in other connections meanwhile, as in any single-threaded
+/// program.
 final class DeliveryAudience {
     private let route: DeliveryRoute
     private let poller: Poller
     private var connections: [Connection] = []
-    /// Deliveries, those while warming up included.
+    /// The number of deliveries, including the warm-up.
     private(set) var deliveredCount = 0
     private(set) var latencies = Latencies(expecting: 0)
 
@@ -55,16 +58,19 @@ final class DeliveryAudience {
         }
     }
 
-    /// Listens until each connection has had so many values, the first few of which are not measured.
+    /// Listens until each connection has received `count` values; the first `warmUp` are not
+    /// measured.
     ///
-    /// - Returns: Whether they came; false where none came for 10 s.
+    /// - Returns: Whether they arrived; false if none arrived for 10 s.
     func listen(for count: Int, skipping warmUp: Int) throws(BenchError) -> Bool {
         latencies = Latencies(expecting: (count - warmUp) * connections.count)
         let skipped = warmUp * connections.count
         while deliveredCount < count * connections.count {
             let isReady = try poller.wait(milliseconds: 10_000) { (number, _) throws(BenchError) in
                 let connection = connections[number]
-                if case .cut = try connection.receive() { throw .failed("the server is gone") }
+                if case .cut = try connection.receive() {
+                    throw .failed("the connection was closed")
+                }
                 let now = MonotonicClock.now
                 try route.takeStamps(connection) { stamp in
                     deliveredCount += 1

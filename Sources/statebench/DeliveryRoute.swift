@@ -1,15 +1,16 @@
 import Glibc
 
-/// How values get from a writer to its subscribers.
+/// A way for values from a writer to its subscribers.
 struct DeliveryRoute: Sendable {
     enum Server: String, CaseIterable {
-        /// STATE.WATCH of a prefix under RESP3, and SET: stored and synced before anybody is told.
+        /// STATE.WATCH of a prefix under RESP3, and SET: stored and synced before it is delivered.
         case stated
         /// SUBSCRIBE and PUBLISH: nothing is stored.
         case redis
-        /// The same by a script that sets a key too, so that with `appendfsync always` it is synced before it is told.
+        /// The same with a script that also sets a key, so that with `appendfsync always` it is
+        /// synced before it is delivered.
         case redisStored = "redis-stored"
-        /// The watch of a prefix and puts through the JSON gateway, over HTTP/1.1: stored and synced.
+        /// Watch of a prefix and puts with the JSON gateway, over HTTP/1.1: stored and synced.
         case etcd
     }
 
@@ -20,7 +21,7 @@ struct DeliveryRoute: Sendable {
     init(_ options: Options) throws(BenchError) {
         let name = options.text("server", standard: "stated")
         guard let server = Server(rawValue: name) else {
-            throw .usage("--server is stated, redis, redis-stored or etcd, not '\(name)'")
+            throw .usage("--server expects stated, redis, redis-stored or etcd, not '\(name)'")
         }
         self.server = server
         socket = server == .etcd ? "" : try options.text("socket")
@@ -31,7 +32,7 @@ struct DeliveryRoute: Sendable {
         server == .etcd ? try Connection(port: port) : try Connection(socket: socket)
     }
 
-    /// Subscribes, on a connection that was left blocking, and waits until it is so.
+    /// Subscribes, on a blocking connection, and waits for the confirmation.
     func subscribe(_ connection: Connection) throws(BenchError) {
         switch server {
         case .stated:
@@ -49,14 +50,15 @@ struct DeliveryRoute: Sendable {
                     """
                 )
             )
-            guard try connection.flush() else { throw .failed("the server is gone") }
+            guard try connection.flush() else { throw .failed("the connection was closed") }
             try connection.awaitChunk(containing: "\"created\":true")
         }
     }
 
     // MARK: The writer's side
 
-    /// On how many connections writes go out in turn: etcd answers a put of a connection before it reads the next.
+    /// How many connections writes use in turn: etcd answers a connection's put before it reads the
+    /// next.
     var writerCount: Int { server == .etcd ? 8 : 1 }
 
     func makeRequest(valueByteCount: Int) -> DeliveryRequest {
@@ -91,9 +93,9 @@ struct DeliveryRoute: Sendable {
         return DeliveryRequest(bytes, offset: bytes.count - 2 - valueByteCount, isEncoded: false)
     }
 
-    /// Checks the answers that have come.
+    /// Checks the answers that have arrived.
     ///
-    /// - Returns: How many.
+    /// - Returns: Their number.
     func takeAnswers(_ connection: Connection) throws(BenchError) -> Int {
         var count = 0
         guard server == .etcd else {
@@ -111,7 +113,7 @@ struct DeliveryRoute: Sendable {
 
     // MARK: The subscribers' side
 
-    /// Hands over the stamp of each value that has come.
+    /// Passes on the stamp of each value that has arrived.
     func takeStamps(
         _ connection: Connection,
         _ body: (UInt64) -> Void
@@ -131,7 +133,7 @@ struct DeliveryRoute: Sendable {
         }
     }
 
-    /// The stamp of a RESP push: its value is the last bulk string in it, behind the last `$` line.
+    /// The stamp of a RESP push: its value is the last bulk string in it, after the last `$` line.
     private func stamp(in push: UnsafeRawBufferPointer) throws(BenchError) -> UInt64 {
         var end = push.count - 2
         while end > 0, push[end - 1] != UInt8(ascii: "\n") { end -= 1 }

@@ -1,12 +1,12 @@
 import Glibc
 import StateEngine
 
-/// Writes a value at each tick of a fixed rate, on a thread of its own.
+/// Writes a value at each tick of a fixed rate, on its own thread.
 ///
-/// The rate is kept whatever the server does: no write waits for the answer to the one before, and a tick that was
-/// missed is made up for. The time in a value is that at which it was handed to the kernel.
+/// The rate does not depend on the server: no write waits for the answer to the one before, and
+/// missed ticks are made up for. The time in a value is when it was passed to the kernel.
 final class DeliveryWriter: Sendable {
-    /// What became of it.
+    /// The results.
     struct Report {
         var perSecond = 0.0
         var error: BenchError?
@@ -55,7 +55,7 @@ final class DeliveryWriter: Sendable {
             MonotonicClock.sleep(until: start + UInt64(number) * 1_000_000_000 / UInt64(rate))
             request.append(to: &connection.output, at: MonotonicClock.now)
             guard try connection.flush(), connection.output.isEmpty else {
-                throw .failed("the server takes no more writes")
+                throw .failed("the server does not accept more writes")
             }
             answersLeft -= try takeAnswers(connection)
         }
@@ -65,11 +65,12 @@ final class DeliveryWriter: Sendable {
     }
 
     private func takeAnswers(_ connection: Connection) throws(BenchError) -> Int {
-        if case .cut = try connection.receive() { throw .failed("the server is gone") }
+        if case .cut = try connection.receive() { throw .failed("the connection was closed") }
         return try route.takeAnswers(connection)
     }
 
-    /// Connections stay until what was written last is answered: their ends would take it back unread.
+    /// Keeps connections open until the last writes are answered: closing them would discard the
+    /// writes unread.
     private func awaitAnswers(_ connections: [Connection], _ count: Int) throws(BenchError) {
         let poller = try Poller()
         for (number, connection) in connections.enumerated() {
@@ -85,7 +86,7 @@ final class DeliveryWriter: Sendable {
     }
 }
 
-/// The time of sending in a value: nanoseconds of the monotonic clock in twenty digits, at its start.
+/// The sending time in a value: nanoseconds of the monotonic clock in twenty digits, at its start.
 enum DeliveryStamp {
     static let byteCount = 20
 
@@ -102,14 +103,14 @@ enum DeliveryStamp {
     }
 }
 
-/// A write whose stamp is made anew each time.
+/// A write whose stamp is replaced each time.
 struct DeliveryRequest {
     private var bytes: [UInt8]
     private let offset: Int
-    /// Whether the value stands there in base64.
+    /// Whether the value is in base64.
     private let isEncoded: Bool
 
-    /// The value begins at `offset` of `bytes`.
+    /// The value starts at `offset` of `bytes`.
     init(_ bytes: [UInt8], offset: Int, isEncoded: Bool) {
         self.bytes = bytes
         self.offset = offset

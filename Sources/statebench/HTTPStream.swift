@@ -1,8 +1,9 @@
 import Glibc
 
-/// As much of HTTP/1.1 as etcd's JSON gateway speaks: bodies of a known length, and bodies in chunks (RFC 9112, 7.1).
+/// The part of HTTP/1.1 that etcd's JSON gateway uses: bodies of a known length, and chunked bodies
+/// (RFC 9112, 7.1).
 extension Connection {
-    /// Hands over each whole chunk of a response whose body goes on for ever; its head is skipped.
+    /// Passes on each complete chunk of an endless response; its head is skipped.
     func takeChunks(
         _ body: (UnsafeRawBufferPointer) throws(BenchError) -> Void
     ) throws(BenchError) {
@@ -26,10 +27,10 @@ extension Connection {
         }
     }
 
-    /// Takes a whole response away that names its length.
+    /// Removes a complete response with a length.
     ///
     /// - Returns: Whether there was one.
-    /// - Throws: What it says, where it is no success.
+    /// - Throws: Its status, unless it is a success.
     func takeResponse() throws(BenchError) -> Bool {
         guard let end = receivedBytes.offset(after: "\r\n\r\n") else { return false }
         let head = HTTPHead(receivedBytes[..<end])
@@ -40,11 +41,11 @@ extension Connection {
         return true
     }
 
-    /// Waits for the chunk with `text` in it, on a connection that was left blocking.
+    /// Waits for a chunk that contains `text`, on a blocking connection.
     func awaitChunk(containing text: StaticString) throws(BenchError) {
         var isFound = false
         while !isFound {
-            guard case .bytes = try receive() else { throw .failed("the server is gone") }
+            guard case .bytes = try receive() else { throw .failed("the connection was closed") }
             try takeChunks { (chunk) throws(BenchError) in
                 if chunk.offset(after: text) != nil { isFound = true }
             }
@@ -78,7 +79,7 @@ private struct HTTPHead {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Where `text` ends for the first time; nil where it is not in it.
+    /// The end of the first `text`; nil if there is none.
     func offset(after text: StaticString) -> Int? {
         guard let base = baseAddress else { return nil }
         let length = text.utf8CodeUnitCount
@@ -125,7 +126,7 @@ enum Base64 {
         return encoded
     }
 
-    /// Of whole groups of four without padding.
+    /// Decodes whole groups of four characters without padding.
     static func decode(_ encoded: some Sequence<UInt8>) -> [UInt8] {
         var bytes: [UInt8] = []
         var bits = 0

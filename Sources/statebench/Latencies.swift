@@ -10,14 +10,14 @@ struct Latencies {
         nanoseconds.append(UInt32(clamping: duration))
     }
 
-    /// The latency that so great a share of them does not exceed; 0 where nothing was measured.
+    /// The latency that this share of them does not exceed; 0 if there are none.
     func microseconds(at share: Double) -> Double {
         guard !nanoseconds.isEmpty else { return 0 }
         let index = Int((Double(count) * share).rounded(.up)) - 1
         return (Double(nanoseconds.sorted()[max(0, index)]) / 1000).rounded(places: 1)
     }
 
-    /// `name_p50_us 190.1` and so on, one a line; nothing where nothing was measured.
+    /// `name_p50_us 190.1` and so on, one on each line; empty if nothing was measured.
     func lines(_ name: String) -> [String] {
         guard !nanoseconds.isEmpty else { return [] }
         let ranks = [("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)]

@@ -5,7 +5,7 @@ enum LoadCommand {
         switch options.text("op", standard: "set") {
         case "set": plan.writePercent = 100
         case "get": plan.writePercent = 0
-        case let other: throw .usage("--op is get or set, not '\(other)'")
+        case let other: throw .usage("--op expects get or set, not '\(other)'")
         }
         plan.watchers = try options.number("watchers", standard: 0, least: 0)
         plan.watchConnections = try options.number(
@@ -24,7 +24,7 @@ enum LoadCommand {
             try loop.run().print()
             return
         }
-        // Not what connecting and watching cost: that was before.
+        // Connecting and watching are not counted.
         let before = try ProcessTable.processorTicks(of: server)
         let measurement = try loop.run()
         let spent = try ProcessTable.processorTicks(of: server) - before
@@ -34,7 +34,7 @@ enum LoadCommand {
     }
 }
 
-/// Reads and writes beside each other, one request in flight per client.
+/// Concurrent reads and writes, one request in flight per client.
 enum MixedCommand {
     static func run(_ options: Options) throws(BenchError) {
         var plan = try Plan(options, clients: 50, pipeline: 1)
@@ -43,7 +43,7 @@ enum MixedCommand {
     }
 }
 
-/// Every key once.
+/// Sets every key once.
 enum FillCommand {
     static func run(_ options: Options) throws(BenchError) {
         var plan = try Plan(options, clients: 8, pipeline: 128)

@@ -1,11 +1,11 @@
 import Glibc
 
-/// Time for measuring.
+/// Clocks for measuring.
 enum MonotonicClock {
     /// Nanoseconds since some point of this boot.
     static var now: UInt64 { read(CLOCK_MONOTONIC) }
 
-    /// Nanoseconds since 1970, to compare with what another program read.
+    /// Nanoseconds since 1970, to compare with the times of another program.
     static var wall: UInt64 { read(CLOCK_REALTIME) }
 
     private static func read(_ clock: clockid_t) -> UInt64 {
@@ -14,7 +14,7 @@ enum MonotonicClock {
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    /// Sleeps until ``now`` is `time`; returns at once where it was.
+    /// Sleeps until ``now`` is `time`; returns at once if it has passed.
     static func sleep(until time: UInt64) {
         var end = timespec()
         end.tv_sec = Int(time / 1_000_000_000)

@@ -5,7 +5,7 @@ struct Options {
     /// What follows `--`.
     private(set) var rest: [String] = []
 
-    /// Reads what follows the command; the names in `known` stand without a value.
+    /// Parses the arguments after the command; the names in `known` have no value.
     init(_ arguments: ArraySlice<String>, flags known: Set<String> = []) throws(BenchError) {
         var remaining = arguments
         while let argument = remaining.popFirst() {
@@ -36,11 +36,11 @@ struct Options {
 
     func text(_ name: String, standard: String) -> String { values[name] ?? standard }
 
-    /// The option, or `standard` where it is not given; not below `least`.
+    /// The option, or `standard` if it is missing; at least `least`.
     func number(_ name: String, standard: Int, least: Int = 1) throws(BenchError) -> Int {
         guard let text = values[name] else { return standard }
         guard let number = Int(text), number >= least else {
-            throw .usage("--\(name) takes a number from \(least), not '\(text)'")
+            throw .usage("--\(name) expects a number from \(least), not '\(text)'")
         }
         return number
     }

@@ -18,7 +18,7 @@ final class Poller {
         else { throw .system("epoll_ctl") }
     }
 
-    /// Whether room to write is waited for too.
+    /// Sets whether to wait for room to write too.
     func change(_ watched: Int32, number: Int, writable: Bool) throws(BenchError) {
         let events = UInt32(CLINUX_EPOLLIN) | (writable ? UInt32(CLINUX_EPOLLOUT) : 0)
         guard clinux_epoll_modify(descriptor, watched, events, UInt64(number)) == 0
@@ -27,9 +27,9 @@ final class Poller {
 
     func remove(_ watched: Int32) { _ = clinux_epoll_remove(descriptor, watched) }
 
-    /// Waits until something is ready and hands each number over, and whether it can be written to.
+    /// Waits until something is ready; passes on each number, and whether it is writable.
     ///
-    /// - Returns: False where the time was over before.
+    /// - Returns: False after a timeout.
     @discardableResult
     func wait(
         milliseconds: Int32 = -1,

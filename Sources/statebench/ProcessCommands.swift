@@ -1,9 +1,10 @@
 import Glibc
 import StateWire
 
-/// Waits for the first PONG: a server that starts, or that is loading.
+/// Waits for the first PONG of a server that is starting or loading.
 enum ReadyCommand {
-    /// Between two tries: short beside what is measured, long beside what a try costs the server.
+    /// The pause between two attempts: short compared with what is measured, long compared with an
+    /// attempt's cost for the server.
     private static let pauseMicroseconds = 200
 
     static func run(_ options: Options) throws(BenchError) {
@@ -32,15 +33,15 @@ enum ReadyCommand {
     }
 }
 
-/// What the kernel says of processes.
+/// The kernel's data about processes.
 enum ProcessTable {
-    /// Starts a program, whose output goes nowhere.
+    /// Starts a program, whose output is discarded.
     ///
     /// - Parameters:
-    ///   - command: Its path, or a name to be looked for, and its arguments.
+    ///   - command: Its path or name, and its arguments.
     ///   - input: Its standard input; nil: this program's.
-    /// - Returns: Its number, for ``end(of:)``.
-    /// - Throws: Where it cannot be started.
+    /// - Returns: Its process id, for ``end(of:)``.
+    /// - Throws: An error if it cannot be started.
     static func start(_ command: [String], input: Int32? = nil) throws(BenchError) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -59,7 +60,7 @@ enum ProcessTable {
         return pid
     }
 
-    /// Waits until it has ended, and says with which status.
+    /// Waits until it has ended, and returns its status.
     static func end(of pid: pid_t) throws(BenchError) -> Int32 {
         var status: Int32 = 0
         while waitpid(pid, &status, 0) < 0 {
@@ -68,9 +69,9 @@ enum ProcessTable {
         return status
     }
 
-    /// `/proc/PID/stat` from the state on: proc_pid_stat(5), whose field n is the element n - 3.
+    /// `/proc/PID/stat` from the state on: proc_pid_stat(5); its field n is the element n - 3.
     static func fields(of pid: Int) -> [Substring] {
-        // The name before them may hold blanks and parentheses.
+        // The name before them may contain blanks and parentheses.
         guard let text = TextFile.read("/proc/\(pid)/stat"), let end = text.lastIndex(of: ")")
         else { return [] }
         return text[text.index(after: end)...].split(separator: " ")
@@ -78,25 +79,25 @@ enum ProcessTable {
 
     static var microsecondsPerTick: Int { 1_000_000 / sysconf(Int32(_SC_CLK_TCK)) }
 
-    /// Processor time of all its threads.
+    /// The processor time of all its threads.
     static func processorTicks(of pid: Int) throws(BenchError) -> Int {
         let fields = fields(of: pid)
         guard fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12]) else {
-            throw .failed("there is no process \(pid)")
+            throw .failed("process \(pid) does not exist")
         }
         return user + system
     }
 
-    /// Whether it is gone, or only waited for.
+    /// Whether it has ended, even if its parent has not waited for it.
     static func hasEnded(_ pid: Int) -> Bool {
         let state = fields(of: pid).first
         return state == nil || state == "Z"
     }
 }
 
-/// How many connections this program may have.
+/// The limit of this program's connections.
 enum FileDescriptors {
-    /// Has it as many as the system allows.
+    /// Raises it as far as the system allows.
     static func raiseLimit() throws(BenchError) {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
@@ -115,7 +116,7 @@ enum SampleCommand {
         let pid = try options.number("pid", standard: 0)
         let fields = ProcessTable.fields(of: pid)
         guard fields.count > 21, let pages = Int(fields[21]) else {
-            throw .failed("there is no process \(pid)")
+            throw .failed("process \(pid) does not exist")
         }
         let ticks = try ProcessTable.processorTicks(of: pid)
         print("cpu_ticks \(ticks)")
@@ -124,7 +125,7 @@ enum SampleCommand {
     }
 }
 
-/// How long a program takes from its start to its end, its parent's wait included.
+/// The time of a program from its start to its end, including its parent's wait.
 enum SpawnCommand {
     static func run(_ options: Options) throws(BenchError) {
         let times = try options.number("times", standard: 500)

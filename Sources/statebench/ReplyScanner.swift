@@ -1,10 +1,10 @@
 import Glibc
 
-/// Finds where a RESP reply ends, without taking it apart: the client must cost less than the server.
+/// Finds the end of a RESP reply without parsing it: the client must cost less than the server.
 enum ReplyScanner {
-    /// How many bytes the reply at the front takes; nil while it is not whole.
+    /// The size of the reply at the front in bytes; nil while it is incomplete.
     ///
-    /// - Complexity: O(elements), and bytes of the lines only: a bulk is stepped over.
+    /// - Complexity: O(elements), and the bytes of the lines only: bulks are skipped.
     static func length(of bytes: UnsafeRawBufferPointer) throws(BenchError) -> Int? {
         var position = 0
         var elementsLeft = 1
@@ -26,7 +26,7 @@ enum ReplyScanner {
                 UInt8(ascii: "#"), UInt8(ascii: ","), UInt8(ascii: "("):
                 position = lineEnd
             default:
-                throw .failed("a reply begins with byte \(kind)")
+                throw .failed("a reply starts with unexpected byte \(kind)")
             }
             elementsLeft -= 1
         }
@@ -40,7 +40,7 @@ enum ReplyScanner {
         return UnsafeRawPointer(found) - base + 1
     }
 
-    /// The decimal number of a line that ends, CR LF included, at `lineEnd`.
+    /// The decimal number of a line that ends, including CR LF, at `lineEnd`.
     static func number(
         _ bytes: UnsafeRawBufferPointer,
         _ start: Int,
@@ -53,7 +53,7 @@ enum ReplyScanner {
         while index < lineEnd - 2 {
             let digit = bytes[index] &- UInt8(ascii: "0")
             guard digit < 10, number < 1 << 50 else {
-                throw .failed("a number in a reply is none")
+                throw .failed("a number in a reply is not valid")
             }
             number = number * 10 + Int(digit)
             index += 1

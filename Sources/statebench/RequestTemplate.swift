@@ -1,6 +1,7 @@
-/// A request whose key is written into it anew each time: no formatting while measuring.
+/// A request whose key is replaced each time: no formatting while measuring.
 ///
-/// Keys are `key:` and twelve digits, as `redis-benchmark -r` makes them, so that each finds the other's.
+/// Keys are `key:` and twelve digits, as in `redis-benchmark -r`, so that each program finds the
+/// other's.
 struct RequestTemplate {
     private var bytes: [UInt8]
     private let lastDigit: Int
@@ -11,7 +12,8 @@ struct RequestTemplate {
         RequestTemplate("*2\r\n$3\r\nGET\r\n$16\r\nkey:", "\r\n")
     }
 
-    /// Sets of keys that have `folder` before `key:`; the values are letters, or one is a number of so many digits.
+    /// Sets keys with `folder` before `key:`; the value is of letters, or a number with that many
+    /// digits.
     static func set(
         valueByteCount: Int,
         isNumber: Bool = false,

@@ -12,7 +12,7 @@ struct SplitMix {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, evenly to one part in 2^64 / bound.
+    /// A number below `bound`, even to one part in 2^64 / bound.
     mutating func next(below bound: Int) -> Int {
         Int(next().multipliedFullWidth(by: UInt64(bound)).high)
     }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// Load, measurements and crash checks for `stated`; what Redis understands too runs against Redis.
+/// Load, measurements and crash checks for `stated`; commands that Redis has also run against
+/// Redis.
 @main
 enum Statebench {
     static let usage = """
@@ -18,55 +19,56 @@ enum Statebench {
           --keys N           keys are key:000000000000 and up, drawn evenly (100000)
           --value-bytes N    (64)
           --seed N           (1)
-          --watchers N       load: watches, each of a prefix of its own, meanwhile (0)
-          --watch-connections N   load: on how many connections they are (as many)
-          --pid PID          load: the server, whose processor time for each request is printed
-          --watched          load: all that is set is below the first one's prefix
-          --number           load: the value is a number of so many digits
+          --watchers N       load: watches that run meanwhile, each with its own prefix (0)
+          --watch-connections N   load: how many connections they use (one each)
+          --pid PID          load: the server, to print its processor time for each request
+          --watched          load: set keys below the first watch's prefix
+          --number           load: the value is a number with that many digits
 
         delivery how long a value takes from one paced writer to each of many subscribers
-          --server NAME      stated (STATE.WATCH, SET), redis (SUBSCRIBE, PUBLISH), redis-stored (a script that also
-                             sets a key) or etcd (its JSON gateway)
-          --socket PATH      of stated and redis
-          --port N           of etcd (2379)
+          --server NAME      stated (STATE.WATCH, SET), redis (SUBSCRIBE, PUBLISH), redis-stored (a
+                             script that also sets a key) or etcd (its JSON gateway)
+          --socket PATH      for stated and redis
+          --port N           for etcd (2379)
           --watchers N (100) --rate N a second (500) --seconds N (5) --value-bytes N (64)
 
         ready    waits for the first PONG and prints how long it took
           --socket PATH --timeout SECONDS (60)
-          --since MICROSECONDS   of the wall clock, from when to count
-          --pid PID          the server: no use in waiting once it has ended
+          --since MICROSECONDS   the start time, by the wall clock
+          --pid PID          the server: stops waiting once it has ended
         sample   prints processor time and resident memory of a process
           --pid PID
-        spawn    runs a command again and again and prints the median of its time from start to end
+        spawn    runs a command repeatedly and prints the median of its time from start to end
           --times N (500) -- COMMAND ...
 
-        library  nanoseconds per operation of the containers, beside a bare Mutex, a dispatch queue,
-                 a bare append to the history and a plain client; medians
+        library  nanoseconds per operation of the containers, compared with a bare Mutex, a dispatch
+                 queue, a bare append to the history and a plain client; medians
           --turns N (5) --operations N (2000000)
           --rows LIST        of memory,listening,arrays,durable,remote,scopes (all)
-          --commits N        durable ones in a turn (2000)
-          --directory DIR    where (/var/tmp)
-          --stated PATH      the daemon for the remote ones (the one beside this program)
+          --commits N        durable commits in a turn (2000)
+          --directory DIR    for temporary files (/var/tmp)
+          --stated PATH      the daemon for the remote rows (the one beside this program)
 
-        abuse    what ten ordinary clients wait for a GET, and one for a PING, beside one abuser of each kind
-          --socket PATH --pid PID      the server, whose most memory is printed
+        abuse    how long ten ordinary clients wait for a GET, and one for a PING, beside an abuser
+          --socket PATH --pid PID      the server, to print its peak memory
           --kinds LIST       of \(AbuseKind.names) (all)
-          --seconds N (3)    of each
-          --rounds N (1)     of each at most, as long as a PING waits longer than --enough-us N (0); the best one counts
-          --user NAME        whom the abuser is, where this is root
+          --seconds N (3)    for each kind
+          --rounds N (1)     for each kind at most, until no PING waits longer than
+                             --enough-us N (0); the best round counts
+          --user NAME        the abuser's user, if this is root
 
-        writers  writes what can be checked until the server is gone, then writes the log
-        check    compares what the server has with the log, and settles the log
+        writers  writes checkable values until the server is gone, then saves the log
+        check    compares the server with the log, and updates the log
           --socket PATH --log FILE --clients N (8) --seed N (1)
-          --writes N         writers: end after as many (without: when the server is gone)
-          --plain            none of the STATE verbs: for Redis
+          --writes N         writers: end after this many (default: when the server is gone)
+          --plain            no STATE verbs: for Redis
         """
 
     static func main() {
         signal(SIGPIPE, SIG_IGN)
         let arguments = CommandLine.arguments.dropFirst()
         do throws(BenchError) {
-            guard let command = arguments.first else { throw .usage("no command") }
+            guard let command = arguments.first else { throw .usage("COMMAND is missing") }
             try run(command, arguments.dropFirst())
         } catch {
             complain("statebench: \(error.message)\n")
@@ -98,7 +100,7 @@ enum Statebench {
         case "writers": try WritersCommand.run(Options(arguments, flags: ["plain"]))
         case "check": try CheckCommand.run(Options(arguments, flags: ["plain"]))
         case "--help", "help": print(usage)
-        default: throw .usage("no command is named '\(command)'")
+        default: throw .usage("unknown command '\(command)'")
         }
     }
 }

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Small files, whole.
+/// Small files.
 enum TextFile {
-    /// nil where it cannot be read.
+    /// The text of a file; nil if it cannot be read.
     static func read(_ path: String) -> String? {
         guard let file = fopen(path, "r") else { return nil }
         defer { fclose(file) }

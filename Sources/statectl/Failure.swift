@@ -1,21 +1,21 @@
 import StateModel
 
-/// Why a verb ended before its end.
+/// Why a verb ended early.
 enum Failure: Error {
     /// The arguments make no sense.
     case usage(String)
     /// The key is absent, or fewer changes came than were asked for: an answer, not a fault.
     case negative
-    /// What was looked for and should not be there was found, and is printed.
+    /// The problems that the verb looks for were found and printed.
     case found
     /// The daemon refused, or does not answer.
     case refused(StateError)
     /// A file cannot be read or written.
     case file(String)
-    /// Nobody reads what is printed any more.
+    /// Nobody reads the output any more.
     case brokenPipe
 
-    /// What is told on standard error; nil for nothing.
+    /// The text for standard error; nil for nothing.
     var message: String? {
         switch self {
         case .usage(let sentence), .file(let sentence): sentence
@@ -24,7 +24,7 @@ enum Failure: Error {
         }
     }
 
-    /// The sentence, after the word of the wire where that says more than "wrong".
+    /// The sentence, after the code of the wire if that says more than "error".
     private static func message(for error: StateError) -> String {
         switch error.code {
         case .err, .unreachable, .outcomeUnknown: error.message
@@ -54,7 +54,7 @@ enum Failure: Error {
     }
 }
 
-/// Runs what may be refused by the daemon.
+/// Runs a request that the daemon may refuse.
 func attempt<Result>(
     _ body: @autoclosure () throws(StateError) -> Result
 ) throws(Failure) -> Result {

@@ -8,7 +8,7 @@ struct Input: ~Copyable {
     private var start = 0
     private var isAtEnd = false
 
-    /// More than the longest line that a value of 8 MiB makes, if each of its bytes is escaped.
+    /// Longer than any line for a value of 8 MiB, even if each of its bytes is escaped.
     static let lineByteLimit = 64 << 20
 
     /// Opens a file; `-` is standard input.
@@ -33,7 +33,9 @@ struct Input: ~Copyable {
         if descriptor > STDERR_FILENO { close(descriptor) }
     }
 
-    /// The next line without its newline, which a last line need not have; nil at the end.
+    /// The next line without its newline; nil at the end.
+    ///
+    /// The last line may lack a newline.
     mutating func nextLine() throws(Failure) -> ArraySlice<UInt8>? {
         var searched = start
         while true {
@@ -57,7 +59,7 @@ struct Input: ~Copyable {
         return buffer[start...]
     }
 
-    /// All of it, `limit` bytes at most and one more, by which a reader sees that there is more.
+    /// All of it, but if it is longer than `limit` bytes, at least `limit` + 1 bytes.
     mutating func readAll(limit: Int) throws(Failure) -> [UInt8] {
         while !isAtEnd, buffer.count <= limit { try fill() }
         return buffer

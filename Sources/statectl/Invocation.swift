@@ -2,11 +2,11 @@ import Glibc
 import StateClient
 import StateModel
 
-/// The command line, read.
+/// The parsed command line.
 ///
-/// An option begins with two dashes and may stand before or after the verb; its value follows it or an `=`. What
-/// begins with one dash is an operand, so `set KEY -5` needs no quoting. After `--` come operands only, for
-/// `watch` the command.
+/// An option begins with two dashes and may come before or after the verb. Its value is the next
+/// argument, or follows an `=`. An argument with one dash is an operand, so `set KEY -5` needs no
+/// quoting. After `--` come operands only, or for `watch` the command.
 struct Invocation {
     enum Task {
         case perform(Verb)
@@ -16,11 +16,11 @@ struct Invocation {
 
     private(set) var task = Task.help(nil)
     private(set) var operands: [[UInt8]] = []
-    /// The command of a watch; nil where there is no `--`.
+    /// The command of a watch; nil if there is no `--`.
     private(set) var command: [[UInt8]]?
-    /// Options by name; the value of one that takes none is empty.
+    /// Options by name; an option without a value has an empty one.
     private var options: [String: [UInt8]] = [:]
-    /// How long the daemon may take to answer one command; nil for as long as it takes.
+    /// How long the daemon may take to answer one command; nil for no limit.
     private(set) var replyTimeout: Duration? = Client.standardTimeout
 
     init(arguments: [[UInt8]]) throws(Failure) {
@@ -49,7 +49,7 @@ struct Invocation {
             task = .perform(verb)
             try checkOperands(verb)
         } else {
-            throw .usage("no verb given; 'statectl --help' lists them")
+            throw .usage("no verb given; 'statectl --help' lists the verbs")
         }
     }
 
@@ -76,7 +76,7 @@ struct Invocation {
         )
     }
 
-    /// The value of the option; nil where it was not given.
+    /// The value of the option; nil if it was not given.
     func value(_ option: String) -> [UInt8]? { options[option] }
 
     /// The value of the option as text.
@@ -93,7 +93,7 @@ struct Invocation {
         return number
     }
 
-    /// The value of the option as a length of time: `500ms`, `10s`, `2m`, `1h`, or a number of seconds.
+    /// The value of the option as a duration: `500ms`, `10s`, `2m`, `1h`, or a number of seconds.
     func duration(_ option: String) throws(Failure) -> Duration? {
         try text(option).map { text throws(Failure) in try Self.duration(text, of: option) }
     }
@@ -114,7 +114,7 @@ struct Invocation {
         return .milliseconds(length)
     }
 
-    /// The option, else the environment, else what the library has.
+    /// The option, else the environment, else the library's default.
     private mutating func readReplyTimeout() throws(Failure) {
         let variable = "STATED_REPLY_TIMEOUT"
         var time = try duration("--reply-timeout")
@@ -124,12 +124,14 @@ struct Invocation {
         if let time { replyTimeout = time == .zero ? nil : time }
     }
 
-    /// A client connected to the daemon that is meant.
+    /// A client that is connected to the daemon that the options name.
     func connect() throws(Failure) -> Client {
         try attempt(try newClient())
     }
 
-    /// The same for who looks at the error; the daemon has to answer each command before `deadline`, where that is earlier.
+    /// The same, with the error as it is.
+    ///
+    /// If `deadline` is earlier than the reply timeout, it applies to each command.
     func newClient(until deadline: Deadline? = nil) throws(StateError) -> Client {
         let left = deadline.map { Duration.milliseconds(max(1, Int64($0.millisecondsLeft))) }
         let timeout = [left, replyTimeout].compactMap { $0 }.min()
@@ -171,15 +173,21 @@ struct Invocation {
     private static func unknown(_ name: String, _ verb: Verb?, _ known: [Option]) -> String {
         let nearest = Spelling.nearest(to: name, among: known.map(\.name))
         guard let verb else {
-            return "unknown option '\(name)' before the verb; the nearest is '\(nearest)'"
+            return "unknown option '\(name)' before the verb; did you mean '\(nearest)'?"
         }
-        return "unknown option '\(name)' of '\(verb.name)'; the nearest is '\(nearest)'"
+        return "unknown option '\(name)' of '\(verb.name)'; did you mean '\(nearest)'?"
     }
 
     private func checkOperands(_ verb: Verb) throws(Failure) {
         guard !verb.operandCount.contains(operands.count) else { return }
-        throw .usage(
-            "'\(verb.name)' with \(operands.count) operands; usage: \(verb.usage)"
-        )
+        // The words of the usage after `statectl VERB` begin with the operands.
+        let names = verb.usage.split(separator: " ").dropFirst(2 + operands.count)
+        let problem =
+            if let extra = operands.dropFirst(verb.operandCount.upperBound).first {
+                "unexpected operand '\(String(decoding: extra, as: UTF8.self))'"
+            } else {
+                "\(names.first ?? "an operand") is missing"
+            }
+        throw .usage("\(verb.name): \(problem); usage: \(verb.usage)")
     }
 }

@@ -2,13 +2,15 @@ import Glibc
 import StateClient
 import StateModel
 
-/// Standard output, in blocks: a verb that must be seen at once says ``flush()``.
+/// Standard output, in blocks.
+///
+/// A verb whose output must be visible at once calls ``flush()``.
 struct Output {
     private var bytes: [UInt8] = []
 
     private static let blockByteCount = 64 << 10
 
-    /// Whether a person looks at it.
+    /// Whether it is a terminal.
     var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
     /// Adds bytes; nothing leaves before ``flush()`` or ``flushIfLarge()``.
@@ -40,7 +42,7 @@ struct Output {
         if isJSON { write(json: object()) } else { writeFields(fields()) }
     }
 
-    /// Adds `key = value`, escaped so that it can be read back, as a line.
+    /// Adds the line `key = value`, escaped so that `import` can read it.
     mutating func writePair(_ key: [UInt8], _ value: [UInt8]) {
         key.withUnsafeBytes { EscapedText.append(key: $0, to: &bytes) }
         write(" = ")
@@ -51,13 +53,13 @@ struct Output {
     /// Adds an object as a line.
     mutating func write(json object: JSONLine) { bytes += object.line }
 
-    /// Adds how many keys a commit changed; as JSON, its revision too.
+    /// Adds how many keys a commit changed; in JSON, also its revision.
     mutating func write(_ commit: Client.Commit, isJSON: Bool) {
         guard isJSON else { return write("\(commit.count)\n") }
         write(json: ["revision": .number(commit.revision), "count": .number(Int64(commit.count))])
     }
 
-    /// Adds `name: value` lines whose values stand below each other, escaped.
+    /// Adds `name: value` lines with aligned, escaped values.
     mutating func writeAligned(_ fields: [(name: String, value: [UInt8])]) {
         let width = fields.map(\.name.utf8.count).max() ?? 0
         for (name, value) in fields {
@@ -67,7 +69,7 @@ struct Output {
         }
     }
 
-    /// Writes rows whose cells stand below each other, escaped, below the names of the columns.
+    /// Writes aligned rows of escaped cells below the names of the columns.
     mutating func writeTable(_ names: [String], _ rows: [[[UInt8]]]) throws(Failure) {
         let rows = [names.map(\.bytes)] + rows
         let widths = names.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
@@ -82,14 +84,14 @@ struct Output {
         }
     }
 
-    /// Writes what there is if it is a block.
+    /// Writes the buffer if it has at least a block.
     mutating func flushIfLarge() throws(Failure) {
         if bytes.count >= Self.blockByteCount { try flush() }
     }
 
-    /// Writes what there is.
+    /// Writes the buffer.
     ///
-    /// - Throws: ``Failure/brokenPipe`` where nobody reads it any more.
+    /// - Throws: ``Failure/brokenPipe`` if nobody reads it any more.
     mutating func flush() throws(Failure) {
         let number = writeAll(bytes, to: STDOUT_FILENO)
         bytes.removeAll(keepingCapacity: number == 0)
@@ -97,15 +99,15 @@ struct Output {
         if number != 0 { throw .file("standard output: \(String(cString: strerror(number)))") }
     }
 
-    /// Tells a person something on standard error: whatever the daemon quotes of what others have set, it cannot command the
-    /// terminal.
+    /// Writes a message to standard error, escaped: the daemon may quote what others have set, and
+    /// that must not control the terminal.
     static func report(_ message: String) {
         let lines = message.split(separator: "\n", omittingEmptySubsequences: false)
         let shown = lines.map { StateError.printable(String($0)) }.joined(separator: "\n")
         writeError("statectl: \(shown)\n")
     }
 
-    /// Writes to standard error as it is; what cannot be written is lost.
+    /// Writes to standard error without escaping; what cannot be written is lost.
     static func writeError(_ text: String) {
         _ = Glibc.write(STDERR_FILENO, text, text.utf8.count)
     }

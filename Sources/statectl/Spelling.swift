@@ -1,11 +1,11 @@
-/// How near words are to each other.
+/// How similar words are.
 enum Spelling {
-    /// The candidate that the fewest changed letters make of `word`; candidates are not empty.
+    /// The candidate with the smallest edit distance to `word`; candidates are not empty.
     static func nearest(to word: String, among candidates: [String]) -> String {
         candidates.min { distance(word, $0) < distance(word, $1) } ?? word
     }
 
-    /// Levenshtein's distance, of the first 64 bytes.
+    /// The Levenshtein distance of the first 64 bytes.
     private static func distance(_ left: String, _ right: String) -> Int {
         let left = Array(left.utf8.prefix(64))
         let right = Array(right.utf8.prefix(64))

@@ -5,12 +5,13 @@ import StateSystem
 
 /// `statectl`: the daemon from the command line.
 ///
-/// Reading order: an `Invocation` is made of the arguments, a verb's file carries it out,
-/// `Output` holds what it prints, and a `Failure` becomes an exit code here and nowhere else.
+/// Reading order: `Invocation` parses the arguments, a verb's file runs it, `Output` holds what it
+/// prints, and only this file turns a `Failure` into an exit code.
 @main
 struct Statectl {
     static func main() {
-        // A reader that went away is an error of write(2), which counts as success, and no signal.
+        // If the reader went away, write(2) fails, which counts as success; no signal must end
+        // this.
         signal(SIGPIPE, SIG_IGN)
         var output = Output()
         do throws(Failure) {
@@ -18,7 +19,7 @@ struct Statectl {
             try output.flush()
             exit(0)
         } catch {
-            // What was printed before the failure is part of the answer.
+            // Output before the failure is part of the answer.
             try? output.flush()
             if let message = error.message { Output.report(message) }
             exit(error.exitCode)

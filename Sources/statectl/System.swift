@@ -1,6 +1,6 @@
 import Glibc
 
-/// What the last system call that failed says of it.
+/// The error text of the last system call that failed.
 var lastError: String { String(cString: strerror(errno)) }
 
 /// A variable of the environment; nil if it is not set or empty.
@@ -9,7 +9,7 @@ func environmentVariable(_ name: String) -> String? {
     return String(cString: value)
 }
 
-/// A list of C strings that ends in nil; each is to be freed.
+/// A list of C strings that ends in nil; the caller frees each.
 func cStrings(_ strings: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
     strings.map { string in strdup(string.map { CChar(bitPattern: $0) } + [0]) } + [nil]
 }
@@ -26,7 +26,7 @@ func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         if count >= 0 {
             written += count
         } else if errno == EAGAIN {
-            // Someone else made it non-blocking.
+            // Another process made it non-blocking.
             var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             poll(&waiting, 1, -1)
         } else if errno != EINTR {
@@ -36,11 +36,13 @@ func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
     return 0
 }
 
-/// Waits for the end of a child; nil if it ended with 0.
+/// Waits for a child to end.
+///
+/// Returns nil if it ended with 0.
 func failure(of child: pid_t) -> String? {
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0 {
-        guard errno == EINTR else { return "has an end that nobody knows: \(lastError)" }
+        guard errno == EINTR else { return "ended with an unknown exit code: \(lastError)" }
     }
     let signal = status & 0x7F
     if signal != 0 { return "was ended by signal \(signal)" }

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Wall time as people read it.
+/// Wall time in readable form.
 enum Timestamp {
-    /// `2026-01-31T12:34:56.789Z`, the same everywhere.
+    /// `2026-01-31T12:34:56.789Z`, in UTC.
     static func universal(_ milliseconds: Int64) -> String {
         var seconds = time_t(milliseconds / 1_000)
         var parts = tm()
@@ -10,7 +10,7 @@ enum Timestamp {
         return "\(date(parts))T\(time(parts)).\(padded(Int32(milliseconds % 1_000), 3))Z"
     }
 
-    /// `2026-01-31 13:34:56`, where this is run.
+    /// `2026-01-31 13:34:56`, in local time.
     static func local(_ milliseconds: Int64) -> String {
         var seconds = time_t(milliseconds / 1_000)
         var parts = tm()

@@ -1,6 +1,7 @@
-/// The names of users, as far as /etc/passwd has them; a number is its own name elsewhere.
+/// The names of users in /etc/passwd; a user that is not there is shown by number.
 ///
-/// The file, not getpwuid(3): that loads shared libraries, which a static program cannot count on.
+/// It reads the file instead of calling getpwuid(3), which loads shared libraries: a static
+/// program cannot rely on them.
 struct UserNames {
     private var names: [UInt32: String]?
 

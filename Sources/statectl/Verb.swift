@@ -1,9 +1,9 @@
-/// What `statectl` can be asked to do: its name, what it takes, what its help says, and what carries it out.
+/// A verb of `statectl`: its name, operands, options, help and the function that runs it.
 struct Verb: Sendable {
     let name: String
     /// How many operands it takes.
     let operandCount: ClosedRange<Int>
-    /// The options that it takes beside those of every verb.
+    /// The options that it takes in addition to those of every verb.
     let options: [Option]
     /// The first line of its help.
     let usage: String
@@ -27,11 +27,11 @@ struct Verb: Sendable {
         self.perform = perform
     }
 
-    /// - Throws: ``Failure/usage(_:)``, with the verb that is meant, perhaps.
+    /// - Throws: ``Failure/usage(_:)``, with the verb that the user may have meant.
     static func named(_ word: String) throws(Failure) -> Verb {
         if let verb = all.first(where: { $0.name == word }) { return verb }
         let nearest = Spelling.nearest(to: word, among: all.map(\.name))
-        throw .usage("unknown verb '\(word)'; the nearest is '\(nearest)'")
+        throw .usage("unknown verb '\(word)'; did you mean '\(nearest)'?")
     }
 
     static let all = [
@@ -145,11 +145,11 @@ struct Verb: Sendable {
     ]
 }
 
-/// One option of the command line, written as its help has it: `--at REV`.
+/// One option of the command line, written as in its help: `--at REV`.
 struct Option: ExpressibleByStringLiteral, Sendable {
     /// With its two dashes.
     let name: String
-    /// What stands for its value in the help; nil if it has none.
+    /// The placeholder of its value in the help; nil if it takes no value.
     let placeholder: String?
 
     init(stringLiteral text: String) {
@@ -158,7 +158,7 @@ struct Option: ExpressibleByStringLiteral, Sendable {
         placeholder = words.count > 1 ? words[1] : nil
     }
 
-    /// What every verb takes.
+    /// The options of every verb.
     static let common: [Option] = [
         "--socket PATH", "--reply-timeout T", "--json", "--help", "--version",
     ]

@@ -3,19 +3,19 @@ import StateRules
 import StateSQLite
 import StateServer
 
-/// Where the values live: the backing that the options ask for, and what is said of it.
+/// The backing that the options ask for, and its reports.
 struct ChosenBacking {
     let backing: any Backing
-    /// As the log names it: the data directory, or `memory`.
+    /// Its name in the log: the data directory, or `memory`.
     let name: String
-    /// What STATE.STATUS tells of it.
+    /// Its fields in STATE.STATUS.
     let report: () -> [(String, String)]
-    /// Has it keep so much of the past, and of the disk, from now on.
+    /// Sets the history limits and the disk reserve from now on.
     let keep: @Sendable (HistoryLimits, _ reserveByteCount: Int) -> Void
-    /// What stood in the way of a clean stop, after it; nil for nothing.
+    /// After closing: what prevented a clean stop; nil for nothing.
     let loss: () -> String?
 
-    /// Makes the data directory where it is missing; opens nothing yet.
+    /// Creates the data directory if it is missing; opens nothing yet.
     static func make(_ options: Options, log: Log) throws(StateError) -> ChosenBacking {
         let directory = try DataDirectory.prepare(options)
         return options.isMemory
@@ -24,7 +24,7 @@ struct ChosenBacking {
 
     private static func inMemory(_ directory: String, _ log: Log) -> ChosenBacking {
         let memory = MemoryBacking(directory: directory)
-        memory.onReservation = log.writeCeiling
+        memory.onReservation = log.writeReservation
         return ChosenBacking(
             backing: memory,
             name: "memory",
@@ -50,8 +50,10 @@ struct ChosenBacking {
         let sqlite = SQLiteBacking(directory: directory, history: configuration.history)
         sqlite.onCheckpoint = { failure in
             log.write(
-                failure: failure.map { "the log cannot be moved into the database: \($0)" },
-                orEnd: "the log is moved into the database again"
+                failure: failure.map {
+                    "checkpoint failed, the write-ahead log keeps growing: \($0)"
+                },
+                orEnd: "checkpoints succeed again"
             )
         }
         sqlite.onFinding = { log.write(.warning, $0) }

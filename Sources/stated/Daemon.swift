@@ -5,10 +5,10 @@ import StateRules
 import StateServer
 import StateWire
 
-/// The life of the daemon, from the claim on its sockets to their release.
+/// The daemon's lifetime, from the claim on its sockets to their release.
 struct Daemon {
     let options: Options
-    /// The command line, which is read again with the configuration.
+    /// The command line; a reload parses it again.
     let arguments: [String]
     let log: Log
     private let notifier = ServiceNotifier()
@@ -19,11 +19,11 @@ struct Daemon {
         self.log = log
     }
 
-    /// Serves until SIGTERM or SIGINT, and logs when it serves and when it ended.
+    /// Serves until SIGTERM or SIGINT, and logs its start and its end.
     ///
-    /// - Throws: why it could not begin; what it had claimed by then is released.
+    /// - Throws: why it could not start; everything claimed by then is released.
     func run() throws(StateError) {
-        // Order matters: a thread that starts before the signals are blocked would be ended by them.
+        // Order matters: a signal would end a thread that starts before signals are blocked.
         let signals = clinux_signalfd()
         guard signals >= 0 else { throw StateError(failed: "blocking the signals") }
         let signal = try serve(until: signals)
@@ -31,8 +31,9 @@ struct Daemon {
     }
 
     private func serve(until signals: Int32) throws(StateError) -> Int32 {
-        // Order matters: the sockets come first, so that who connects while the values load is served when they
-        // are; they go last, so that nobody else serves there before the values are safe.
+        // Order matters: sockets open first, so that clients that connect while values load are
+        // served afterwards. They close last, so that no other daemon serves there before the
+        // values are safe.
         let sockets = try claimSockets()
         defer { for socket in sockets { socket.close() } }
         let places = sockets.map(\.path).joined(separator: " and ")
@@ -69,7 +70,7 @@ struct Daemon {
         return signal
     }
 
-    /// The sockets that were inherited and the one that was asked for; without either, the user's own.
+    /// The inherited sockets and the configured one; without either, the user's own.
     private func claimSockets() throws(StateError) -> [ListeningSocket] {
         var sockets = try InheritedSockets.take()
         let socket = options.configuration.socket
@@ -82,7 +83,7 @@ struct Daemon {
         return sockets
     }
 
-    /// The values of the store and of files, under the rules; an error leaves nothing open.
+    /// Loads the values of the store and of files, under the rules; an error leaves nothing open.
     private func load(
         from chosen: ChosenBacking
     ) throws(StateError) -> LocalKeyspace {
@@ -105,7 +106,7 @@ struct Daemon {
         }
     }
 
-    /// What STATE.STATUS says of the memory that all of the daemon takes.
+    /// The STATE.STATUS fields about the daemon's memory.
     private func memoryReport() -> [(String, String)] {
         let taken = [("memory", String(MachineMemory.residentByteCount))]
         guard let bound = MachineMemory.tightest else { return taken }
@@ -124,7 +125,7 @@ struct Daemon {
         return server
     }
 
-    /// Says that clients are served from now on.
+    /// Reports that clients are served from now on.
     private func announce(
         _ places: String,
         _ keyspace: LocalKeyspace,

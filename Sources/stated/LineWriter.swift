@@ -1,21 +1,23 @@
 import Glibc
 import StateEngine
 
-/// Writes lines to a descriptor from a thread of its own, so that whoever has one to write never waits for who reads.
+/// Writes lines to a descriptor on its own thread, so that the caller never waits for a slow
+/// reader.
 ///
-/// The descriptor may be shared with other processes, so it stays as it is: O_NONBLOCK would be theirs, too. What waits has a bound;
-/// beyond it lines are dropped and counted, and where they are missing a line says how many.
+/// The descriptor may be shared with other processes, so it is not set to O_NONBLOCK, which would
+/// affect them too. The queue is bounded: further lines are dropped, and a line in their place says
+/// how many.
 final class LineWriter: Sendable {
     private struct State {
         var lines: [String] = []
         var first = 0
         var byteCount = 0
-        /// Lines that were dropped and not spoken of.
+        /// Dropped lines that no line has reported yet.
         var dropped = 0
         var droppedCount = 0
         var hasThread = false
         var isWriting = false
-        /// Somebody waits until all is written.
+        /// A thread waits until all is written.
         var isAwaited = false
 
         var isEmpty: Bool { first == lines.count }
@@ -29,17 +31,17 @@ final class LineWriter: Sendable {
     private let parking = BlockingSemaphore()
     private let written = BlockingSemaphore()
     private let thread = WorkerThread(name: "log")
-    /// Says how many lines are missing.
-    private let note: @Sendable (Int) -> String
+    /// The line that says how many lines are missing.
+    private let notice: @Sendable (Int) -> String
 
-    init(_ descriptor: Int32, note: @escaping @Sendable (Int) -> String) {
+    init(_ descriptor: Int32, notice: @escaping @Sendable (Int) -> String) {
         self.descriptor = descriptor
-        self.note = note
+        self.notice = notice
     }
 
     var droppedCount: Int { state.withLock { $0.droppedCount } }
 
-    /// Has a line written, or drops it where too much waits.
+    /// Queues a line, or drops it if the queue is full.
     func add(_ line: String) {
         let (isAdded, needsThread) = state.withLock { state in
             let waiting = state.lines.count - state.first
@@ -48,7 +50,7 @@ final class LineWriter: Sendable {
                 state.droppedCount += 1
                 return (false, false)
             }
-            if state.dropped > 0 { append(takeMetadata(&state), &state) }
+            if state.dropped > 0 { append(takeNotice(&state), &state) }
             append(line, &state)
             defer { state.hasThread = true }
             return (true, !state.hasThread)
@@ -57,7 +59,7 @@ final class LineWriter: Sendable {
         if isAdded { parking.signal() }
     }
 
-    /// Waits until all lines are written, or the time is over.
+    /// Waits until all lines are written, or the time has passed.
     func flush(nanoseconds: Int64) {
         let mustWait = state.withLock { state in
             state.isAwaited = !state.isEmpty || state.isWriting
@@ -71,14 +73,15 @@ final class LineWriter: Sendable {
         state.byteCount += line.utf8.count
     }
 
-    private func takeMetadata(_ state: inout State) -> String {
+    private func takeNotice(_ state: inout State) -> String {
         defer { state.dropped = 0 }
-        return note(state.dropped)
+        return notice(state.dropped)
     }
 
     // MARK: On the thread
 
-    /// Signals are for others: the thread begins before the daemon has blocked those that it takes.
+    /// Blocks all signals in the thread: it starts before the daemon has blocked those that it
+    /// handles.
     private func start() {
         var (all, before) = (sigset_t(), sigset_t())
         sigfillset(&all)
@@ -95,7 +98,7 @@ final class LineWriter: Sendable {
     private func next() -> String? {
         let (line, isDone) = state.withLock { state in
             state.isWriting = false
-            if state.isEmpty, state.dropped > 0 { append(takeMetadata(&state), &state) }
+            if state.isEmpty, state.dropped > 0 { append(takeNotice(&state), &state) }
             guard !state.isEmpty else {
                 state.lines.removeAll(keepingCapacity: true)
                 state.first = 0
@@ -127,11 +130,11 @@ final class LineWriter: Sendable {
                 if count > 0 {
                     rest = rest.dropFirst(count)
                 } else if errno == EAGAIN {
-                    // Another process has made it so.
+                    // Another process made it non-blocking.
                     var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                     poll(&room, 1, -1)
                 } else if errno != EINTR {
-                    // Nothing can be said about a log that cannot be written.
+                    // A log that cannot be written cannot report that.
                     return
                 }
             }

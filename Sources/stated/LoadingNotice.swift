@@ -2,15 +2,16 @@ import StateEngine
 import StateServer
 import Synchronization
 
-/// Asks the service manager for more time while the values are being loaded, and warns where memory runs out meanwhile; from a
-/// thread of its own.
+/// Asks the service manager for more time while the values load, and warns if memory runs short.
 ///
-/// A million keys load in a second, but a start from a slow disk must not be taken for one that hangs. A process that
-/// the kernel ends for its memory has no time to say why.
+/// It has its own thread.
+///
+/// A million keys load in a second, but the service manager must not take a start from a slow disk
+/// for one that hangs. A process that the kernel ends for its memory cannot report why.
 final class LoadingNotice: Sendable {
-    /// How often the memory is looked at.
+    /// How often the memory is checked.
     private static let intervalNanoseconds: Int64 = 50_000_000
-    /// Every hundredth look, which is every 5 seconds, asks the service manager for 30 seconds more.
+    /// Every hundredth check (every 5 seconds) asks the service manager for 30 more seconds.
     private static let looksToNotice = 100
     private static let extensionMicroseconds = 30_000_000
 
@@ -54,8 +55,8 @@ final class LoadingNotice: Sendable {
                 hasWarned = true
                 log.write(
                     .warning,
-                    "the values that are loaded so far and the rest of the daemon take \(bound.description): "
-                        + "if it is ended now, it needs more"
+                    "loading the values takes \(bound.description): if the daemon is killed now, "
+                        + "raise this limit"
                 )
             }
             lookCount += 1

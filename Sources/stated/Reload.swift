@@ -3,22 +3,23 @@ import StateEngine
 import StateRules
 import StateServer
 
-/// Reads the configuration again while clients are served, and takes it over.
+/// Reloads the configuration while clients are served.
 ///
-/// What changes is used by the thread that reads the file and by the loop, one after the other, for there is one reload at a time; all
-/// else is constant: the proof of `@unchecked Sendable`.
+/// `@unchecked Sendable`: the thread that reads the file and the loop use the mutable state one
+/// after the other, as there is one reload at a time; everything else is constant.
 final class Reload: @unchecked Sendable {
     private let arguments: [String]
     private let chosen: ChosenBacking
     private let log: Log
     private let notifier: ServiceNotifier?
-    /// Where the rules of the start have keys live.
+    /// Where keys are stored, by the rules of the start.
     private let locations: [RuleDescription]
     private let fileRules: [FileRule]
-    /// What is in force.
+    /// The options in force.
     private var running: Options
 
-    /// Takes the command line, whose options count more than what the file says, now as at the start, and what it said then.
+    /// Takes the command line, whose options override the file as at the start, and the options in
+    /// force.
     init(
         _ arguments: [String],
         _ options: Options,
@@ -44,17 +45,17 @@ final class Reload: @unchecked Sendable {
         notifier?.send(
             "RELOADING=1",
             "MONOTONIC_USEC=\(clinux_monotonic_nanoseconds() / 1_000)",
-            "STATUS=Reading the configuration again"
+            "STATUS=Reloading the configuration"
         )
         guard case .serve(let options) = try Request(arguments: arguments),
             options.path != nil
         else {
             throw StateError(
                 .err,
-                "there is no configuration to read again; see --config in stated --help"
+                "no configuration file is in use, nothing to reload; see --config in stated --help"
             )
         }
-        // The next start would refuse them.
+        // Refuse now what the next start would refuse.
         if options.configuration.rules.fileRules != fileRules {
             try FileContainers(options, log: log)?.check()
         }
@@ -86,19 +87,22 @@ final class Reload: @unchecked Sendable {
         switch result {
         case .success(let report):
             log.write(.notice, "reloaded: \(report.summary)")
-            notifier?.send("READY=1", "STATUS=Serving; the configuration was read again")
+            notifier?.send("READY=1", "STATUS=Serving; the configuration was reloaded")
         case .failure(let error):
-            log.write(.error, "not reloaded, everything is as it was: \(error.message)")
-            notifier?.send("READY=1", "STATUS=Serving; not reloaded: \(error.message)")
+            log.write(
+                .error,
+                "reload failed, the old configuration stays in force: \(error.message)"
+            )
+            notifier?.send("READY=1", "STATUS=Serving; reload failed: \(error.message)")
         }
     }
 }
 
 extension ReloadReport {
-    /// As many changes stand in a line of the log.
+    /// The most changes in a line of the log.
     private static let shownChangeCount = 10
 
-    /// One line.
+    /// The report in one line.
     fileprivate var summary: String {
         let all =
             changed
@@ -122,15 +126,16 @@ extension ReloadReport.Change {
     }
 }
 
-/// Options that nobody but this holds any more; to free 5,000 rules took the loop 70 ms.
+/// Frees options that are no longer in use; freeing 5,000 rules took the loop 70 ms.
 ///
-/// The loop thread has it up to ``release()``, and the thread that this starts from then on: the proof of `@unchecked Sendable`.
+/// `@unchecked Sendable`: the loop thread uses it up to ``release()``, then only the thread that
+/// this starts.
 private final class RetiredOptions: @unchecked Sendable {
     private var options: Options?
 
     init(_ options: Options?) { self.options = options }
 
-    /// Has them freed on a thread of its own.
+    /// Frees them on another thread.
     func release() {
         let thread = WorkerThread(name: "release")
         thread.start { self.options = nil }

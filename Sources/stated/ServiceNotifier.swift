@@ -2,15 +2,16 @@ import Glibc
 import StateServer
 import StateWire
 
-/// Tells the service manager how the daemon is: datagrams of `NAME=value` lines to `$NOTIFY_SOCKET`.
+/// Reports the daemon's state to the service manager: datagrams of `NAME=value` lines to
+/// `$NOTIFY_SOCKET`.
 ///
 /// The protocol: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
 struct ServiceNotifier: Sendable {
     private let address: sockaddr_un
-    /// Bytes of an abstract name, its leading NUL counted; nil for a path.
+    /// Bytes of an abstract name, including its leading NUL; nil for a path.
     private let nameByteCount: Int?
 
-    /// Nil where nobody wants to be told.
+    /// Nil if no service manager asks for reports.
     init?() {
         guard let name = Environment["NOTIFY_SOCKET"] else { return nil }
         var bytes = Array(name.utf8)
@@ -25,7 +26,7 @@ struct ServiceNotifier: Sendable {
 
     /// Sends the lines as one datagram.
     ///
-    /// A manager that is not there any more is nobody to tell.
+    /// Errors are ignored: the manager may be gone.
     func send(_ lines: String...) {
         let flags = O_CLOEXEC  // The value of SOCK_CLOEXEC on Linux.
         let socket = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | flags, 0)

@@ -4,17 +4,18 @@ import StateEngine
 import StateRules
 import StateServer
 
-/// The daemon: parses its command line, serves until a signal, and ends with a code that says why.
+/// The daemon: parses its command line, serves until a signal, and ends with an exit code.
 ///
-/// 0 stopped by a signal, 2 the configuration makes no sense, 3 somebody else owns the socket or the data, 5 the
-/// storage cannot be used, or is not whole. Only this file prints to standard output and exits.
+/// 0 stopped by a signal; 2 wrong configuration or command line; 3 another process uses the socket
+/// or the data; 5 the storage cannot be used or is damaged. Only this file prints to standard
+/// output and exits.
 @main
 enum Stated {
     static func main() {
         clinux_return_large_blocks()
         clinux_use_huge_pages()
         if MachineMemory.addressLimit != nil { clinux_use_one_heap() }
-        // A log that nobody reads any more must not end the daemon.
+        // If nobody reads the log any more, writing it must not end the daemon.
         signal(SIGPIPE, SIG_IGN)
         let log = Log.standardError()
         do throws(StateError) {
@@ -30,7 +31,7 @@ enum Stated {
                 try options.checkPlaces()
                 try FileContainers(options, log: log)?.check()
                 let count = options.configuration.rules.rules.count
-                print("\(path) can be used: \(counted(count, "rule"))")
+                print("\(path) is valid: \(counted(count, "rule"))")
             case .check(let store): try end(StoreCommands.check(store) { print($0) })
             case .salvage(let store, let target):
                 try end(StoreCommands.salvage(store, to: target) { print($0) })
@@ -43,9 +44,9 @@ enum Stated {
         log.flush()
     }
 
-    /// Ends with 5 where something is not whole.
-    private static func end(_ isWhole: Bool) {
-        if !isWhole { exit(exitStatus(of: .corrupt)) }
+    /// Exits with 5 if something is damaged.
+    private static func end(_ isIntact: Bool) {
+        if !isIntact { exit(exitStatus(of: .corrupt)) }
     }
 
     private static func exitStatus(of code: StateError.Code) -> Int32 {

@@ -3,12 +3,12 @@ import StateEngine
 import StateSQLite
 import StateSalvage
 
-/// What is done to a store without serving it.
+/// Operations on a store without serving it.
 enum StoreCommands {
-    /// `--check`: prints what is wrong, then a summary.
+    /// `--check`: prints the problems, then a summary.
     ///
-    /// - Returns: Whether nothing is wrong.
-    /// - Throws: why nothing could be checked.
+    /// - Returns: Whether there is no problem.
+    /// - Throws: why the store could not be checked.
     static func check(
         _ store: String,
         _ print: @escaping (String) -> Void
@@ -23,17 +23,16 @@ enum StoreCommands {
             print("\(found): nothing is wrong")
             return true
         }
-        let wrong = count == 1 ? "1 thing is wrong" : "\(count) things are wrong"
         print(
-            "\(found): \(wrong); `stated --salvage --data \(store) --to NEWDIRECTORY` copies what "
-                + "is whole"
+            "\(found): \(counted(count, "problem")); `stated --salvage --data \(store) "
+                + "--to NEWDIRECTORY` copies what is intact"
         )
         return false
     }
 
     /// `--salvage`: prints what is lost, then a summary.
     ///
-    /// - Returns: Whether every row was whole.
+    /// - Returns: Whether every row was intact.
     /// - Throws: why there is no new store.
     static func salvage(
         _ store: String,
@@ -51,16 +50,16 @@ enum StoreCommands {
         let found = found(summary.rowCount, summary.entryCount, summary.revision)
         let verdict =
             switch (summary.hasAllRows, summary.isCounted, summary.lostRowCount) {
-            case (true, _, _): "every row was whole"
+            case (true, _, _): "every row was intact"
             case (false, true, 1): "1 row is lost"
             case (false, true, let count): "\(count) rows are lost"
             case (false, false, 0): "rows may be lost"
             case (false, false, let count): "rows are lost, at least \(count)"
             }
-        let notes =
+        let handlers =
             summary.hasAllRows && !summary.isWhole
-            ? ", but what is noted of handlers is not (statectl handlers)" : ""
-        print("\(found): \(verdict)\(notes); the new store is in \(target)")
+            ? ", but positions of handlers are lost (see statectl handlers)" : ""
+        print("\(found): \(verdict)\(handlers); the new store is in \(target)")
         return summary.isWhole
     }
 
@@ -69,7 +68,7 @@ enum StoreCommands {
     }
 }
 
-/// A line on a terminal that says how far something is, once it takes more than a second.
+/// A line on a terminal that shows progress once an operation takes more than a second.
 final class Progress {
     private let verb: String
     private let isTerminal = isatty(STDERR_FILENO) == 1
@@ -78,7 +77,7 @@ final class Progress {
 
     init(_ verb: String) { self.verb = verb }
 
-    /// Tells of so many rows, a few times a second.
+    /// Shows the number of rows, at most five times a second.
     func show(_ rowCount: Int64) {
         let time = ContinuousClock.now - start
         guard isTerminal, time >= next else { return }
@@ -86,7 +85,7 @@ final class Progress {
         write("\r\(verb) \(rowCount) rows")
     }
 
-    /// Runs what reports to it, and takes the line away.
+    /// Runs `body`, which reports to this, and clears the line.
     func during<R>(_ body: () throws -> R) throws(StateError) -> R {
         defer { clear() }
         do {

@@ -28,7 +28,7 @@ struct CompactionTests {
         #expect(try field("history_rows", of: daemon) == "100")
         let result = try Statectl.run(daemon, "compact", "--to", "7")
         #expect(result.exitCode == 0)
-        #expect(result.text == "the history is whole from revision 7 on\n")
+        #expect(result.text == "the history is complete from revision 7 on\n")
         #expect(try field("compacted", of: daemon) == "7")
         // Ten live keys, and three commits of ten changes each.
         #expect(try field("history_rows", of: daemon) == "40")
@@ -54,7 +54,7 @@ struct CompactionTests {
         try set(daemon, 10)
         let result = try Statectl.run(daemon, "compact", "--to", "2")
         #expect(result.exitCode == 2)
-        #expect(result.errorText.contains("revision 2 is above the current one, 1"))
+        #expect(result.errorText.contains("revision 2 is above the current revision 1"))
         #expect(try Statectl.run(daemon, "compact", "--to", "-1").exitCode == 2)
         #expect(try Statectl.run(daemon, "compact", "7").exitCode == 2)
         let peer = try Peer(daemon.socketPath)
@@ -65,7 +65,7 @@ struct CompactionTests {
             Issue.record("EXEC compacted")
             return
         }
-        #expect(error.message.contains("inside of MULTI"))
+        #expect(error.message.contains("inside MULTI"))
     }
 
     @Test func `the retention of the options is kept to without being asked`() throws {

@@ -84,7 +84,7 @@ struct CopiedStoreTests {
             try stage.daemon.start()
             #expect(try stage.identity() == (before.epoch, told))
         }
-        #expect(!stage.daemon.log.contains("another epoch"))
+        #expect(!stage.daemon.log.contains("a new epoch"))
     }
 
     @Test(arguments: End.allCases)
@@ -131,7 +131,7 @@ struct CopiedStoreTests {
         let after = try stage.identity()
         #expect(after.epoch != before.epoch)
         #expect(after.revision > told)
-        let said = "\(stage.daemon.dataPath)/stated.db is not the store that was here last"
+        let said = "\(stage.daemon.dataPath)/stated.db was copied or restored"
         #expect(eventually { stage.daemon.log.contains(said) }, "law: never silent about storage")
         #expect(try stage.daemon.connect().value(for: "key/0") != [2])
         #expect(try stage.write(1, 3) > told)

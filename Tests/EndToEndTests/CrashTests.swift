@@ -35,9 +35,9 @@ struct CrashTests {
     /// Damage done by hand between the writers and the check.
     enum Damage: String, CaseIterable {
         case shortened = "no value is torn"
-        case halved = "every mset is whole"
+        case halved = "every mset is atomic"
         case lost = "every acknowledged write is there"
-        case invented = "nothing is there that nobody wrote"
+        case invented = "only written keys exist"
         case rewritten = "a change keeps its revision"
     }
 

@@ -70,13 +70,13 @@ struct DamagedLogTests {
         #expect(try start.end() == 5)
         let database = daemon.dataPath + "/stated.db"
         #expect(start.errors.contains("\(database) is damaged: it ends at revision "))
-        #expect(start.errors.contains("\(database)-mark says that revision 500 was acknowledged"))
+        #expect(start.errors.contains("\(database)-mark records revision 500 as acknowledged"))
         #expect(start.errors.contains("`stated --salvage --data \(daemon.dataPath) --to "))
         #expect(try files() == before)
 
         let check = try runCommand(stated, ["--check", "--data", daemon.dataPath])
         #expect(check.exitCode == 5, "\(check)")
-        #expect(check.text.contains("says that revision 500 was acknowledged"), "\(check)")
+        #expect(check.text.contains("records revision 500 as acknowledged"), "\(check)")
         #expect(try files() == before)
 
         let target = daemon.directory.path(of: "new")
@@ -85,7 +85,7 @@ struct DamagedLogTests {
             ["--salvage", "--data", daemon.dataPath, "--to", target]
         )
         #expect(salvage.exitCode == 0, "\(salvage)")
-        let finding = byte == 0 ? "put right: frame " : "frame "
+        let finding = byte == 0 ? "repaired: frame " : "frame "
         #expect(salvage.lines.first?.hasPrefix(finding) == true, "\(salvage)")
         #expect(salvage.lines.last?.hasPrefix("rows 500, entries 500, ") == true, "\(salvage)")
         #expect(try files() == before)
@@ -109,6 +109,6 @@ struct DamagedLogTests {
         let client = try daemon.connect()
         #expect(try client.status().first { $0.name == "revision" }?.number == 500)
         #expect(try client.value(for: "key/500") == Array("500".utf8))
-        #expect(!daemon.log.contains("another epoch"))
+        #expect(!daemon.log.contains("a new epoch"))
     }
 }

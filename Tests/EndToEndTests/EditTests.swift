@@ -100,13 +100,13 @@ struct EditTests {
         let failed = try edit("k", "exit 3")
         #expect(
             failed.exitCode == 2
-                && failed.errorText.contains("failed with exit code 3: nothing was set")
+                && failed.errorText.contains("failed with exit code 3; nothing was set")
         )
         #expect(try kept().isEmpty)
         let written = try edit("k", "echo other > \"$1\"; exit 1")
         #expect(written.exitCode == 2)
         let file = try #require(try kept().first)
-        #expect(written.errorText.contains("what was written is in \(directory.path(of: file))\n"))
+        #expect(written.errorText.contains("your text is saved in \(directory.path(of: file))\n"))
         #expect(try value("k") == "v")
     }
 
@@ -118,7 +118,7 @@ struct EditTests {
         let file = directory.path(of: try #require(try kept().first))
         #expect(
             result.errorText.contains(
-                "CONFLICT key 'k' is at revision 2; what was written is in \(file)"
+                "CONFLICT key 'k' is at revision 2; your text is saved in \(file)"
             )
         )
         #expect(result.errorText.contains("statectl get 'k' | diff - \(file)"))
@@ -133,7 +133,7 @@ struct EditTests {
         let file = directory.path(of: try #require(try kept().first))
         #expect(
             refused.errorText.contains(
-                "n/x': 7 is above 1 (rule 1, schema); what was written is in \(file)"
+                "n/x': 7 is above 1 (rule 1, schema); your text is saved in \(file)"
             )
         )
         #expect(String(decoding: try readFile(file), as: UTF8.self) == "7\n")

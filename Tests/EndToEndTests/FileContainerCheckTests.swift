@@ -31,7 +31,7 @@ struct FileContainerCheckTests {
 
     @Test(arguments: [
         (["absent"], "cannot be used: No such file or directory"),
-        (["file"], "it is no directory"), (["open"], "others may write"),
+        (["file"], "it is not a directory"), (["open"], "others may write"),
         (["link", "good/sub"], "overlap"), (["good", "link"], "overlap"),
     ])
     func `a directory that cannot be used is refused by --check-config and by the start`(
@@ -56,11 +56,11 @@ struct FileContainerCheckTests {
     }
 
     @Test(arguments: [
-        ("data", "overlap; the store is not for clients"),
-        ("data/deep/er", "overlap; the store is not for clients"),
-        ("", "overlap; the store is not for clients"),
-        ("data-link", "overlap; the store is not for clients"),
-        ("etc", "has the configuration in it, which is not for clients"),
+        ("data", "overlaps the data directory"),
+        ("data/deep/er", "overlaps the data directory"),
+        ("", "overlaps the data directory"),
+        ("data-link", "overlaps the data directory"),
+        ("etc", "contains the configuration file"),
     ])
     func `a directory with the daemon's own files is refused, by a reload too`(
         name: String,
@@ -114,7 +114,7 @@ struct FileContainerCheckTests {
             ]
         )
         #expect(
-            start.exitCode == 2 && start.errorText.contains("beside a store on disk"),
+            start.exitCode == 2 && start.errorText.contains("needs a store on disk"),
             "\(start)"
         )
     }

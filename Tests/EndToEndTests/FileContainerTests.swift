@@ -133,7 +133,7 @@ struct FileContainerTests {
         let client = try stage.daemon.connect()
         try client.set(bytes("1"), for: "app/a")
         try client.set(bytes("1"), for: "app/b")
-        let reason = "is another than the one that was opened"
+        let reason = "was replaced by another one"
         try stage.shell("cd ..; cp -r d e; echo -n 3 > e/b; rm e/a; mv d away; mv e d")
         #expect(try eventually { try Statectl.run(stage.daemon, "check").text.contains(reason) })
         #expect(try stage.refuses("app/c", naming: reason))
@@ -154,7 +154,7 @@ struct FileContainerTests {
         try stage.daemon.stop()
         try stage.shell("cd ..; mv d away; mkdir d")
         let start = try stage.startThatFails()
-        #expect(start.exitCode == 5 && start.errorText.contains("is it not mounted?"), "\(start)")
+        #expect(start.exitCode == 5 && start.errorText.contains("is a mount missing?"), "\(start)")
         try stage.shell("cd ..; rmdir d; mv away d")
         try stage.daemon.start()
         #expect(try stage.becomeEqual(to: ["a": bytes("1")]) != nil)
@@ -204,7 +204,7 @@ struct FileContainerTests {
         #expect(found.contains("max_user_watches") && !found.contains(stage.path(watched)))
         #expect(
             eventually {
-                stage.daemon.log.contains("\(unwatched) is not followed: no inotify watch is left")
+                stage.daemon.log.contains("\(unwatched) is ignored: no inotify watch is left")
             }
         )
         try stage.shell("echo 1 > \(unwatched)/k; mkdir \(unwatched)/c; echo 2 > \(unwatched)/c/k")

@@ -75,12 +75,12 @@ struct FilePlaceTests {
 
     // MARK: The way to the directory
 
-    @Test(arguments: [false, true], ["belongs to uid", "is writable for others"])
+    @Test(arguments: [false, true], ["belongs to uid", "is writable by others"])
     func `a directory below one that a user owns or may write is refused everywhere`(
         isShared: Bool,
         reason: String
     ) throws {
-        if reason == "is writable for others" { try shell("chown 0 home; chmod 777 home") }
+        if reason == "is writable by others" { try shell("chown 0 home; chmod 777 home") }
         let daemon = try Daemon("--config", configure("etc"), directory: directory)
         let file = try configure("home/conf", shared: isShared)
         for refused in [
@@ -155,7 +155,7 @@ struct FilePlaceTests {
         let client = try daemon.connect()
         for key in ["app/his/k", "app/his/deep/k", "app/open/k"] as [Key] {
             #expect(try client.value(for: key) == nil)
-            #expect(try refusal(daemon, of: key, naming: "others may change what is in"))
+            #expect(try refusal(daemon, of: key, naming: "others may change "))
         }
         let findings = try Statectl.run(daemon, "check").text
         #expect(findings.contains("\(directory.path(of: "etc/his"))\t"), "\(findings)")

@@ -65,7 +65,7 @@ struct LogTests {
         #expect(try peer.ask("PING") == .simple("PONG"))
         program.send(SIGTERM)
         #expect(try program.end() == 0)
-        let count = program.errors.split(separator: "\n").count { $0.contains("not reloaded") }
+        let count = program.errors.split(separator: "\n").count { $0.contains("reload failed") }
         #expect(count + dropped == 1_500)
     }
 

@@ -21,7 +21,7 @@ struct ManualTests {
     /// The names that the program itself says that it knows, where none of them is near.
     private func known(_ before: String, _ after: String) throws -> [String] {
         let message = try check("\(before) '----------------------------': 1 \(after)").errorText
-        let parts = message.split(separator: "known are ")
+        let parts = message.split(separator: "known options: ")
         try #require(parts.count == 2, "\(message)")
         return parts[1].split(separator: "\n")[0].split(separator: ", ").map(String.init)
     }

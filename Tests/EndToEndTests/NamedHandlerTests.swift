@@ -133,7 +133,7 @@ struct NamedHandlerTests {
         #expect(try lines == ["w/1", "w/2", "w/3", "w/4"])
         // The daemon may still have taken the request, and have died before it answered.
         let notices = String(decoding: runner.errorBytes, as: UTF8.self)
-        #expect(notices.isEmpty || notices.hasSuffix("its outcome is unknown; connecting again\n"))
+        #expect(notices.isEmpty || notices.hasSuffix("its outcome is unknown; reconnecting\n"))
     }
 
     @Test func `count ends behind a whole commit, and the next start goes on there`() throws {
@@ -155,7 +155,7 @@ struct NamedHandlerTests {
         let result = try handler("--from", "0", "--count", "2", script: script).finish()
         #expect(result.exitCode == 0)
         #expect(try lines == ["w/a", "w/a", "w/a", "w/b"])
-        let sentence = "the command for 'w/a' failed with exit code 7; it is run again in"
+        let sentence = "the command for 'w/a' failed with exit code 7; retrying in"
         #expect(
             result.errorText == "statectl: \(sentence) 0.1 s\nstatectl: \(sentence) 0.2 s\n"
         )

@@ -61,7 +61,7 @@ struct ReloadLoadTests {
         try Self.check(records.withLock { $0 }, windows.withLock { $0 }.get())
         #expect(
             eventually {
-                daemon.log.split(separator: "\n").count { $0.contains("not reloaded") } > 0
+                daemon.log.split(separator: "\n").count { $0.contains("reload failed") } > 0
             }
         )
     }

@@ -97,7 +97,7 @@ struct ReloadTests {
         let result = try Statectl.run(daemon, "reload")
         #expect(result.exitCode == 2 && result.text.isEmpty)
         #expect(result.errorText.contains(path + reason), "\(result)")
-        let line = "error: not reloaded, everything is as it was: \(path)\(reason)"
+        let line = "error: reload failed, the old configuration stays in force: \(path)\(reason)"
         #expect(eventually { daemon.log.contains(line) })
         #expect(try Statectl.run(daemon, "set", "a", "123").exitCode == 4)
         #expect(try Statectl.run(daemon, "set", "b", "123").exitCode == 0)
@@ -115,11 +115,11 @@ struct ReloadTests {
         try program.waitForErrors(containing: " serves ")
         program.send(SIGHUP)
         try program.waitForErrors(
-            containing: "not reloaded, everything is as it was: there is no configuration to"
+            containing: "reload failed, the old configuration stays in force: no configuration"
         )
         let result = try Statectl.run(["--socket", directory.path(of: "s"), "reload"])
         #expect(result.exitCode == 2)
-        #expect(result.errorText.contains("there is no configuration to read again"))
+        #expect(result.errorText.contains("no configuration file is in use"))
         program.send(SIGTERM)
         #expect(try program.end() == 0)
     }
@@ -138,7 +138,7 @@ struct ReloadTests {
             containing: "notice: reloaded: rule 1 (a) readonly: none → true; from revision 1 on"
         )
         let client = try RawSocket.connected(to: socket)
-        try client.ask("SET a 1", awaiting: "-REJECTED key 'a': it may not be changed (rule 1")
+        try client.ask("SET a 1", awaiting: "-REJECTED key 'a': it is read-only (rule 1")
         try configure("{")
         program.send(SIGHUP)
         try program.waitForErrors(containing: "\(path):1:2: expected '}'")
@@ -158,8 +158,8 @@ struct ReloadTests {
         )
         while try !manager.receive().hasPrefix("READY=1\n") {}
         for (text, status) in [
-            ("{}", "STATUS=Serving; the configuration was read again"),
-            ("[", "STATUS=Serving; not reloaded: \(path):1:2: expected ']'"),
+            ("{}", "STATUS=Serving; the configuration was reloaded"),
+            ("[", "STATUS=Serving; reload failed: \(path):1:2: expected ']'"),
         ] {
             try configure(text)
             var before = timespec()
@@ -186,7 +186,7 @@ struct ReloadTests {
         leaving.socket.end()
         #expect(try Statectl.run(daemon, "reload").exitCode == 0)
         let transaction = try peers[0].replay(
-            "> MULTI\n+OK\n> STATE.RELOAD\n-ERR the configuration cannot be read inside of MULTI; ask before it or after EXEC"
+            "> MULTI\n+OK\n> STATE.RELOAD\n-ERR STATE.RELOAD is not allowed inside MULTI; use it before MULTI or after EXEC"
         )
         #expect(transaction.hasSuffix("after EXEC"))
     }

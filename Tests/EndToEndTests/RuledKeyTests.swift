@@ -377,13 +377,13 @@ struct RuledKeyTests {
         }
         _ = try set(client, "few/a", "1")
         _ = try set(client, "few/b", "1")
-        refused("few/c", "1", .limit, "2 keys of at most 2 (rule 1, limits.keys)")
+        refused("few/c", "1", .limit, "2 keys; the limit is 2 (rule 1, limits.keys)")
         _ = try set(client, "few/b", "2")
         _ = try client.delete(["few/a"])
         _ = try set(client, "few/c", "1")
 
         _ = try set(client, "small/a", String(repeating: "x", count: 50))
-        refused("small/b", "12345678", .limit, "57 bytes of at most 64 (rule 2, limits.bytes)")
+        refused("small/b", "12345678", .limit, "57 bytes; the limit is 64 (rule 2, limits.bytes)")
         _ = try set(client, "small/a", "1")
         _ = try set(client, "small/b", "12345678")
 
@@ -426,12 +426,12 @@ struct RuledKeyTests {
         let third = try watch("seen/b")
         try expect(
             third,
-            "LIMIT uid \(getuid()) has 1 watch of keys of the rule already, of at most 1 (rule 2, limits.watches)"
+            "LIMIT uid \(getuid()) already has 1 watch for the rule, the limit is 1 (rule 2, limits.watches)"
         )
         let refused = try ByteSocket(path: daemon.socketPath)
         try expect(
             refused,
-            "LIMIT uid \(getuid()) has 3 connections already, of at most 3 (rule 1, limits.connections)"
+            "LIMIT uid \(getuid()) already has 3 connections, the limit is 3 (rule 1, limits.connections)"
         )
         second.end()
         try #require(eventually { (try? daemon.connect().set([1], for: "k")) != nil })

@@ -55,7 +55,7 @@ struct RunningDamageTests {
         #expect(try store(daemon) == "ok")
         try damage.happen(to: daemon.dataPath + "/stated.db")
         #expect(try eventually { try store(daemon).contains("stated.db is damaged") })
-        #expect(eventually { daemon.log.contains("what is in memory is served on") })
+        #expect(eventually { daemon.log.contains("the values in memory are still served") })
         #expect(try daemon.connect().count(of: "k/") == 2_000)
         daemon.kill()
     }

@@ -59,74 +59,75 @@ struct StartupOptionTests {
               Serve this user's values on this user's socket, until Ctrl-C or SIGTERM.
 
           stated --socket /tmp/try.sock --memory --data /tmp/try
-              Try it out: the values are in memory only, and all are gone when it stops.
+              Try it out: all values are in memory only, and gone when it stops.
 
           stated --socket /srv/app/state.sock --socket-mode 0660 --data /srv/app/state
-              One instance for one application; its group may connect too.
+              One instance for one application. Members of its group may connect too.
 
           stated --history-age 30d --history-bytes 4GiB --history-changes 10000000
-              Keep more of the past than usual, for watches that resume late and for looking back.
+              Keep more history than the default, for watches that resume late and for looking back.
 
           stated --config /etc/stated/stated.json5
-              Serve as the file says; options beside it count more. A file that cannot be used is
-              refused with the place in it: try it with --check-config before. SIGHUP and 'statectl
-              reload' read it again, while clients are served.
+              Serve with this configuration. Command line options override it. If the file has an
+              error, the daemon does not start, and names the place; --check-config checks the file
+              without starting. SIGHUP and 'statectl reload' reload it while clients are served.
 
           stated --check
-              Check this user's values: structure, checksums, order, and the chain of each key's
-              changes. Nothing is changed, and a daemon that serves them goes on.
+              Check this user's store: structure, checksums, order, and the chain of each key's
+              changes. It changes nothing, and the daemon may run meanwhile.
 
           stated --salvage --data /srv/app/state --to /srv/app/salvaged
-              Copy what is whole of a store that is refused into a new one, and print what is lost;
-              then start with --data /srv/app/salvaged, or move the directories.
+              Copy the intact rows of a damaged store into a new one, and print what is lost. Then
+              start with --data /srv/app/salvaged, or move the directories.
 
-        Talk to it, from another terminal:
+        Use it from another terminal:
 
           statectl set audio/volume 0.7
           statectl watch audio/
           redis-cli -s /tmp/try.sock get audio/volume
 
         Options:
-          --config FILE       What to do, in JSON5: socket, data, limits, history, and rules for
-                              keys: what they may hold, where they live, who may do what. Without it,
-                              and without --socket, --data and --memory: stated.json5, where it is there,
-                              in $CONFIGURATION_DIRECTORY, else for root in /etc/stated, else in
-                              $XDG_CONFIG_HOME/stated (~/.config).
-          --check-config FILE Say whether the file can be used, and else where it cannot; 2, then.
-          --socket PATH       Listen here. Without it: a socket that was inherited (LISTEN_FDS),
-                              else $STATED_SOCKET, else $XDG_RUNTIME_DIR/stated/stated.sock, else
-                              $XDG_STATE_HOME/stated/stated.sock (~/.local/state);
-                              for root /run/stated/stated.sock. 107 bytes at most.
-          --data DIRECTORY    Keep the values here. Without it: $STATE_DIRECTORY, else
+          --config FILE       The configuration, in JSON5: socket, data, limits, history, and rules
+                              that say what keys may hold, where they are stored and who may use them.
+                              Default, if --socket, --data and --memory are not given either:
+                              stated.json5, if it exists, in $CONFIGURATION_DIRECTORY, else for root in
+                              /etc/stated, else in $XDG_CONFIG_HOME/stated (~/.config).
+          --check-config FILE Check the configuration. If it has an error, print the place and exit 2.
+          --socket PATH       Listen here; at most 107 bytes. Default: an inherited socket
+                              (LISTEN_FDS), else $STATED_SOCKET, else
+                              $XDG_RUNTIME_DIR/stated/stated.sock, else
+                              $XDG_STATE_HOME/stated/stated.sock (~/.local/state); for root
+                              /run/stated/stated.sock.
+          --data DIRECTORY    Keep the values here. Default: $STATE_DIRECTORY, else
                               $XDG_STATE_HOME/stated (~/.local/state); for root /var/lib/stated.
-          --memory            Keep the values in memory only. The directory then holds a lock and 4 KiB
-                              that say up to where revisions were told, so that none repeats.
-          --socket-mode MODE  Permission bits of the socket, in octal; 0600 without it.
-          --check             Print what is wrong with the store, 100 lines at most, and a summary;
-                              5 where anything is. It takes no ownership.
-          --salvage           Copy every row that matches its checksum, with its revision. Of a key
-                              whose newest row is lost the newest whole row is what is served, or
-                              none: the list says which rows are lost, and their keys as far as they
-                              are known. Clients see another store (a new epoch, revisions 2^32
-                              higher), for what was lost may have been told. Exits 0 where every row
-                              was whole, 5 where one is lost.
-          --to NEWDIRECTORY   Where --salvage puts the new store. It is always another directory and
-                              never one with a store in it: the damaged one stays as it is, for
-                              another try and as evidence.
+          --memory            Keep the values in memory only. The directory then holds only a lock and
+                              the reserved revision (4 KiB), so that no revision is used twice.
+          --socket-mode MODE  Permission bits of the socket, in octal. Default: 0600.
+          --check             Print at most 100 problems of the store and a summary; exit 5 if there is
+                              a problem. It does not lock the store.
+          --salvage           Copy every row that matches its checksum, with its revision. If the newest
+                              row of a key is lost, the newest intact row becomes its value, if there is
+                              one. The list names the lost rows, and their keys if known. Clients see
+                              another store (a new epoch, revisions 2^32 higher), because lost changes
+                              may have been acknowledged. Exits 0 if every row was intact, 5 if not.
+          --to NEWDIRECTORY   The directory for the new store of --salvage. It must not contain a store.
+                              The damaged store is never changed.
           --help, --version   Print this, or the version.
 
         Limits:
-          --history-changes N   Changes of the past to keep; 1000000 without it.
-          --history-age T       How old they may get: 500ms, 30s, 5m, 12h, 7d, 2w, 1h30m; 7d without it.
-          --history-bytes B     How many bytes they may take: 65536, 64KiB, 8MiB, 1GiB, 2TiB; 1GiB without
-                                it. Of the three, the first to be reached counts; 0 keeps live values only.
-          --clients N           Clients at once; 10000 without it, and as many as there are descriptors.
-          --watches N           Watches of one client; 1000 without it.
-          --output-bytes B      What may wait for one client, 64KiB at least; 8MiB without it.
-          --value-bytes B       The largest value; 8MiB without it.
+          --history-changes N   Changes to keep in the history. Default: 1000000.
+          --history-age T       Their greatest age: 500ms, 30s, 5m, 12h, 7d, 2w, 1h30m. Default: 7d.
+          --history-bytes B     Their greatest size: 65536, 64KiB, 8MiB, 1GiB, 2TiB. Default: 1GiB.
+                                Of the three limits, the first to be reached applies. 0 keeps no
+                                history.
+          --clients N           Clients at once. Default: 10000, or fewer if the limit of open files is
+                                lower.
+          --watches N           Watches of one client. Default: 1000.
+          --output-bytes B      Bytes that may wait for one client, at least 64KiB. Default: 8MiB.
+          --value-bytes B       The largest value. Default: 8MiB.
 
-        Exit codes: 0 stopped by a signal, 2 the configuration makes no sense, 3 another process
-        owns the socket or the data, 5 the storage cannot be used, or is not whole.
+        Exit codes: 0 stopped by a signal; 2 wrong configuration or command line; 3 another process
+        uses the socket or the data; 5 the storage cannot be used or is damaged.
 
         """
 }

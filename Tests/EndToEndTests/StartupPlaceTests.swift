@@ -82,7 +82,7 @@ struct StartupPlaceTests {
         try makeDirectory(scratch.path(of: "own"))
         let program = try start("--socket", scratch.path(of: "own/s.sock"), environment: [:])
         #expect(try program.end() == 2)
-        #expect(program.errors.contains("set HOME, or give --data"))
+        #expect(program.errors.contains("set HOME or use --data"))
     }
 
     @Test func `fewer open files than clients need is a warning, and it serves`() throws {
@@ -92,7 +92,7 @@ struct StartupPlaceTests {
         )
         try daemon.waitForErrors(containing: " serves ")
         let warning =
-            "stated: warning: room for 448 clients instead of 10000: the limit of open files is 512\n"
+            "stated: warning: at most 448 clients instead of 10000: the limit of open files is 512; raise "
         #expect(daemon.errors.contains(warning))
         try RawSocket.connected(to: home + "/.local/state/stated/stated.sock")
             .ask("PING", awaiting: "+PONG\r\n")

@@ -66,7 +66,7 @@ struct StartupTests {
         let first = try serving("--socket", socket)
         let (code, message) = try refusal("--memory", "--socket", socket)
         #expect(code == 3)
-        #expect(message == "stated: error: process \(first.pid) serves \(socket) already\n")
+        #expect(message == "stated: error: process \(first.pid) already serves \(socket)\n")
         try RawSocket.connected(to: socket).ask("PING", awaiting: "+PONG\r\n")
     }
 
@@ -76,7 +76,7 @@ struct StartupTests {
         let inode = fileStatus(socket)?.st_ino
         let (code, message) = try refusal("--memory", "--socket", socket)
         #expect(code == 3)
-        #expect(message == "stated: error: process \(getpid()) serves \(socket) already\n")
+        #expect(message == "stated: error: process \(getpid()) already serves \(socket)\n")
         #expect(fileStatus(socket)?.st_ino == inode)
         #expect(try RawSocket.connecting(to: socket) != nil)
     }
@@ -99,7 +99,7 @@ struct StartupTests {
         try write(Array("precious".utf8), to: socket)
         let (code, message) = try refusal("--memory", "--socket", socket)
         #expect(code == 2)
-        #expect(message.contains("\(socket) is there and is no socket"))
+        #expect(message.contains("\(socket) exists and is not a socket"))
         #expect(try readFile(socket) == Array("precious".utf8))
     }
 

@@ -107,7 +107,7 @@ struct StatectlHistoryTests {
         )
         let future = try Statectl.run(daemon, "diff", "2", "9")
         #expect(future.exitCode == 2)
-        #expect(future.errorText.contains("revision 9 is above the current revision, 5"))
+        #expect(future.errorText.contains("revision 9 is above the current revision 5"))
         #expect(try Statectl.run(daemon, "diff", "3", "2").exitCode == 2)
         #expect(try Statectl.run(daemon, "diff", "a/").exitCode == 2)
     }

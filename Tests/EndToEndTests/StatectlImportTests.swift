@@ -92,7 +92,7 @@ struct StatectlImportTests {
         #expect(result.exitCode == 2)
         #expect(result.errorText.contains("line 1234: "))
         #expect(result.errorText.contains(part))
-        #expect(result.errorText.contains("lines 1 to 1000 are kept"))
+        #expect(result.errorText.contains("lines 1 to 1000 are stored"))
         #expect(try count() == 1_000)
     }
 

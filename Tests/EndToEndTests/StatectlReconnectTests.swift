@@ -42,9 +42,9 @@ struct StatectlReconnectTests {
         watch.signal(SIGTERM)
         let messages = try watch.finish().errorText.split(separator: "\n")
         // A daemon that is killed before it was found again is not lost once more.
-        let lost = messages.count { $0.hasSuffix("connecting again") }
+        let lost = messages.count { $0.hasSuffix("reconnecting") }
         #expect((1...3).contains(lost))
-        #expect(messages.count { $0.hasSuffix("connected again") } == lost)
+        #expect(messages.count { $0.hasSuffix("reconnected") } == lost)
     }
 
     @Test func `latest values go on after a restart`() throws {
@@ -150,7 +150,8 @@ struct StatectlReconnectTests {
         let daemon = try Daemon()
         _ = try set(daemon, "w/k", "a")
         let wait = try Statectl.start(daemon, "wait", "w/k", "--value", "b", "--json")
-        // What was sent is read, also once the daemon is gone; before the state was sent, the watch would begin anew.
+        // What was sent is read, also once the daemon is gone; before the state was sent, the watch
+        // would begin anew.
         let client = try daemon.connect()
         let isSent = try eventually {
             try client.watches().contains { $0.state == "synced" && $0.waiting == 0 }

@@ -189,6 +189,6 @@ struct StatectlWatchCommandTests {
         let watch = try watching("--count", "1", "--", "/none/such")
         let result = try watch.finish()
         #expect(result.exitCode == 0)
-        #expect(result.errorText.contains("was not started: No such file"))
+        #expect(result.errorText.contains("could not be started: No such file"))
     }
 }

@@ -26,13 +26,13 @@ struct StoreFileTests {
         #expect(try status("store") == "ok")
         let path = "\(daemon.dataPath)/\(file)"
         #expect(unlink(path) == 0)
-        #expect(try status("store")?.hasPrefix("\(path) is gone") == true)
+        #expect(try status("store")?.hasPrefix("\(path) is missing") == true)
         let refusal = #expect(throws: StateError.self) {
             // Whether the mark is there is looked at now and then; what a commit is in, with each.
             for _ in 0..<(file == "stated.db-mark" ? 64 : 1) { try client.set([2], for: "key/1") }
         }
         #expect(refusal?.code == .readOnly)
-        #expect(refusal?.message.contains("\(path) is gone") == true)
+        #expect(refusal?.message.contains("\(path) is missing") == true)
         #expect(try status("storage") != "ok")
         // A stop that cannot vouch for what was stored is no clean one.
         #expect(try daemon.stop() == 5)

@@ -52,7 +52,7 @@ struct SystemdServiceTests {
             "exec 3</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \(builtProgram("stated")) --memory"
         let program = try Program(["sh", "-c", script])
         #expect(try program.end() == 2)
-        #expect(program.errors.contains("descriptor 3 is no Unix stream socket that listens"))
+        #expect(program.errors.contains("descriptor 3 is not a listening Unix stream socket"))
     }
 
     @Test func `sockets for another process are not taken`() throws {

@@ -48,7 +48,7 @@ import Testing
         let text = Array(#"{"$version":4,"names":[]}"#.utf8)
         let error = #expect(throws: StateError.self) { try codec.decode(text) }
         #expect(error?.code == .newerFormat)
-        #expect(error?.message == "the value has version 4 of its schema; this program knows 3")
+        #expect(error?.message == "the value has schema version 4; this program supports up to 3")
         let unversioned = #expect(throws: StateError.self) {
             try StateCodec<Person>.standard.decode(text)
         }
@@ -73,7 +73,8 @@ import Testing
     @Test func `versions that are no longer migrated are refused`() {
         let late = StateCodec<Person>.versioned(3, migrations: [StateMigration(from: 2) { _ in }])
         let error = #expect(throws: StateError.self) { try late.decode(Array("{}".utf8)) }
-        #expect(error?.message == "the value has version 1; this program migrates from 2 on")
+        let sentence = "the value has schema version 1; this program migrates from version 2"
+        #expect(error?.message == sentence)
     }
 
     @Test func `a value that is no object is wrapped with its version`() throws {

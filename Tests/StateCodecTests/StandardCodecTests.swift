@@ -93,7 +93,8 @@ import Testing
         expectUndecodable(Point.self, #"{"x":1,}"#, ["expected JSON", "at byte 7"])
         expectUndecodable([String].self, "[\"\\ud800\"]", ["surrogate", "at byte 2"])
         expectUndecodable(Theme.self, "blue", ["blue", "Theme"])
-        #expect(throws: StateError(.undecodable, "there is no value, and Int is no Optional")) {
+        let absence = StateError(.undecodable, "no value is stored, and Int is not an Optional")
+        #expect(throws: absence) {
             try StateCodec<Int>.standard.decode(nil)
         }
     }

@@ -266,7 +266,7 @@ struct LawTests {
 
     @Test func `Convergent: another epoch is a new beginning, told once`() {
         let queue = ChangeQueue()
-        queue.connect("a") { _ = queue.listeners.tell($0) }
+        queue.connect("a") { _ = queue.listeners.deliver($0) }
         let slot = StreamSlot()
         let old = Revision(epoch: .random(), number: 9)
         let restored = Revision(epoch: .random(), number: 2)

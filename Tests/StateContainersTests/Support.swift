@@ -67,5 +67,5 @@ final class Gate: Sendable {
 
 extension MonitoredState {
     /// Whether changes are told, rather than made in place.
-    var isTold: Bool { registration.core.isTold }
+    var isTold: Bool { registration.core.publishesChanges }
 }

@@ -56,7 +56,7 @@ private final class Pupil: Person {
         profile.name = "Zoe9"
         #expect(
             profile.validate().map { "\($0.path) | \($0.rule) | \($0.message)" } == [
-                "mail | format email | 'ada' is no e-mail address",
+                "mail | format email | 'ada' is not an e-mail address",
                 "age | maximum 150 | 151 is above 150",
                 "balance | minimum 0 | -0.5 is below 0",
                 "tags | required | a value is required",
@@ -160,7 +160,7 @@ private final class Pupil: Person {
         draft.home.city = ""
         draft.home.code = ""
         #expect(!draft.isValid)
-        #expect(draft.issues(at: "mail").map(\.message) == ["'ada' is no e-mail address"])
+        #expect(draft.issues(at: "mail").map(\.message) == ["'ada' is not an e-mail address"])
         #expect(draft.issues(at: "home").map(\.path) == ["home/city", "home/code"])
         #expect(draft.issues(at: "home/city").count == 1)
         #expect(draft.issues(at: "ho") == [])

@@ -39,8 +39,8 @@ final class PaperStore: Sendable {
             case .losesOwners: "by 0, version"
             case .takesAnotherEpoch: "the epoch is"
             case .goesBack: "the revision is 0 after"
-            case .reopensAll, .reopensHalf: "it hands out"
-            case .opensTwice: "the second open is no LOCKED"
+            case .reopensAll, .reopensHalf: "it passes on"
+            case .opensTwice: "the second open: expected LOCKED"
             }
         }
     }

@@ -20,10 +20,10 @@ import Testing
             "a@\(String(repeating: "l", count: 64)).org",
         ]
     )
-    func `what is no e-mail address is named`(text: String) {
+    func `what is not an e-mail address is named`(text: String) {
         let issue = ValidationCheck.email(text)
         #expect(issue?.rule == "format email")
-        #expect(issue?.message.hasSuffix("is no e-mail address") == true)
+        #expect(issue?.message.hasSuffix("is not an e-mail address") == true)
     }
 
     @Test func `bounds are part of what they bound, and a number that is none is in no bound`() {

@@ -71,51 +71,51 @@ struct ConfigurationTests {
     @Test(arguments: [
         (
             #"{"rules": [{"keys": "a", "expire": "9223372036854775807ms"}]}"#,
-            "rules[0].expire: wanted are at most 36500d (100 years), not '9223372036854775807ms'"
+            "rules[0].expire: expected at most 36500d (100 years), not '9223372036854775807ms'"
         ),
         (
             #"{"rules": [{"keys": "a", "expire": "106751991167d"}]}"#,
-            "rules[0].expire: wanted are at most 36500d (100 years), not '106751991167d'"
+            "rules[0].expire: expected at most 36500d (100 years), not '106751991167d'"
         ),
         (
             #"{"history": {"age": "36501d"}}"#,
-            "history.age: wanted are at most 36500d (100 years), not '36501d'"
+            "history.age: expected at most 36500d (100 years), not '36501d'"
         ),
         (
             #"{"rules": [{"keys": "a", "limits": {"depth": 1000000}}]}"#,
-            "rules[0].limits.depth: a whole number from 0 to 512 is wanted, not 1000000"
+            "rules[0].limits.depth: expected a whole number from 0 to 512, not 1000000"
         ),
-        (#"{"sockets": {}}"#, "sockets: there is no such option; did you mean 'socket'?"),
-        (#"{"data": "var"}"#, #"data: an absolute path is wanted, not "var""#),
+        (#"{"sockets": {}}"#, "sockets: unknown option; did you mean 'socket'?"),
+        (#"{"data": "var"}"#, #"data: expected an absolute path, not "var""#),
         (
             #"{"limits": {"clients": 0}}"#,
-            "limits.clients: a whole number from 1 to 1000000 is wanted, not 0"
+            "limits.clients: expected a whole number from 1 to 1000000, not 0"
         ),
         (
             #"{"limits": {"valueBytes": "8MB"}}"#,
-            "limits.valueBytes: wanted are bytes such as 65536, 64KiB, 8MiB, 1GiB or 2TiB, not '8MB'"
+            "limits.valueBytes: expected bytes such as 65536, 64KiB, 8MiB, 1GiB or 2TiB, not '8MB'"
         ),
         (
             #"{"limits": {"valueBytes": "64MiB"}}"#,
-            "limits.valueBytes: at most 67107840 is wanted: a transaction has to hold a value and its key"
+            "limits.valueBytes: expected at most 67107840: limits.transactionBytes must hold a value and its key"
         ),
-        (#"{"socket": {"mode": 660}}"#, "socket.mode: a string is wanted, not 660"),
+        (#"{"socket": {"mode": 660}}"#, "socket.mode: expected a string in quotes, not 660"),
         (
             #"{"history": {"age": "7 days"}}"#,
-            "history.age: wanted are a time such as 500ms, 30s, 5m, 12h, 7d, 2w or 1h30m, not '7 days'"
+            "history.age: expected a time such as 500ms, 30s, 5m, 12h, 7d, 2w or 1h30m, not '7 days'"
         ),
-        (#"{"rules": {}}"#, "rules: an array in [ ] is wanted, not an object"),
+        (#"{"rules": {}}"#, "rules: expected an array in [ ], not an object"),
         (
             #"{"rules": [{}]}"#,
-            "rules[0]: 'keys' is missing: a key, a prefix that ends in /, or a glob"
+            "rules[0]: 'keys' is missing; expected a key, a prefix that ends in /, or a glob"
         ),
         (
             #"{"rules": [{"keys": "a/", "default": 1}]}"#,
-            "rules[0].default: a default is of one key, not of a pattern"
+            "rules[0].default: a default needs one key in 'keys', not a pattern"
         ),
         (
             #"{"rules": [{"keys": "a/", "directory": "/x"}]}"#,
-            #"rules[0].directory: it goes with backing: "file", in the same rule"#
+            #"rules[0].directory: it needs backing: "file" in the same rule"#
         ),
         (
             #"{"rules": [{"keys": "a/", "backing": "file"}]}"#,
@@ -123,23 +123,23 @@ struct ConfigurationTests {
         ),
         (
             #"{"rules": [{"keys": "a/", "write": ["bob"]}]}"#,
-            #"rules[0].write[0]: there is no user "bob" on this machine; a group is "group:NAME", everybody "*""#
+            #"rules[0].write[0]: this machine has no user "bob"; write "group:NAME" for a group, "*" for everybody"#
         ),
         (
             #"{"rules": [{"keys": "a/", "readonly": true}, {"keys": "a/", "readonly": false}]}"#,
-            "rules[1].readonly: rules[0] says it too, and neither is more specific for 'a/'; take one away"
+            "rules[1].readonly: rules[0] sets it too, and neither is more specific for 'a/'; remove one"
         ),
         (
             #"{"rules": [{"keys": "a/", "backing": "file", "directory": "/etc/app"}, {"keys": "b/", "backing": "file", "directory": "/etc/app/sub"}]}"#,
-            "rules[1].directory: /etc/app/sub and the /etc/app of rules[0] overlap; each needs a directory of its own"
+            "rules[1].directory: /etc/app/sub overlaps /etc/app of rules[0]; each rule needs its own directory"
         ),
         (
             #"{"rules": [{"keys": "a/", "schema": {"type": "number"}}, {"keys": "a/b", "default": "x"}]}"#,
-            "rules[1].default: rules[0].schema refuses it: 'x' is no number"
+            "rules[1].default: rules[0].schema refuses it: 'x' is not of type number"
         ),
         (
             #"{"rules": [{"keys": "a/", "limits": {"valueBytes": 4}}, {"keys": "a/b", "default": "12345"}]}"#,
-            "rules[1].default: it has 5 bytes, and rules[0].limits.valueBytes has at most 4"
+            "rules[1].default: it has 5 bytes; rules[0].limits.valueBytes allows at most 4"
         ),
         (
             #"{"rules": [{"keys": "a/", "limits": {"depth": 1}}, {"keys": "a/b", "schema": {"type": "array"}, "default": [[1]]}]}"#,
@@ -147,7 +147,7 @@ struct ConfigurationTests {
         ),
         (
             #"{"socket": {"path": "/\#(String(repeating: "a", count: 107))"}}"#,
-            "socket.path: a path of at most 107 bytes is wanted, not one of 108"
+            "socket.path: expected a path of at most 107 bytes, not of 108"
         ),
     ])
     func `what cannot be used is named with its place`(text: String, message: String) {

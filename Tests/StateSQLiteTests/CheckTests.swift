@@ -60,7 +60,7 @@ struct CheckTests {
     @Test(arguments: [
         ("UPDATE history SET value = x'00' WHERE number = 8", "row 8 (revision 8, ordinal 0) does"),
         ("DELETE FROM history WHERE number = 8", "row 9 (revision 9, ordinal 0) comes after row 7"),
-        ("DELETE FROM history WHERE number = 30", "29 rows, at the last clean stop it had 30"),
+        ("DELETE FROM history WHERE number = 30", "29 rows; at the last clean stop it had 30"),
         ("DELETE FROM history WHERE number < 4", "row 4 (revision 4, ordinal 0) comes after row 0"),
         ("UPDATE history SET number = 99 WHERE number = 8", "comes after revision 30"),
         ("UPDATE meta SET value = '1f' WHERE name = 'epoch'", "'epoch' in meta does not match"),
@@ -94,13 +94,13 @@ struct CheckTests {
 
     @Test(arguments: [
         BrokenLink("names no change that it supersedes") { $0.previousRevision = 0 },
-        BrokenLink("which is not there") { $0.key = [120] },
-        BrokenLink("revision 2, ordinal 0, but the last is of revision 19") {
+        BrokenLink("which is missing") { $0.key = [120] },
+        BrokenLink("revision 2, ordinal 0, but the last is revision 19") {
             $0.previousRevision = 2
         },
         BrokenLink("says it was created") { $0.version = 1 },
         BrokenLink("says it was created") { $0.created = 2 },
-        BrokenLink("deletes what was not there") {
+        BrokenLink("deletes a key that does not exist") {
             $0.key = [121]
             $0.previousRevision = 0
             $0.value = nil
@@ -132,7 +132,7 @@ struct CheckTests {
         link.apply(&change)
         try store.alterLast(to: change)
         let (findings, _) = try store.check()
-        #expect(findings.contains { $0.contains("has numbers that no change has") }, "\(findings)")
+        #expect(findings.contains { $0.contains("has impossible numbers") }, "\(findings)")
         #expect(throws: StateError.self) { try store.contents() }
         let target = try TemporaryStore()
         let (_, summary) = try store.salvage(to: target)

@@ -149,7 +149,7 @@ struct CompactionTests {
         defer { keyspace.close() }
         for number in 0..<10 { try keyspace.apply([.set("k", [UInt8(number)])]) }
         let error = try #require(throws: StateError.self) { try keyspace.compact(to: 11) }
-        #expect(error.message.contains("revision 11 is above the current one, 10"))
+        #expect(error.message.contains("revision 11 is above the current revision 10"))
         #expect(try keyspace.compact(to: 7).compacted == 7)
         #expect(try keyspace.compact(to: 3).compacted == 7)
         #expect(try keyspace.compact().compacted == 7)

@@ -168,7 +168,7 @@ struct CraftedStoreTests {
         let (sentences, second) = try store.salvage(to: other)
         #expect(!second.isWhole)
         let last = (1 << 42) / Self.pageByteCount
-        let missing = "pages \(pageCount + 1) to \(last) cannot be read as part of anything"
+        let missing = "pages \(pageCount + 1) to \(last) cannot be assigned to any table"
         #expect(sentences.contains(missing), "\(sentences)")
     }
 

@@ -107,7 +107,7 @@ struct FileContainerTests {
             "mkdir cache; echo -n 2 > cache/x; echo -n 2 > ../e/other; echo -n 2 > ../e/name"
         )
         #expect(stage.adopts("host/name", "2"))
-        #expect(stage.notices("d/cache/x is not taken over"))
+        #expect(stage.notices("d/cache/x is ignored"))
         #expect(stage.values()["app/cache/x"] == "1" && stage.values()["host/other"] == "1")
         #expect(stage.files.refused.map(\.path) == [stage.path("cache/x")])
     }
@@ -123,7 +123,7 @@ struct FileContainerTests {
         #expect(stage.notices("d/a is not followed"))
         #expect(stage.notices("d/pipe is not followed"))
         #expect(stage.notices("101 bytes"))
-        #expect(stage.notices("a%zz is not taken over"))
+        #expect(stage.notices("a%zz is ignored"))
         #expect(stage.values() == ["app/a": "1"])
         for key in ["app/a", "app/pipe", "app/large"] {
             #expect(throws: StateError.self) { try stage.set(key, "2") }
@@ -148,7 +148,7 @@ struct FileContainerTests {
         stage.close()
         try directory.shell("cd d; rm k3; mkdir -p s/t; cd s/t; touch .1 .2 .3 .4 .5 .6")
         let next = try FileContainerStage(directory, limits: limits)
-        #expect(next.notices("there are more than 20 names"))
+        #expect(next.notices("it has more than 20 names"))
         #expect(next.files.refused.map(\.path) == [directory.path(of: "d")])
         #expect(next.values().count == 15)
         let error = #expect(throws: StateError.self) { try next.set("app/k1", "2") }

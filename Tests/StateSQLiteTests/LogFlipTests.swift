@@ -171,7 +171,7 @@ struct LogFlipTests {
         try stage.put(database: stage.database, log: Array(stage.log.prefix(32 + 100 * 8_216)))
         let error = try #require(throws: StateError.self) { try stage.store.contents() }
         let last = stage.expected.loaded.revision
-        #expect(error.message.contains("says that revision \(last) was acknowledged"))
+        #expect(error.message.contains("records revision \(last) as acknowledged"))
         #expect(error.message.contains("stated --salvage"))
         let target = try TemporaryStore()
         let (lines, summary) = try stage.store.salvage(to: target)
@@ -179,7 +179,9 @@ struct LogFlipTests {
         #expect(newest < last)
         #expect(error.message.contains("it ends at revision \(newest), and "))
         let revisions = "revisions \(newest + 1) to \(last)"
-        #expect(lines.contains("lost: \(revisions), acknowledged as the mark of the store says"))
+        #expect(
+            lines.contains("lost: \(revisions), acknowledged according to the stamp of the store")
+        )
         #expect(!summary.isWhole && summary.lostRowCount >= 1)
         #expect(summary.revision == last + 1 << 32)
     }

@@ -224,7 +224,7 @@ struct NoteTests {
         let salvaged = try TemporaryStore()
         let (lines, summary) = try store.salvage(to: salvaged)
         #expect(!summary.isWhole && summary.lostRowCount == 0)
-        let line = "page \(page) of meta cannot be read: what it had noted is lost"
+        let line = "page \(page) of meta cannot be read: the metadata there is lost"
         #expect(lines.contains(line), "\(lines)")
         let found = try LocalKeyspace(backing: salvaged.backing())
         #expect((150..<200).contains(found.metadata.count))

@@ -35,7 +35,7 @@ struct RefusalTests {
             let error = #expect(throws: StateError.self) {
                 try BuiltBatch(sampleChanges(1, from: 2)).commit(to: backing)
             }
-            #expect(error?.message.contains("\(store.database) is gone") == true)
+            #expect(error?.message.contains("\(store.database) is missing") == true)
         }
     }
 

@@ -139,7 +139,7 @@ struct SalvageTests {
             let line =
                 "lost: revision \(change.plain.revision) of key "
                 + change.plain.key.withUnsafeBytes { StateError.quoted($0, upTo: 1_024) }
-                + "; revision \(next.plain.revision), which superseded it, is whole"
+                + "; revision \(next.plain.revision), which superseded it, is intact"
             #expect(lines.contains(line))
         }
         // What is served of each key is the newest row that is whole.
@@ -165,9 +165,9 @@ struct SalvageTests {
         #expect(
             lines == [
                 "lost: row 2, of revisions 1 to 2",
-                "damaged: row 2 on page 2, which says revision 2 of key 'audio/volume'; its newest "
-                    + "whole row is of revision 1",
-                "the last clean stop left 3 rows, 2 are whole",
+                "damaged: row 2 on page 2, apparently revision 2 of key 'audio/volume'; the "
+                    + "newest intact row of that key has revision 1",
+                "the last clean stop left 3 rows, 2 are intact",
             ]
         )
         #expect(summary.lostRowCount == 1)

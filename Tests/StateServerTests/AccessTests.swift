@@ -166,7 +166,7 @@ struct AccessTests {
     @Test func `administrators alone compact, revert and delete everything`() throws {
         try stage.change([("ops/k", "new"), ("fixed/k", "new")])
         let peer = try stage.connect()
-        let none = "is for administrators, and uid \(me) is none (no rule, admin)"
+        let none = "needs admin rights, which uid \(me) does not have (no rule, admin)"
         for (command, name) in [
             ("STATE.COMPACT", "STATE.COMPACT"), ("STATE.DELETE /", "STATE.DELETE of everything"),
             ("STATE.DELETE free **", "STATE.DELETE of everything"),
@@ -224,6 +224,6 @@ struct AccessTests {
         let lines = stage.server.log.current.filter { $0.contains("is refused") }
         #expect(lines.count == 2)
         #expect(lines[0].contains("uid \(me), pid \(getpid()), '"))
-        #expect(lines[0].hasSuffix("is refused: read, rule 1"))
+        #expect(lines[0].hasSuffix("was refused: read, rule 1"))
     }
 }

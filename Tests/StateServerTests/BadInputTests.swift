@@ -180,20 +180,20 @@ struct BadInputTests {
         ("SET k 2 EX 10", "ERR syntax error"), ("SET k 2 NX XX", "ERR syntax error"),
         ("SCAN x", "ERR invalid cursor"), ("SCAN 0 COUNT 0", "ERR syntax error"),
         ("SCAN 0 MATCH", "ERR syntax error"), ("SELECT 1", "ERR DB index is out of range"),
-        ("SCAN 9", "ERR cursor 9 is no longer known; begin again with 0"),
-        ("STATE.SET k 2 IFREV -1", "ERR revision '-1' is not a number from 0 on"),
+        ("SCAN 9", "ERR cursor 9 is no longer valid; begin again with 0"),
+        ("STATE.SET k 2 IFREV -1", "ERR revision '-1' is not a whole number of at least 0"),
         ("STATE.SET k 2 IFREV", "ERR syntax error: in option 'IFREV' of STATE.SET"),
-        ("STATE.LIST / LIMIT -1", "ERR LIMIT '-1' is not a number from 0 on"),
+        ("STATE.LIST / LIMIT -1", "ERR LIMIT '-1' is not a whole number of at least 0"),
         ("STATE.LIST / AT", "ERR syntax error: in option 'AT' of STATE.LIST"),
-        ("STATE.APPLY 2 SET k 2", "ERR STATE.APPLY announces 2 steps and has 1"),
+        ("STATE.APPLY 2 SET k 2", "ERR STATE.APPLY says 2 steps but has 1"),
         ("STATE.APPLY 1 SET k", "ERR syntax error: in step 1 of STATE.APPLY"),
-        ("STATE.APPLY x", "ERR STATE.APPLY takes a number of steps from 0 to 1000000 first"),
-        ("STATE.DELETE DRYRUN", "ERR syntax error: STATE.DELETE takes a pattern"),
-        ("STATE.UNWATCH 1", "ERR no watch 1 on this connection"),
+        ("STATE.APPLY x", "ERR STATE.APPLY begins with the number of steps, from 0 to 1000000"),
+        ("STATE.DELETE DRYRUN", "ERR syntax error: STATE.DELETE needs a pattern"),
+        ("STATE.UNWATCH 1", "ERR this connection has no watch 1"),
         (
             "CONFIG SET save x",
-            "ERR CONFIG SET 'save': the configuration is not changed this way; start the daemon with "
-                + "other options"
+            "ERR CONFIG SET 'save': clients cannot change the configuration; edit the configuration "
+                + "file and use STATE.RELOAD"
         ),
         (
             "COMMAND FROB",

@@ -77,7 +77,7 @@ struct BoundTests {
         for _ in 0..<10 { #expect(try peer.ask(watch.joined(separator: " "))["watch"] != nil) }
         #expect(
             try peer.ask("STATE.WATCH k").errorText
-                == "LIMIT more than 200 patterns of all watches of one client"
+                == "LIMIT more than 200 patterns in all watches of one client"
         )
         _ = try peer.ask("STATE.UNWATCH 1")
         #expect(try peer.ask("STATE.WATCH k")["watch"] != nil)
@@ -152,7 +152,7 @@ struct BoundTests {
         // The fourth crosses the limit; the second has the most, however much is read at once.
         #expect(
             try peers[1].rest().map(\.shown)
-                == ["-LIMIT unfinished input of all clients is over 1048576 bytes"]
+                == ["-LIMIT the unfinished input of all clients is above limits.inputBytes, 1048576 bytes"]
         )
         #expect(
             server.log.current.contains { $0.hasPrefix("<4> ") && $0.contains("unfinished input") }
@@ -182,7 +182,7 @@ struct BoundTests {
         try? large.send("MULTI", "SET l \(value(500_000))", "SET m \(value(500_000))")
         #expect(
             try large.rest().map(\.shown).last
-                == "-LIMIT unfinished input of all clients is over 1048576 bytes"
+                == "-LIMIT the unfinished input of all clients is above limits.inputBytes, 1048576 bytes"
         )
         #expect(try small.ask("EXEC") == .array([.simple("OK")]))
         let last = try server.connect()

@@ -110,8 +110,10 @@ struct ChangesTests {
         _ = try peer.ask("SET a 1")
         let value = String(repeating: "v", count: 600)
         _ = try peer.ask("MSET a \(value) b \(value)")
-        let error = "TOOBIG what the commit at revision 2 changes is more than 1000 bytes; ask for "
-        #expect(try peer.ask("STATE.CHANGES SINCE 1 /").errorText == error + "fewer keys at once")
+        let error = "TOOBIG the commit at revision 2 has more than 1000 bytes, the limit of a reply; "
+        #expect(
+            try peer.ask("STATE.CHANGES SINCE 1 /").errorText == error + "ask for fewer keys at once"
+        )
         #expect(try peer.ask("STATE.CHANGES SINCE 1 a").elements?[1] == .integer(2))
         #expect(try peer.ask("STATE.CHANGES SINCE 9 /").errorText?.hasPrefix("TOOBIG") == true)
     }
@@ -162,17 +164,17 @@ struct ChangesTests {
     }
 
     @Test(arguments: [
-        ("STATE.CHANGES SINCE x /", "ERR revision 'x' is not a number from 0 on"),
-        ("STATE.CHANGES 0 SINCE /", "ERR syntax error: STATE.CHANGES takes SINCE revision first"),
-        ("STATE.CHANGES SINCE 0 PREVIOUS", "ERR syntax error: STATE.CHANGES takes a pattern"),
-        ("STATE.CHANGES SINCE 0 COUNT 0 /", "ERR COUNT '0' is not a number from 1 on"),
+        ("STATE.CHANGES SINCE x /", "ERR revision 'x' is not a whole number of at least 0"),
+        ("STATE.CHANGES 0 SINCE /", "ERR syntax error: STATE.CHANGES begins with SINCE revision"),
+        ("STATE.CHANGES SINCE 0 PREVIOUS", "ERR syntax error: STATE.CHANGES needs a pattern"),
+        ("STATE.CHANGES SINCE 0 COUNT 0 /", "ERR COUNT '0' is not a whole number of at least 1"),
         (
             "STATE.CHANGES SINCE 0 BLOCK -1 /",
-            "ERR BLOCK '-1' is not a number of milliseconds from 0 (for ever) to 2147483647"
+            "ERR BLOCK '-1' is not a number of milliseconds from 0 (forever) to 2147483647"
         ),
         (
             "STATE.CHANGES SINCE 0 EPOCH here /",
-            "ERR EPOCH 'here' is no epoch: 16 hexadecimal digits as STATE.STATUS tells them, or 0 for none"
+            "ERR EPOCH 'here' is not an epoch: expected 16 hexadecimal digits, as in STATE.STATUS, or 0 for none"
         ),
     ])
     func `a request that makes no sense is refused by name`(command: String, error: String) throws {

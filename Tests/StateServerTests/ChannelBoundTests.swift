@@ -18,8 +18,8 @@ struct ChannelBoundTests {
             $0.replyByteCount = 1_000
         }
         let limit =
-            "-LIMIT more than 3 channels and patterns of one client; unsubscribe from some, or use "
-            + "another connection"
+            "-LIMIT more than 3 channels and patterns, the limit of a client; unsubscribe from some, "
+                + "or use another connection"
         try server.connect(3).expect(
             """
             > SUBSCRIBE a b
@@ -43,7 +43,7 @@ struct ChannelBoundTests {
             > PUBLISH abcde 1
             -TOOBIG channel 'abcde' has 5 bytes; the limit is 4
             > UNSUBSCRIBE a a a a a a a a a a a a a a a a
-            -TOOBIG a reply of more than 1000 bytes; name fewer channels at once
+            -TOOBIG the reply would have more than 1000 bytes, the limit; name fewer channels at once
             > PUBSUB NUMSUB a b long
             > PUBSUB NUMPAT
             ["a", 1, "b", 0, "long", 0]
@@ -85,7 +85,7 @@ struct ChannelBoundTests {
         }
         // What the sockets take, and the limit, one message more at most.
         #expect((100...400).contains(sent))
-        let line = try #require(server.log.current.first { $0.contains("is let go") })
+        let line = try #require(server.log.current.first { $0.contains("was disconnected") })
         #expect(line.hasPrefix("<4> client 1 (uid "))
         #expect(
             line.contains("does not read its messages") && line.hasSuffix("the limit is 1048576")
@@ -107,7 +107,7 @@ struct ChannelBoundTests {
         #expect(try writer.ask("MSET \(pairs)") == .simple("OK"))
         #expect(try other.next().elements?[1].textValue == "__keyspace@0__:key5")
         try server.waitUntil("the end of the stalled client") {
-            server.log.current.contains { $0.contains("client 1 ") && $0.contains("is let go") }
+            server.log.current.contains { $0.contains("client 1 ") && $0.contains("was disconnected") }
         }
         #expect(try writer.ask("PUBSUB NUMPAT") == .integer(0))
     }

@@ -282,7 +282,7 @@ struct ChannelTests {
 
     @Test func `CONFIG says that keyspace notifications are on, and they stay so`() throws {
         let others =
-            "the configuration is not changed this way; start the daemon with other options"
+            "clients cannot change the configuration; edit the configuration file and use STATE.RELOAD"
         try server.connect().expect(
             """
             > CONFIG GET notify-*

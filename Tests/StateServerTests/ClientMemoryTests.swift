@@ -87,7 +87,7 @@ struct ClientMemoryTests {
         try fill(peer, 3)
         #expect(
             try peer.ask("STATE.LIST big/").errorText?.hasPrefix(
-                "TOOBIG a reply of more than 2097152 bytes"
+                "TOOBIG the reply would have more than 2097152 bytes"
             )
                 == true
         )
@@ -197,7 +197,7 @@ struct ClientMemoryTests {
         let refused = try server.connect(as: TestUser.names[0])
         #expect(
             try refused.peer.rest().map(\.shown) == [
-                "-LIMIT uid \(refused.uid) has 6 clients, as many as one user may have of limits.clients, 8"
+                "-LIMIT uid \(refused.uid) has 6 clients, the limit of one user: three quarters of limits.clients, 8"
             ]
         )
         let others = try (0..<2).map { _ in try server.connect(as: TestUser.names[1]) }
@@ -243,7 +243,7 @@ struct UnfinishedInputTests {
         try peer.socket.send(begun)
         #expect(
             try peer.rest().map(\.shown).last
-                == "-LIMIT a command was begun and not ended within limits.frameTimeout, 20 ms"
+                == "-LIMIT a command was not complete within limits.frameTimeout, 20 ms"
         )
         // Who says nothing at all, or has a transaction open, is left alone.
         #expect(try idle.ask("PING") == .simple("PONG"))
@@ -270,7 +270,7 @@ struct UnfinishedInputTests {
         #expect(try other.next() == .simple("OK"))
         #expect(try writer.next() == .simple("OK"))
         #expect(
-            try other.rest().map(\.shown).last?.hasPrefix("-LIMIT a command was begun") == true
+            try other.rest().map(\.shown).last?.hasPrefix("-LIMIT a command was not complete") == true
         )
     }
 

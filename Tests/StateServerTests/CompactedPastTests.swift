@@ -60,7 +60,7 @@ struct CompactedPastTests {
         #expect(try peer.ask("STATE.LIST / AFTER b \(page)").listing == [["c", "2"], ["d", "2"]])
         #expect(try peer.ask("STATE.COMPACT TO 11")["compacted"] == .integer(11))
         let answer = try peer.ask("STATE.LIST / AFTER d \(page)").errorText
-        #expect(answer?.hasSuffix("the oldest that can be asked for is 11") == true)
+        #expect(answer?.hasSuffix("the oldest available is 11") == true)
         #expect(try peer.ask("STATE.LIST / AT 11 KEYS").listing.count == 5)
     }
 

@@ -84,7 +84,7 @@ struct EarlyReplyTests {
         #expect(try writer.next(2).map(\.shown) == [error, error])
         #expect(try writer.ask("GET k") == .null)
         #expect(try writer.ask("STATE.STATUS")["undone_after_reply"] == .integer(1))
-        #expect(server.log.current.contains { $0.contains("1 commit was undone though") })
+        #expect(server.log.current.contains { $0.contains("1 commit was undone after an early reply") })
         backing.open()
         _ = try writer.ask("STATE.SET k 3 DURABILITY memory")
         #expect(try writer.ask("GET k").shown == #""3""#)
@@ -102,7 +102,7 @@ struct EarlyReplyTests {
 
     @Test(arguments: [
         ("DURABILITY", "ERR syntax error: in option 'DURABILITY' of STATE.SET"),
-        ("DURABILITY disk", "ERR DURABILITY is memory, written or synced, not 'disk'"),
+        ("DURABILITY disk", "ERR DURABILITY must be memory, written or synced, not 'disk'"),
         (
             "DURABILITY memory DURABILITY synced",
             "ERR syntax error: in option 'DURABILITY' of STATE.SET"

@@ -55,8 +55,8 @@ struct FailedCommitReplyTests {
 
         // Until the store is open again, reads are answered and writes are not taken.
         #expect(try reader.ask("GET k") == .bulk(Array("old".utf8)))
-        #expect(try writer.ask("SET k x").shown.hasPrefix("-READONLY no writes until"))
-        #expect(try writer.ask("DEL k").shown.hasPrefix("-READONLY no writes until"))
+        #expect(try writer.ask("SET k x").shown.hasPrefix("-READONLY writes are refused until"))
+        #expect(try writer.ask("DEL k").shown.hasPrefix("-READONLY writes are refused until"))
         #expect(try writer.ask("SET k x NX") == .null)
         let state = try reader.ask("STATE.STATUS")["storage"]
         #expect(state?.shown.contains("the sync failed") == true)

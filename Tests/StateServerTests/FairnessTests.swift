@@ -122,7 +122,7 @@ struct FairnessTests {
         let long = String(repeating: "a*", count: 513)
         let peer = try server.connect()
         for command in ["KEYS \(long)", "SCAN 0 MATCH \(long)"] {
-            let error = "TOOBIG a glob of 1026 bytes; the limit is that of keys, 1024"
+            let error = "TOOBIG the glob has 1026 bytes; the limit is 1024, as for keys"
             #expect(try peer.ask(command).errorText == error)
         }
     }
@@ -141,8 +141,8 @@ struct StepLimitTests {
     }
 
     private static let refusal =
-        "more than 10 keys in one commit or command; do it in parts (limits.steps, which administrators "
-        + "are not held to)"
+        "more than 10 keys in one commit or command, the limit of users without admin rights "
+            + "(limits.steps); do it in parts"
 
     @Test(arguments: [
         "MSET \((0..<80).map { "a\($0) 1" }.joined(separator: " "))",
@@ -186,7 +186,7 @@ struct StepLimitTests {
         #expect(try second.ask("PSUBSCRIBE c*").elements?.count == 3)
         let refusal =
             "LIMIT uid \(uid) would have 4 globs in watches and subscriptions; the limit is 3 (limits.globs); "
-            + "prefixes that end in / have none"
+            + "use prefixes that end in /, which do not count"
         #expect(try first.ask("STATE.WATCH d*").errorText == refusal)
         #expect(try second.ask("PSUBSCRIBE d*").errorText == refusal)
         #expect(try second.ask("PSUBSCRIBE plain").elements?.count == 3)

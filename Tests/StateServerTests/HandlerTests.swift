@@ -116,7 +116,7 @@ struct HandlerTests {
         _ = try peer.ask("MSET a/1 1 a/2 2")
         _ = try peer.ask("STATE.HANDLER ATTACH h FROM 0 a/")
         let refused = try peer.ask("STATE.HANDLER ATTACH h b/").errorText
-        #expect(refused?.hasPrefix("CONFLICT handler 'h' is for 'a/'") == true)
+        #expect(refused?.hasPrefix("CONFLICT handler 'h' has the patterns 'a/'") == true)
         // FROM says where it begins the first time, and it has begun.
         #expect(try peer.ask("STATE.HANDLER ATTACH h FROM 1 a/")["position"] == .integer(0))
         let reset = try peer.ask("STATE.HANDLER ATTACH h RESET SNAPSHOT b/")
@@ -129,12 +129,12 @@ struct HandlerTests {
         ("STATE.HANDLER DONE h 9", "ERR revision 9 is above the current one, 3"),
         (
             "STATE.HANDLER DONE h 1",
-            "CONFLICT handler 'h' is at revision 2 and does not go back to 1"
+            "CONFLICT handler 'h' is at revision 2 and cannot go back to 1"
         ),
         ("STATE.HANDLER ATTACH new FROM 9 a/", "ERR revision 9 is above the current one, 3"),
-        ("STATE.HANDLER ATTACH h", "ERR syntax error: STATE.HANDLER ATTACH takes a pattern"),
+        ("STATE.HANDLER ATTACH h", "ERR syntax error: STATE.HANDLER ATTACH needs a pattern"),
         ("STATE.HANDLER SHOW h", "ERR syntax error: STATE.HANDLER takes"),
-        ("STATE.HANDLER ATTACH \"\" a/", "ERR the name of a handler has 1 to 128 bytes"),
+        ("STATE.HANDLER ATTACH \"\" a/", "ERR handler name '' has 0 bytes; it must have 1 to 128"),
         ("STATE.HANDLER ATTACH new a//", "ERR"),
         ("STATE.HANDLER DONE other 1", "CONFLICT handler 'other' is not attached"),
     ]) func `what makes no sense is refused and changes nothing`(

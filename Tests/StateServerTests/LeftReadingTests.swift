@@ -63,7 +63,7 @@ struct LeftReadingTests {
                 refusedCount += 1
                 #expect(
                     error.hasPrefix(
-                        "LIMIT clients take more memory than limits.memoryBytes, 16777216 bytes"
+                        "LIMIT the memory of all clients is above limits.memoryBytes, 16777216 bytes"
                     )
                 )
             } else {

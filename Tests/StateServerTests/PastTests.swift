@@ -96,7 +96,7 @@ struct PastTests {
     func `a revision to come is refused, naming it and the current one`(command: String) throws {
         let peer = try server.connect(3)
         for _ in 0..<2 { _ = try peer.ask("SET k 1") }
-        let error = "ERR revision 3 is above the current revision, 2; ask for one up to it"
+        let error = "ERR revision 3 is above the current revision 2"
         #expect(try peer.ask(command).errorText == error)
     }
 
@@ -113,7 +113,7 @@ struct PastTests {
         let peer = try server.connect(3)
         for value in 1...5 { _ = try peer.ask("SET k \(value)") }
         store.compact(to: 2)
-        let error = "COMPACTED revision 1 is compacted; the oldest that can be asked for is 2"
+        let error = "COMPACTED revision 1 is compacted; the oldest available is 2"
         #expect(try peer.ask(command).errorText == error)
         #expect(try peer.ask("STATE.GET k AT 2")["value"]?.textValue == "2")
         #expect(try peer.ask("STATE.LIST / AT 2").listing == [["k", "2"]])
@@ -128,7 +128,7 @@ struct PastTests {
         ] {
             _ = try peer.ask("MULTI")
             let refusal = try peer.ask(command).errorText
-            #expect(refusal?.hasSuffix("inside of MULTI; ask before it or after EXEC") == true)
+            #expect(refusal?.hasSuffix("inside MULTI; use it before MULTI or after EXEC") == true)
             #expect(try peer.ask("EXEC").errorText?.hasPrefix("EXECABORT") == true)
         }
     }
@@ -163,7 +163,7 @@ struct PastTests {
         for key in 1...4 { _ = try peer.ask("SET k\(key) \(value)") }
         for key in 1...4 { _ = try peer.ask("DEL k\(key)") }
         let error = try peer.ask("STATE.LIST / AT 4").errorText ?? ""
-        #expect(error.hasPrefix("TOOBIG") && error.hasSuffix("ask for parts with LIMIT and AFTER"))
+        #expect(error.hasPrefix("TOOBIG") && error.hasSuffix("use LIMIT and AFTER to get it in parts"))
         #expect(try peer.ask("STATE.LIST / AT 4 COUNT") == .integer(4))
         #expect(
             try peer.ask("STATE.LIST / AFTER k1 LIMIT 2 AT 4").listing.map(\.[0]) == ["k2", "k3"]

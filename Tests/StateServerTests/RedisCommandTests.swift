@@ -185,7 +185,9 @@ struct RedisCommandTests {
         let peer = try server.connect()
         let value = String(repeating: "v", count: 300)
         for name in ["a", "b", "c", "d"] { _ = try peer.ask("SET \(name)\(value) \(value)") }
-        let refusal = "-TOOBIG a reply of more than 1000 bytes; ask for parts with LIMIT and AFTER"
+        let refusal =
+            "-TOOBIG the reply would have more than 1000 bytes, the limit; "
+            + "use LIMIT and AFTER to get it in parts"
         let names = "a\(value) b\(value) c\(value) d\(value)"
         try peer.expect(
             """

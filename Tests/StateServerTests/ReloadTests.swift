@@ -86,7 +86,7 @@ struct ReloadTests {
         let server = try ServedKeyspace()
         #expect(
             try server.connect().ask("STATE.RELOAD").errorText
-                == "ERR there is no configuration to read again; see --config in stated --help"
+                == "ERR no configuration file is in use, nothing to reload; see --config in stated --help"
         )
         let other = try served([])
         let peer = try other.connect()

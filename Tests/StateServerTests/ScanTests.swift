@@ -82,7 +82,7 @@ struct ScanTests {
         let cursors = try (0..<3).map { _ in try step(peer, "0", "COUNT 1").cursor }
         #expect(
             try peer.ask("SCAN \(cursors[0])").errorText
-                == "ERR cursor \(cursors[0]) is no longer known; begin again with 0"
+                == "ERR cursor \(cursors[0]) is no longer valid; begin again with 0"
         )
         #expect(try step(peer, cursors[2], "").keys == ["b", "c"])
         #expect(try step(peer, cursors[1], "").keys == ["b", "c"])

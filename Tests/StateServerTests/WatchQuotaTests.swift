@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct WatchQuotaTests {
     private static let refusal =
-        "watch of keys of the rule already, of at most 1 (rule 1, limits.watches)"
+        "watch for the rule, the limit is 1 (rule 1, limits.watches)"
 
     private func begins(_ peer: Peer, _ patterns: String) throws -> Bool {
         let reply = try peer.ask("STATE.WATCH \(patterns)")

@@ -130,8 +130,8 @@ struct WatchTests {
             > STATE.UNWATCH 2
             > STATE.UNWATCH 4
             +OK
-            -ERR no watch 2 on this connection
-            -ERR no watch 4 on this connection
+            -ERR this connection has no watch 2
+            -ERR this connection has no watch 4
             """
         )
         try write("MSET a 2 b 2")
@@ -165,8 +165,8 @@ struct WatchTests {
     }
 
     @Test(arguments: [
-        ("FROM 1 SNAPSHOT", "STATE.WATCH takes SNAPSHOT or FROM, not both"),
-        ("snapshot BY from 1 EPOCH 0", "STATE.WATCH takes SNAPSHOT or FROM, not both"),
+        ("FROM 1 SNAPSHOT", "STATE.WATCH takes only one of SNAPSHOT and FROM"),
+        ("snapshot BY from 1 EPOCH 0", "STATE.WATCH takes only one of SNAPSHOT and FROM"),
         ("EPOCH 1", "'EPOCH'"), ("EPOCH 1 FROM 1", "'EPOCH'"), ("FROM 1 k", "'FROM'"),
         ("FROM", "'FROM'"), ("from SNAPSHOT", "'from'"), ("FROM 1 FROM 2", "'FROM'"),
     ])
@@ -190,7 +190,7 @@ struct WatchTests {
     func `FROM takes a revision`(revision: String) throws {
         #expect(
             try peer.ask("STATE.WATCH / FROM \(revision)").errorText
-                == "ERR revision '\(revision)' is not a number from 0 on"
+                == "ERR revision '\(revision)' is not a whole number of at least 0"
         )
     }
 

@@ -23,7 +23,7 @@ struct TestStoreTests {
         let shown = await failure { try await store.send(.set(2)) { $0.count = 3 } }
         #expect(
             shown == """
-                another state after input set(2): (- expected, + actual)
+                unexpected state after input set(2): (- expected, + actual)
                   State (
                 -   count: 3
                 +   count: 2
@@ -37,7 +37,7 @@ struct TestStoreTests {
         let store = makeStore()
         try await store.send(.load("a", after: .zero))
         let feedback = await failure { try await store.receive(.loaded("b")) }
-        #expect(feedback.hasPrefix("another message came"))
+        #expect(feedback.hasPrefix("unexpected message"))
         try await store.send(.say("a")) { $0.loaded = ["a"] }
         let output = await failure { try await store.receive(output: "b") }
         #expect(output.contains("- \"b\"\n+ \"a\""))
@@ -57,10 +57,10 @@ struct TestStoreTests {
     {
         let store = makeStore(timeout: .milliseconds(20))
         let none = await failure { try await store.receive(.tick) }
-        #expect(none.contains("did not come within"))
+        #expect(none.contains("did not arrive within"))
         try await store.send(.hang)
         let hanging = await failure { try await store.finish() }
-        #expect(hanging.hasPrefix("effects go on after"))
+        #expect(hanging.hasPrefix("effects still run after"))
     }
 
     @Test func `sleepers wake in the order of their deadlines`() async {

@@ -1,17 +1,18 @@
-/// Pauses between attempts to connect: from 10 ms, each twice as long, to 1 s; a random part of each is left out, so that
-/// many clients do not come at once.
+/// Pauses between attempts to connect: from 10 ms, each twice as long, up to 1 s.
+///
+/// Each is shortened at random, so that many clients do not connect at once.
 struct BackOff {
     private static let shortest = Duration.milliseconds(10)
     private static let longest = Duration.seconds(1)
 
     private(set) var end = Deadline(after: .zero)
     private var pause = shortest
-    /// A connection that stands for so long has proved itself.
+    /// When the connection has lasted long enough to reset the pause.
     private var proof: Deadline?
 
     var isOver: Bool { end.hasPassed }
 
-    /// An attempt begins: the next is not before a pause.
+    /// Starts the pause before the next attempt.
     mutating func noteAttempt() {
         end = Deadline(after: pause * Double.random(in: 0.5...1))
         pause = min(pause * 2, Self.longest)
@@ -20,7 +21,7 @@ struct BackOff {
 
     mutating func noteSuccess() { proof = Deadline(after: pause) }
 
-    /// The connection was lost.
+    /// The connection was lost: starts the pause.
     mutating func begin() {
         if proof?.hasPassed ?? false { pause = Self.shortest }
         noteAttempt()

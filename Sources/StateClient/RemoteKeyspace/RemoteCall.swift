@@ -1,19 +1,20 @@
 import StateModel
 import StateWire
 
-/// A caller's request, from when it is handed over until it is answered.
+/// A caller's request, from its submission to its answer.
 struct RemoteCall: Sendable {
-    /// As it stands on the wire; empty once it is sent.
+    /// The request in wire format; empty once it is sent.
     var request: [UInt8]
-    /// Changes something: where its reply is lost, its outcome is unknown.
+    /// Changes something: if its reply is lost, its outcome is unknown.
     let isWrite: Bool
-    /// Keys that it surely changes, and of which every watch is to be told before it is answered.
+    /// Keys that it certainly changes; every watch of them must get the change before the request
+    /// is answered.
     let changedKeys: [Key]
-    /// How long the answer may take once it is sent.
+    /// How long the answer may take after the request is sent.
     let timeout: Duration
-    /// How long it waits while the daemon is away; nil: not at all.
+    /// How long the request waits if the daemon is unavailable; nil: it fails at once.
     let patience: Duration?
-    /// By when it has to be sent, and afterwards answered.
+    /// When the request must be sent, and later answered.
     var deadline: Deadline
     /// Called once, on the connection's thread.
     let finish: @Sendable (Result<Reply, StateError>) -> Void
@@ -35,18 +36,18 @@ struct RemoteCall: Sendable {
         deadline = Deadline(after: max(timeout, patience ?? timeout))
     }
 
-    /// Ends it without an answer.
+    /// Fails the call.
     ///
     /// - Parameters:
-    ///   - cause: Why there is none.
-    ///   - isSent: Whether any of it may have arrived.
+    ///   - cause: Why there is no answer.
+    ///   - isSent: Whether any part of the request may have arrived.
     func fail(_ cause: String, isSent: Bool) {
         let isUnknown = isSent && isWrite
         finish(.failure(isUnknown ? .unknownOutcome(cause) : StateError(.unreachable, cause)))
     }
 }
 
-/// Elements that are taken in the order in which they were put.
+/// A queue: first in, first out.
 struct FirstInFirstOut<Element> {
     private var elements: [Element?] = []
     private var head = 0
@@ -78,7 +79,7 @@ struct FirstInFirstOut<Element> {
         }
     }
 
-    /// Takes those out of which `body` says so, in order.
+    /// Removes and returns the elements for which `body` returns true, in order.
     mutating func take(where body: (Element) -> Bool) -> [Element] {
         var taken: [Element] = []
         var kept: [Element?] = []

@@ -3,27 +3,28 @@ import StateSystem
 import StateWire
 
 extension RemoteKeyspace {
-    /// The entry of `key` on the daemon's stable storage; nil where there is none.
+    /// The entry of `key` on the daemon's stable storage; nil if there is none.
     ///
-    /// It must not be called by a completion or a receiver.
+    /// Must not be called by a completion or a receiver.
     ///
-    /// - Throws: ``StateError/Code/unreachable``, or what the daemon refused with.
+    /// - Throws: ``StateError/Code/unreachable``, or the daemon's error.
     /// - Complexity: O(*n*) in the bytes of the value, and a round trip.
     public func entry(for key: Key) throws(StateError) -> Entry? {
         try Self.entry(waitFor(Self.request(for: key)))
     }
 
-    /// The same without holding the thread.
+    /// The same without blocking the thread.
     public func entry(for key: Key) async throws(StateError) -> Entry? {
         try Self.entry(await reply(to: Self.request(for: key)))
     }
 
-    /// The entries that `pattern` means after `key`, in key order, `limit` at most, on the daemon's stable storage.
+    /// The entries on the daemon's stable storage that match `pattern`, after `key`, in key order,
+    /// at most `limit`.
     ///
-    /// They are of one moment, unless they are more than the daemon puts into one reply (256 MiB): then they come in parts.
-    /// It must not be called by a completion or a receiver.
+    /// They show one moment, unless they exceed what the daemon puts into one reply (256 MiB): then
+    /// they come in parts. Must not be called by a completion or a receiver.
     ///
-    /// - Throws: ``StateError/Code/unreachable``, or what the daemon refused with.
+    /// - Throws: ``StateError/Code/unreachable``, or the daemon's error.
     /// - Complexity: O(*n*) in the bytes of the entries, and a round trip for each part.
     public func entries(
         _ pattern: Pattern,
@@ -37,7 +38,7 @@ extension RemoteKeyspace {
         return listing.rows
     }
 
-    /// The same without holding the thread.
+    /// The same without blocking the thread.
     public func entries(
         _ pattern: Pattern,
         after key: Key?,
@@ -70,7 +71,7 @@ extension RemoteKeyspace {
     }
 
     private static func entry(_ answer: Answer) throws(StateError) -> Entry? {
-        // A container has a default of its own.
+        // The daemon's default is skipped, because a container has its own.
         guard let found = try Client.entry(try answer.get()), !found.isDefault else { return nil }
         return Entry(
             value: found.value,
@@ -84,7 +85,7 @@ extension RemoteKeyspace {
     }
 }
 
-/// One reply, put by the connection's thread and waited for by another.
+/// One reply, set by the connection's thread and awaited by another.
 private final class ReplyBox: Sendable {
     private let reply = StateLock<Result<Reply, StateError>?>(nil)
     private let semaphore = BlockingSemaphore()
@@ -97,13 +98,13 @@ private final class ReplyBox: Sendable {
     func wait() -> Result<Reply, StateError> {
         semaphore.wait()
         guard let reply = reply.withLock({ $0 }) else {
-            preconditionFailure("a reply is signalled before it is put")
+            preconditionFailure("a reply was signalled before it was set")
         }
         return reply
     }
 }
 
-/// A listing under way, in as few parts as the daemon's replies hold.
+/// A listing in progress, in as few parts as the daemon's replies allow.
 private struct Listing {
     private(set) var rows: [(key: Key, entry: Entry)] = []
     private let pattern: Pattern
@@ -119,7 +120,7 @@ private struct Listing {
         partLimit = limit
     }
 
-    /// What to ask next; nil once all is there.
+    /// The next request; nil once everything has arrived.
     var nextRequest: RequestWriter? {
         guard !isDone, rows.count < limit else { return nil }
         var arguments = [Array("STATE.LIST".utf8), pattern.argument, Array("LONG".utf8)]
@@ -140,7 +141,7 @@ private struct Listing {
             last = rows.last?.key ?? last
         } catch {
             guard error.code == .tooBig, part > 1 else { throw error }
-            // What the number of large values is that fit is not known.
+            // How many large values fit is unknown.
             partLimit = min(part / 2, 100_000)
         }
     }

@@ -2,13 +2,14 @@ public import StateModel
 import StateSystem
 
 extension RemoteKeyspace {
-    /// The keyspace of a daemon that everybody in this process shares, as long as somebody holds it.
+    /// The keyspace of a daemon, shared by everybody in this process as long as somebody retains
+    /// it.
     ///
-    /// One that was closed is made anew.
+    /// If it was closed, a new one is made.
     ///
-    /// - Parameter socket: As of ``init(socket:name:timeout:whileAway:)``.
-    /// - Returns: The same one to everybody.
-    /// - Throws: as ``init(socket:name:timeout:whileAway:)``.
+    /// - Parameter socket: As in ``init(socket:name:timeout:whileAway:)``.
+    /// - Returns: The shared keyspace.
+    /// - Throws: As ``init(socket:name:timeout:whileAway:)``.
     public static func shared(socket: String? = nil) throws(StateError) -> RemoteKeyspace {
         let path = try Client.path(of: socket)
         return try keyspaces.withLock { (keyspaces) throws(StateError) in

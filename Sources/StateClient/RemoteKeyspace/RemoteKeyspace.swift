@@ -4,43 +4,49 @@ import StateWire
 
 /// The daemon's keyspace: one connection, shared by all threads of the process.
 ///
-/// Requests of many callers share the connection and are answered in their order; a lost connection is made again, for ever,
-/// with pauses from 10 ms to 1 s, and what is watched is followed again from a full state. It lives as long as somebody
-/// holds it, or a watch of it, or waits for an answer; ``close()`` ends it at once.
+/// Requests of all callers share the connection and are answered in order. A lost connection is
+/// restored, with attempts forever after pauses from 10 ms to 1 s; watches then resume, if
+/// necessary with the full state. The keyspace lives as long as it, a watch of it or a request
+/// without an answer is retained; ``close()`` ends it at once.
 ///
-/// What it tells and answers comes from a thread of its own: completions and receivers may not wait for the keyspace.
+/// Events and answers come from its own thread: completions and receivers must not wait for the
+/// keyspace.
 ///
 /// ```swift
 /// let keyspace = try RemoteKeyspace.shared()
-/// try keyspace.apply([.set("audio/volume", Array("0.7".utf8))])   // on the daemon's stable storage
+/// // Returns when the change is on the daemon's stable storage.
+/// try keyspace.apply([.set("audio/volume", Array("0.7".utf8))])
 /// ```
 public final class RemoteKeyspace: WaitableKeyspace {
-    /// What becomes of a request that cannot be sent because the daemon does not answer.
+    /// What happens to a request that cannot be sent because the daemon does not answer.
     public enum WhileAway: Hashable, Sendable {
-        /// It fails at once, with ``StateError/Code/unreachable``.
+        /// It fails at once with ``StateError/Code/unreachable``.
         case refuse
-        /// It waits for the daemon, at most so long, and fails in the same way.
+        /// It waits for the daemon for at most this time, then fails with
+        /// ``StateError/Code/unreachable``.
         case wait(upTo: Duration)
     }
 
-    /// The socket that was the daemon's when this was made; one that was not named is looked for at each attempt.
+    /// The path of the daemon's socket when this object was made; a default location is looked up
+    /// again at each attempt.
     public let socketPath: String
-    /// How long an answer may take once a request is sent.
+    /// How long an answer may take after a request is sent.
     public let timeout: Duration
-    /// What becomes of a request while the daemon is away.
+    /// What happens to a request while the daemon is unavailable.
     public let whileAway: WhileAway
     let link: RemoteLink
 
-    /// Begins to connect; returns before it has.
+    /// Starts connecting; returns before the connection exists.
     ///
     /// - Parameters:
-    ///   - socket: The path of the daemon's socket; nil for the one that `statectl` would take: `$STATED_SOCKET`, else the user's
-    ///     own, else the machine's.
-    ///   - name: What the daemon notes as this client's name with every write: at most 256 visible ASCII characters.
+    ///   - socket: The path of the daemon's socket; nil for the one that `statectl` uses:
+    ///     `$STATED_SOCKET`, else the user's own, else the system's.
+    ///   - name: The client's name, which the daemon records with every write: at most 256 visible
+    ///     ASCII characters.
     ///   - timeout: How long an answer may take.
-    ///   - whileAway: What becomes of a request while the daemon does not answer.
-    /// - Throws: ``StateError/Code/err`` for a path that no socket or a name that no client can have, and
-    ///   ``StateError/Code/limit`` where the process has no descriptor left.
+    ///   - whileAway: What happens to a request while the daemon does not answer.
+    /// - Throws: ``StateError/Code/err`` for a path or name that is not valid;
+    ///   ``StateError/Code/limit`` if the process has no file descriptor left.
     public init(
         socket: String? = nil,
         name: String = "",
@@ -49,7 +55,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
     ) throws(StateError) {
         socketPath = try Client.path(of: socket)
         guard name.utf8.count <= 256, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw StateError(.err, "the name of a client is at most 256 visible ASCII characters")
+            throw StateError(.err, "a client name must be at most 256 visible ASCII characters")
         }
         self.timeout = timeout
         self.whileAway = whileAway
@@ -59,16 +65,19 @@ public final class RemoteKeyspace: WaitableKeyspace {
 
     deinit { link.release() }
 
-    /// The identity of the daemon's store, as it was last heard; its bits are 0 before the first connection.
+    /// The epoch of the daemon's store, as last reported; its bits are 0 before the first
+    /// connection.
     public var epoch: Epoch { link.epoch }
 
-    /// Makes all the mutations one commit, or none of them; see ``Keyspace/submit(_:completion:)``.
+    /// Commits all the mutations in one commit, or none of them; see
+    /// ``Keyspace/submit(_:completion:)``.
     ///
-    /// The completion's error is ``StateError/Code/unreachable`` where nothing was sent, ``StateError/Code/outcomeUnknown`` where
-    /// the connection was lost or the time has passed before the answer, ``StateError/Code/limit`` where too many requests wait
-    /// already, else the daemon's, nothing having changed.
+    /// The completion's error is ``StateError/Code/unreachable`` if nothing was sent;
+    /// ``StateError/Code/outcomeUnknown`` if the connection was lost or the time ran out before the
+    /// answer; ``StateError/Code/limit`` if too many requests already wait; else the daemon's
+    /// error, and nothing has changed.
     ///
-    /// - Returns: nil: only the answer tells.
+    /// - Returns: nil: the revision is known only from the answer.
     /// - Complexity: O(*n*) in the bytes of keys and values, and a round trip.
     @discardableResult
     public func submit(
@@ -79,14 +88,16 @@ public final class RemoteKeyspace: WaitableKeyspace {
         return nil
     }
 
-    /// The same, with choices for this request alone.
+    /// The same with options for this request.
     ///
     /// - Parameters:
-    ///   - mutations: Done in their order; each sees what those before it did.
-    ///   - durability: How safe the commit has to be before the answer; more than one mutation is always synced.
-    ///   - whileAway: What becomes of it while the daemon does not answer; nil: as of the keyspace.
-    ///   - timeout: How long the answer may take; nil: as of the keyspace.
-    ///   - completion: As of ``submit(_:completion:)``.
+    ///   - mutations: Done in order; each sees the effects of those before it.
+    ///   - durability: How safe the commit must be before the answer; more than one mutation is
+    ///     always synced.
+    ///   - whileAway: What happens to it while the daemon does not answer; nil: as the keyspace
+    ///     says.
+    ///   - timeout: How long the answer may take; nil: as the keyspace says.
+    ///   - completion: As in ``submit(_:completion:)``.
     package func submit(
         _ mutations: [Mutation],
         durability: Durability,
@@ -96,7 +107,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
     ) {
         var request = RequestWriter()
         request.append(mutations, durability)
-        // Who asks for less than stable storage is answered before anybody is told.
+        // With less than stable storage, the answer comes before the change is delivered.
         let changedKeys = durability == .memory ? [] : mutations.changedKeys
         call(
             request,
@@ -114,33 +125,36 @@ public final class RemoteKeyspace: WaitableKeyspace {
         }
     }
 
-    /// Begins to follow keys; see ``Keyspace/watch(_:)``.
+    /// Starts a watch of keys; see ``Keyspace/watch(_:)``.
     ///
-    /// Up to 1,000 patterns; more of them are refused.
+    /// At most 1,000 patterns; more are refused.
     public func watch(
         _ receive: @escaping @Sendable (KeyspaceEvent) -> Void
     ) -> any KeyspaceWatch {
         RemoteWatch(link, receive)
     }
 
-    /// Ends it: requests that wait fail, watches are told that it is away, and the connection is closed.
+    /// Closes the keyspace: waiting requests fail, watches are notified that it is unavailable, and
+    /// the connection is closed.
     ///
-    /// What is asked for afterwards fails with ``StateError/Code/unreachable``. It must not be called by a completion or a
-    /// receiver.
+    /// Later requests fail with ``StateError/Code/unreachable``. Must not be called by a completion
+    /// or a receiver.
     public func close() { link.close() }
 
-    /// Ends the process where a completion or a receiver is about to wait for the thread that it holds.
+    /// Ends the process if called by a completion or a receiver, which would wait for its own
+    /// thread.
     package func checkMayWait() { link.checkMayWait() }
 
     /// Sends one request.
     ///
     /// - Parameters:
     ///   - request: One command.
-    ///   - isWrite: Whether its outcome is unknown where its answer is lost.
-    ///   - changedKeys: Every watch of these is told of the change before `answer` is called.
-    ///   - whileAway: What becomes of it while the daemon does not answer; nil: as of the keyspace.
-    ///   - timeout: How long the answer may take; nil: as of the keyspace.
-    ///   - answer: Takes the reply, or the daemon's error among others.
+    ///   - isWrite: Whether its outcome is unknown if its answer is lost.
+    ///   - changedKeys: Every watch of these keys gets the change before `answer` is called.
+    ///   - whileAway: What happens to it while the daemon does not answer; nil: as the keyspace
+    ///     says.
+    ///   - timeout: How long the answer may take; nil: as the keyspace says.
+    ///   - answer: Takes the reply, or an error, which may be the daemon's.
     func call(
         _ request: RequestWriter,
         isWrite: Bool = false,
@@ -170,7 +184,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
 }
 
 extension RequestWriter {
-    /// Adds the command that makes the mutations one commit.
+    /// Appends the command that commits the mutations.
     mutating func append(_ mutations: [Mutation], _ durability: Durability) {
         if mutations.count == 1, case .set(let key, let value, let revision) = mutations[0] {
             let options = (revision == nil ? 0 : 2) + (durability == .synced ? 0 : 2)
@@ -217,7 +231,8 @@ extension RequestWriter {
 }
 
 extension [Mutation] {
-    /// The keys that are surely changed where the commit succeeds: set at the end, or deleted where they must be there.
+    /// The keys that certainly change if the commit succeeds: set last, or deleted on condition
+    /// that they exist.
     fileprivate var changedKeys: [Key] {
         if count == 1, case .set(let key, _, _) = self[0] { return [key] }
         var keys: Set<Key> = []
@@ -234,7 +249,7 @@ extension [Mutation] {
 }
 
 extension Mutation {
-    /// How many arguments it is in STATE.APPLY.
+    /// How many arguments it has in STATE.APPLY.
     fileprivate var argumentCount: Int {
         switch self {
         case .set(_, _, let revision): revision == nil ? 3 : 5

@@ -2,16 +2,16 @@ import Glibc
 import StateModel
 import StateSystem
 
-/// Where callers' threads and the thread of a connection meet.
+/// The meeting point of callers' threads and the connection's thread.
 ///
-/// What is shared is under the lock, the rest constant. Nothing is called out under the lock.
+/// Shared state is under the lock, the rest constant. Nothing is called under the lock.
 final class RemoteLink: Sendable {
-    /// Requests that wait or are under way at most; more are refused.
+    /// How many requests may wait or be in flight; more are refused.
     static let callLimit = 65_536
-    /// Bytes of these at most: what the daemon takes in one command.
+    /// How many bytes they may have: as many as the daemon accepts in one command.
     static let byteLimit = 128 << 20
 
-    /// What every request is refused with once it is closed.
+    /// The error of every request after the keyspace is closed.
     static let closed = StateError(.unreachable, "the keyspace is closed")
 
     let socket: String?
@@ -23,13 +23,13 @@ final class RemoteLink: Sendable {
 
     /// Whether requests can be sent.
     enum Status: Sendable {
-        /// Nobody knows yet: the first attempt is under way.
+        /// Not known yet: the first attempt is in progress.
         case unknown
         case connected
         case away(StateError)
         case closed
 
-        /// Why there is no connection, where that is known.
+        /// Why there is no connection, if known.
         var error: StateError? {
             switch self {
             case .unknown, .connected: nil
@@ -42,7 +42,7 @@ final class RemoteLink: Sendable {
     fileprivate struct Shared {
         var status = Status.unknown
         var epoch = Epoch(bits: 0)
-        /// The keyspace and the watches that somebody holds.
+        /// How many references there are: the keyspace and its watches.
         var userCount = 1
         var work = Work()
         var isWoken = false
@@ -51,13 +51,13 @@ final class RemoteLink: Sendable {
         var thread: pthread_t?
     }
 
-    /// What was asked of the connection's thread.
+    /// Work for the connection's thread.
     struct Work: Sendable {
         var calls: [RemoteCall] = []
         var watches: [ObjectIdentifier: WatchedKeys] = [:]
-        /// Everything is to end at once.
+        /// Whether the thread must end at once.
         var isClosing = false
-        /// Nobody holds the keyspace or a watch of it.
+        /// Whether nobody retains the keyspace or a watch of it.
         var isReleased = false
     }
 
@@ -75,7 +75,7 @@ final class RemoteLink: Sendable {
         worker.start {
             self.shared.withLock { $0.thread = pthread_self() }
             RemoteLoop(self).run()
-            // The system gives the number out again.
+            // The system reuses thread ids.
             self.shared.withLock { $0.thread = nil }
         }
     }
@@ -88,20 +88,20 @@ final class RemoteLink: Sendable {
         shared.withLock { if case .closed = $0.status { true } else { false } }
     }
 
-    /// Ends the process where the connection's thread is about to wait for itself.
+    /// Ends the process if the connection's thread is about to wait for itself.
     func checkMayWait() {
         let isOnLoopThread = shared.withLock { shared in
             shared.thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false
         }
-        // Unlike a precondition's, its words come in a release, too.
+        // Unlike a precondition, it prints its message in release builds too.
         guard !isOnLoopThread else {
             fatalError(
-                "a completion or a receiver of a RemoteKeyspace waits for it, whose thread it holds"
+                "a completion or receiver of a RemoteKeyspace must not wait for it on its thread"
             )
         }
     }
 
-    /// Hands a request over, or refuses it.
+    /// Queues a request, or refuses it.
     func submit(_ call: RemoteCall) {
         let (refusal, wakes) = shared.withLock { shared -> (StateError?, Bool) in
             if let refusal = shared.refusal(of: call) { return (refusal, false) }
@@ -114,7 +114,7 @@ final class RemoteLink: Sendable {
         if wakes { wakeup.signal() }
     }
 
-    /// Has the thread look at what a watch asks for.
+    /// Makes the thread process the requests of a watch.
     func attend(to watch: WatchedKeys) {
         wake { $0.work.watches[ObjectIdentifier(watch)] = watch }
         if isClosed { watch.reportAway(Self.closed) }
@@ -122,7 +122,9 @@ final class RemoteLink: Sendable {
 
     func retain() { shared.withLock { $0.userCount += 1 } }
 
-    /// Somebody who holds it goes; with the last one the thread ends once it has nothing to answer.
+    /// Releases one reference.
+    ///
+    /// After the last one, the thread ends once no request needs an answer.
     func release() {
         var isLast = false
         wake {
@@ -151,7 +153,7 @@ final class RemoteLink: Sendable {
 
     // MARK: The connection's thread
 
-    /// What was asked since the last time.
+    /// Takes the work that has arrived since the last call.
     func takeWork() -> Work {
         shared.withLock { shared in
             shared.isWoken = false
@@ -164,7 +166,7 @@ final class RemoteLink: Sendable {
         }
     }
 
-    /// Says whether requests can be sent; a keyspace that is closed stays so.
+    /// Records whether requests can be sent; a closed keyspace stays closed.
     func note(_ status: Status, epoch: Epoch? = nil) {
         shared.withLock { shared in
             if let epoch { shared.epoch = epoch }
@@ -173,7 +175,7 @@ final class RemoteLink: Sendable {
         }
     }
 
-    /// The place of a call is free again.
+    /// Frees the place of a call.
     func forget(byteCount: Int) {
         shared.withLock { shared in
             shared.callCount -= 1
@@ -183,7 +185,7 @@ final class RemoteLink: Sendable {
 }
 
 extension RemoteLink.Shared {
-    /// Whether the thread has to be woken: it was not since it last took its work.
+    /// Whether the thread must be woken: it was not woken since it last took its work.
     fileprivate mutating func wake() -> Bool {
         defer { isWoken = true }
         return !isWoken

@@ -1,9 +1,9 @@
 import StateModel
 import StateWire
 
-/// What the daemon's watches tell.
+/// The events of the daemon's watches.
 extension RemoteLoop {
-    /// Looks at what was asked of a watch.
+    /// Processes the requests of a watch.
     func attend(to watch: WatchedKeys) {
         watches[ObjectIdentifier(watch)] = watch
         watch.reportRefusals()
@@ -12,15 +12,16 @@ extension RemoteLoop {
         advance(watch)
     }
 
-    /// Begins the next round of a watch, unless one is under way.
+    /// Starts the next round of a watch, unless one is in progress.
     func advance(_ watch: WatchedKeys) {
         guard isReady, let session else { return }
         guard let round = watch.beginRound() else {
             if watch.isOver { watches[ObjectIdentifier(watch)] = nil }
             return
         }
-        // Order matters: the old watch tells what happens until the new one takes its place, and that tells what happens after
-        // the state of what is new; so there is neither a hole nor a repetition.
+        // Order matters: the old watch delivers commits until the new one replaces it; the new one
+        // delivers the commits after the state of the new patterns. So there is neither a gap nor a
+        // repetition.
         if let next = round.next { begin(next, session) }
         if let old = round.old { end(old, session) }
         if let snapshot = round.snapshot { begin(snapshot, session) }

@@ -1,29 +1,30 @@
 import StateModel
 import StateWire
 
-/// The thread of a ``RemoteKeyspace``: connects, sends what is asked, hands out what comes.
+/// The thread of a ``RemoteKeyspace``: connects, sends requests, delivers events and answers.
 ///
-/// A turn of the loop is ``turn()``. Nobody else uses any of it. Events and answers are handed out in the order in which they
-/// arrive, which is how the daemon keeps its promise that a commit is told before it is answered.
+/// One turn of the loop is ``turn()``. Only this thread uses any of it. Events and answers are
+/// delivered in the order in which they arrive: this keeps the daemon's promise that a commit is
+/// delivered before it is answered.
 final class RemoteLoop {
     private let link: RemoteLink
     var session: RemoteSession?
-    /// HELLO was answered: requests may be sent.
+    /// HELLO was answered: requests can be sent.
     var isReady = false
-    /// Of the daemon's store, as this connection has heard it.
+    /// The epoch of the daemon's store, as this connection reported it.
     private var epoch = Epoch(bits: 0)
     private var backOff = BackOff()
-    /// By when HELLO has to be answered.
+    /// When HELLO must be answered.
     private var helloDeadline: Deadline?
-    /// Why there is no connection; nil where there is one or nobody knows yet.
+    /// Why there is no connection; nil if there is one, or if it is not known yet.
     var absence: StateError?
 
     /// Requests that no session has taken.
     private var waiting = FirstInFirstOut<RemoteCall>()
-    /// No deadline of a call is before it; nil: no call has one.
+    /// No call has an earlier deadline; nil: no call has one.
     private var earliest: Deadline?
     var watches: [ObjectIdentifier: WatchedKeys] = [:]
-    /// The daemon's watches on this connection, by their numbers.
+    /// The daemon's watches on this connection, by number.
     var wires: [Int64: WireWatch] = [:]
 
     init(_ link: RemoteLink) { self.link = link }
@@ -68,7 +69,8 @@ final class RemoteLoop {
     }
 
     private func receive(_ session: RemoteSession) throws(Loss) {
-        // What a watch's receiver is slow to take waits in the socket, and then in the daemon, which bounds it.
+        // Events that a receiver is slow to take wait in the socket, and then in the daemon, which
+        // limits them.
         try session.receive()
         while let reply = try session.next() {
             if case .push = reply {
@@ -89,10 +91,11 @@ final class RemoteLoop {
         }
     }
 
-    /// Hands an answer out once every watch has told of what it tells; until then it counts among those that wait.
+    /// Answers a call once every watch has delivered its commit; until then it counts as waiting.
     ///
-    /// The daemon pushes a commit before it answers, but for a watch that has fallen behind: that tells the state later. An answer
-    /// that tells of less than stable storage may come before, and of a commit that nothing will tell of.
+    /// The daemon pushes a commit before it answers, except to a watch that is catching up, which
+    /// gets the state later. An answer for less than stable storage may come earlier, and for a
+    /// commit that is never delivered.
     private func finish(
         _ call: RemoteCall,
         _ awaited: RemoteSession.Awaited,
@@ -158,7 +161,7 @@ final class RemoteLoop {
         self.earliest = nil
         for call in waiting.take(where: { $0.deadline.hasPassed }) {
             link.forget(byteCount: call.request.count)
-            call.fail(absence?.message ?? "no room to send in time", isSent: false)
+            call.fail(absence?.message ?? "the request could not be sent in time", isSent: false)
         }
         waiting.update { note($0.deadline) }
         for watch in watches.values {
@@ -167,7 +170,7 @@ final class RemoteLoop {
         if let next = try session?.expire() { note(next) }
     }
 
-    /// Sends a request of the connection's own.
+    /// Sends one of the connection's own requests.
     func ask(
         _ request: RequestWriter,
         _ session: RemoteSession,
@@ -202,7 +205,7 @@ final class RemoteLoop {
         request.append(words: "STATE.STATUS")
         ask(request, session) { [unowned self] (reply) throws(Loss) in
             guard let epoch = reply["epoch"]?.textValue.flatMap({ Epoch($0) }) else {
-                throw .malformed("what answers is no stated: STATE.STATUS tells no epoch")
+                throw .malformed("the server is not stated: its STATE.STATUS has no epoch")
             }
             begin(epoch)
         }
@@ -218,7 +221,7 @@ final class RemoteLoop {
         for watch in watches.values { advance(watch) }
     }
 
-    /// The connection is of no more use.
+    /// Discards the connection.
     private func lose(_ loss: Loss) {
         guard let session else { return }
         self.session = nil
@@ -235,7 +238,7 @@ final class RemoteLoop {
         }
     }
 
-    /// Order matters: who is told that a request cannot be sent can read that the daemon is away.
+    /// Order matters: a caller whose request fails can already read that the daemon is unavailable.
     private func noteAbsence(_ error: StateError) {
         absence = error
         link.note(.away(error))
@@ -247,7 +250,7 @@ final class RemoteLoop {
         let error = RemoteLink.closed
         link.note(.closed)
         if session != nil { lose(.ended) }
-        // What was handed over after the last look is among it.
+        // Includes requests that arrived after the last turn.
         let rest = link.takeWork()
         for call in waiting.take(where: { _ in true }) + rest.calls { refuse(call, error) }
         for watch in Array(watches.values) + rest.watches.values { watch.reportAway(error) }

@@ -2,11 +2,12 @@ import Glibc
 import StateModel
 import StateWire
 
-/// One connection from its beginning to its loss: requests go out, replies come in and are matched in order.
+/// One connection, from its start to its loss: sends requests, receives replies and matches them in
+/// order.
 ///
-/// The connection's thread alone uses it.
+/// Only the connection's thread uses it.
 final class RemoteSession {
-    /// Bytes that wait to be sent, above which no more requests are taken from those that wait.
+    /// How many unsent bytes may be buffered before no more waiting requests are taken.
     private static let outputByteLimit = 1 << 20
 
     let path: String
@@ -14,29 +15,29 @@ final class RemoteSession {
     private var parser = ReplyParser()
     private var room = [UInt8](repeating: 0, count: 64 << 10)
     private var output = ByteBuffer()
-    /// Bytes that were put into `output`, and that have left it.
+    /// How many bytes were appended to `output`, and how many were sent.
     private var appendedCount = 0
     private var sentCount = 0
     private var awaited = FirstInFirstOut<Awaited>()
-    /// Callers that wait for an answer.
+    /// How many callers wait for an answer.
     private var callCount = 0
 
-    /// A reply that is to come.
+    /// An expected reply.
     struct Awaited {
-        /// What it answers; nil where that was given up.
+        /// The call that it answers; nil if that was given up.
         var call: RemoteCall?
-        /// What takes a reply that is the connection's own affair.
+        /// Takes the reply to one of the connection's own requests.
         var take: ((Reply) throws(Loss) -> Void)?
-        /// By when it has to be there.
+        /// When the reply must have arrived.
         var deadline: Deadline
-        /// Bytes that stood before the request, and its own.
+        /// The bytes appended before the request, and its own size.
         var start: Int
         var byteCount: Int
     }
 
     init(path: String) throws(StateError) {
         self.path = path
-        // A full queue of the listener is no reason to let everybody wait for long.
+        // A full listener queue must not delay all callers for long.
         transport = try Transport(path: path, deadline: Deadline(after: .milliseconds(250)))
     }
 
@@ -45,7 +46,7 @@ final class RemoteSession {
     var hasCalls: Bool { callCount > 0 }
     var hasRoom: Bool { output.count < Self.outputByteLimit }
 
-    /// Sends a caller's request, whose answer is due so long from now.
+    /// Sends a caller's request; its answer is due after the call's timeout.
     func send(_ call: RemoteCall) {
         callCount += 1
         var sent = call
@@ -53,7 +54,8 @@ final class RemoteSession {
         append(call.request, call: sent, take: nil, within: call.timeout)
     }
 
-    /// Sends a request of the connection's own, which is lost where that is not answered in time.
+    /// Sends one of the connection's own requests; the connection is lost if it is not answered in
+    /// time.
     func send(
         _ request: RequestWriter,
         within timeout: Duration,
@@ -81,7 +83,7 @@ final class RemoteSession {
         appendedCount += request.count
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     func flush() throws(Loss) {
         while !output.isEmpty {
             let count = try transport.send(output.bytes)
@@ -92,7 +94,7 @@ final class RemoteSession {
         output.shrink(to: 256 << 10)
     }
 
-    /// Takes in what is there, 64 KiB at most.
+    /// Receives what is available, at most 64 KiB.
     func receive() throws(Loss) {
         try room.withUnsafeMutableBufferPointer { (room) throws(Loss) in
             guard let count = try transport.receive(.init(room), mayWait: false) else { return }
@@ -100,22 +102,22 @@ final class RemoteSession {
         }
     }
 
-    /// The next reply or push that has arrived whole.
+    /// The next complete reply or push.
     func next() throws(Loss) -> Reply? { try parser.parsed() }
 
-    /// What the next reply answers.
+    /// The request of the next reply.
     func popAwaited() throws(Loss) -> Awaited {
         guard let next = awaited.popFirst() else {
-            throw .malformed("a reply arrived that answers nothing")
+            throw .malformed("a reply arrived without a request")
         }
         if next.call != nil { callCount -= 1 }
         return next
     }
 
-    /// Gives up the calls whose time is over; their replies will be passed over.
+    /// Fails the calls whose time is over; their replies will be ignored.
     ///
     /// - Returns: The earliest deadline of the others.
-    /// - Throws: where a request of the connection's own was not answered in time.
+    /// - Throws: If one of the connection's own requests was not answered in time.
     func expire() throws(Loss) -> Deadline? {
         var earliest: Deadline?
         var expired: [RemoteCall] = []
@@ -138,7 +140,7 @@ final class RemoteSession {
         return earliest
     }
 
-    /// Everything that is not answered, and of each whether any of it may have arrived.
+    /// All requests without an answer, and for each whether any part of it may have arrived.
     func end() -> [(awaited: Awaited, isSent: Bool)] {
         let all = awaited.take { _ in true }
         return all.map { ($0, $0.start < sentCount) }

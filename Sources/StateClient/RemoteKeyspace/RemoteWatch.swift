@@ -1,6 +1,6 @@
 import StateModel
 
-/// A watch of a ``RemoteKeyspace``, as its holder has it; it ends with the last reference.
+/// A watch of a ``RemoteKeyspace``, as callers see it; it ends with its last reference.
 final class RemoteWatch: KeyspaceWatch {
     private let link: RemoteLink
     private let keys: WatchedKeys

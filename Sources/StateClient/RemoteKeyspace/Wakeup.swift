@@ -5,7 +5,7 @@ import Glibc
 struct Wakeup: ~Copyable, Sendable {
     private let descriptor: Int32
 
-    /// nil where the process or the machine has no descriptor left.
+    /// nil if the process or the system has no file descriptor left.
     init?() {
         descriptor = clinux_eventfd()
         guard descriptor >= 0 else { return nil }
@@ -13,25 +13,26 @@ struct Wakeup: ~Copyable, Sendable {
 
     deinit { close(descriptor) }
 
-    /// Any thread's.
+    /// May be called on any thread.
     func signal() {
         var one: UInt64 = 1
         _ = write(descriptor, &one, 8)
     }
 
-    /// Waits until it is signalled, bytes arrive at `socket` or, where `toSend`, can leave it, or the time is over.
+    /// Waits for a signal, for bytes at `socket`, with `toSend` for room to send, or for the
+    /// timeout.
     ///
     /// - Parameters:
     ///   - socket: A descriptor; -1 for none.
     ///   - toSend: Whether to wait for room to send, too.
-    ///   - milliseconds: Below 0 for as long as it takes.
-    /// - Returns: Whether there is something to do at the socket.
+    ///   - milliseconds: The timeout; below 0 for none.
+    /// - Returns: Whether the socket is ready.
     func wait(socket: Int32, toSend: Bool, milliseconds: Int32) -> Bool {
         var waiting = (
             pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
             pollfd(fd: socket, events: Int16(toSend ? POLLIN | POLLOUT : POLLIN), revents: 0)
         )
-        // Interrupted, it is as if the time were over: who waits looks at everything again.
+        // An interruption counts as a timeout: the caller checks everything again.
         _ = withUnsafeMutableBytes(of: &waiting) {
             poll($0.baseAddress?.assumingMemoryBound(to: pollfd.self), 2, milliseconds)
         }

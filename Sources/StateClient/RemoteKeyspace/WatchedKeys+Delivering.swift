@@ -3,14 +3,14 @@ import StateSystem
 import Synchronization
 
 extension WatchedKeys {
-    /// Takes what one of the daemon's watches tells.
+    /// Takes an event of one of the daemon's watches.
     ///
     /// - Returns: Whether that watch has done its work.
     func take(_ event: Client.Event, from wire: WireWatch) throws(StateError) -> Bool {
         switch event {
         case .commit(_, let number, let changes):
             guard wire === main, !isStale, isNews(wire.revision(number)) else { break }
-            told = wire.revision(number)
+            deliveredRevision = wire.revision(number)
             deliverCommit(wire.revision(number), try changes.map(Self.change))
             noteResumed(by: wire)
             releaseHeld(upTo: number)
@@ -31,21 +31,22 @@ extension WatchedKeys {
             return true
         case .progress(_, let number):
             guard wire === main, !isStale else { break }
-            if isNews(wire.revision(number)) { told = wire.revision(number) }
+            if isNews(wire.revision(number)) { deliveredRevision = wire.revision(number) }
             noteResumed(by: wire)
             releaseHeld(upTo: number)
         }
         return false
     }
 
-    // MARK: What main has still to catch up with
+    // MARK: Catching up
 
-    /// Whether it was not told as a state already: that of all keys may overtake a watch that is fed from the history.
+    /// Whether a revision was not covered by a delivered state: a state of all keys may overtake a
+    /// watch that replays history.
     private func isNews(_ revision: Revision) -> Bool {
-        told.map { $0.epoch != revision.epoch || $0.number < revision.number } ?? true
+        deliveredRevision.map { $0.epoch != revision.epoch || $0.number < revision.number } ?? true
     }
 
-    /// The same of the state of some patterns: main has told all up to an older revision, or has nothing to tell.
+    /// The same for the state of some patterns, if `main` has delivered only older revisions.
     private func noteAhead(_ patterns: [Pattern], at revision: Revision) {
         guard isNews(revision) else { return }
         followed.withLock { followed in
@@ -55,9 +56,10 @@ extension WatchedKeys {
         }
     }
 
-    // MARK: Answers that wait
+    // MARK: Held answers
 
-    /// Whether it follows one of `keys`, which the commit of `revision` changed, and has not told of that commit.
+    /// Whether the watch follows one of `keys`, which the commit of `revision` changed, and has not
+    /// delivered that commit.
     func misses(_ keys: [Key], at revision: Revision) -> Bool {
         guard isNews(revision), main != nil, !isCancelled.load(ordering: .relaxed) else {
             return false
@@ -71,16 +73,18 @@ extension WatchedKeys {
         }
     }
 
-    /// Whether it tells what was, and commits of now later.
+    /// Whether the watch replays history, and delivers present commits later.
     var isCatchingUp: Bool { isStale || main?.isBusy ?? false }
 
-    /// Calls the answer's body when it has told of the commit, or does not follow what that changed any more; or before, and then
-    /// is asked again.
+    /// Holds an answer until the watch has delivered the commit, or no longer follows the changed
+    /// keys.
+    ///
+    /// May call its body earlier; the body then checks again.
     ///
     /// - Complexity: O(1).
     func hold(_ answer: HeldAnswer) { held.append(answer) }
 
-    /// Gives up the answers whose time is over: a daemon that answers need not go on to deliver.
+    /// Fails the answers whose time is over: a daemon can answer and still not deliver.
     ///
     /// - Returns: The earliest deadline of the others.
     func expireHeld() -> Deadline? {
@@ -90,34 +94,34 @@ extension WatchedKeys {
         return earliest
     }
 
-    /// The daemon has begun one of its watches.
+    /// The daemon has started one of its watches.
     func noteBegun(_ wire: WireWatch, at current: Revision) {
-        if wire === main, told == current { noteResumed(by: wire) }
+        if wire === main, deliveredRevision == current { noteResumed(by: wire) }
     }
 
-    /// Looks whether a watch that goes on after the loss of a connection has come to the present.
+    /// Checks whether a watch that resumed after the loss of a connection has reached the present.
     private func noteResumed(by wire: WireWatch) {
-        guard let told, wire.noteDelivered(told.number) else { return }
+        guard let deliveredRevision, wire.noteDelivered(deliveredRevision.number) else { return }
         followed.withLock { $0.isReportedAway = false }
-        tell(.resumed(told))
+        deliver(.resumed(deliveredRevision))
         releaseHeld()
     }
 
-    /// All that is settled has been told as it is at this revision.
+    /// Everything settled has been delivered as it is at this revision.
     private func noteCurrent(at revision: Revision) {
-        told = revision
+        deliveredRevision = revision
         isStale = false
         heals = false
         followed.withLock { $0.ahead = [:] }
         releaseHeld()
     }
 
-    /// Everything that this watch may not miss any more.
+    /// Releases all held answers.
     func releaseHeld() { for answer in held.take(where: { _ in true }) { answer.body() } }
 
-    /// What waits for commits up to this one.
+    /// Releases the answers for commits up to this one.
     ///
-    /// Answers come in the order of their commits, but for a few that then wait longer.
+    /// Answers come in the order of their commits, except for a few, which then wait longer.
     private func releaseHeld(upTo revision: Int64) {
         while let first = held.first, first.revision <= revision { held.popFirst()?.body() }
     }
@@ -150,7 +154,7 @@ extension WatchedKeys {
             kept.removeAll { set.matches($0.key) }
         }
         guard let first = kept.first else { return }
-        tell(.commit(revision, kept, cause: first.cause ?? .unknown))
+        deliver(.commit(revision, kept, cause: first.cause ?? .unknown))
     }
 
     private func deliverState(
@@ -158,23 +162,23 @@ extension WatchedKeys {
         _ patterns: [Pattern],
         _ state: some Sequence<KeyspaceChange>
     ) {
-        let told = followed.withLock { followed in
-            let told = patterns.filter { followed.counts[$0] != nil }
-            followed.settled.formUnion(told)
+        let delivered = followed.withLock { followed in
+            let delivered = patterns.filter { followed.counts[$0] != nil }
+            followed.settled.formUnion(delivered)
             followed.filter = nil
             followed.isReportedAway = false
-            return told
+            return delivered
         }
-        guard !told.isEmpty else { return }
+        guard !delivered.isEmpty else { return }
         var changes = Array(state)
-        if told.count < patterns.count {
-            let set = PatternSet(told)
+        if delivered.count < patterns.count {
+            let set = PatternSet(delivered)
             changes.removeAll { !set.matches($0.key) }
         }
-        tell(.state(revision, patterns: told, changes))
+        deliver(.state(revision, patterns: delivered, changes))
     }
 
-    /// Tells, once, that nothing is heard of the daemon; and again who has asked for something since.
+    /// Reports once that the daemon is unavailable; and again if something was requested since.
     func reportAway(_ error: StateError) {
         let isNews = followed.withLock { followed in
             let isNews = !followed.isReportedAway || !followed.asked.isEmpty
@@ -183,19 +187,19 @@ extension WatchedKeys {
             followed.asked = []
             return isNews
         }
-        if isNews { tell(.away(error)) }
+        if isNews { deliver(.away(error)) }
     }
 
-    /// Tells which patterns were too many.
+    /// Reports which patterns exceeded the limit.
     func reportRefusals() {
         let refusals = followed.withLock { followed in
             defer { followed.refusals = [] }
             return followed.refusals
         }
-        for (patterns, error) in refusals { tell(.refused(patterns: patterns, error)) }
+        for (patterns, error) in refusals { deliver(.refused(patterns: patterns, error)) }
     }
 
-    func tell(_ event: KeyspaceEvent) {
+    func deliver(_ event: KeyspaceEvent) {
         if !isCancelled.load(ordering: .relaxed) { receive(event) }
     }
 }

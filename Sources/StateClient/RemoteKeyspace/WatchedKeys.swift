@@ -2,26 +2,28 @@ import StateModel
 import StateSystem
 import Synchronization
 
-/// The keys that a watch follows, and by which of the daemon's watches.
+/// The keys that a watch follows, and the daemon's watches that report them.
 ///
-/// All patterns stand in one watch of the daemon, so that no commit is split: `main`. It is made anew when patterns come or go:
+/// All patterns are in one watch of the daemon, `main`, so that no commit is split. When patterns
+/// are added or removed, it is replaced:
 ///
 /// ```
-/// STATE.WATCH all of them BY                next: its commits are passed over until it takes the place of main
-/// STATE.UNWATCH main                        everything up to this reply was told by main, everything after it is by next
-/// STATE.WATCH the new ones SNAPSHOT BY      snapshot: its pieces are the state at its `synced`, which is told at that place
-/// STATE.UNWATCH snapshot                    in the order of commits; main tells what follows it
+/// STATE.WATCH all patterns BY               next: its commits are ignored until it replaces main
+/// STATE.UNWATCH main                        before this reply main delivers, after it next does
+/// STATE.WATCH new patterns SNAPSHOT BY      snapshot: its pieces are the state at its `synced`,
+/// STATE.UNWATCH snapshot                    delivered in the order of commits; then main delivers
 /// ```
 ///
-/// So there is neither a hole nor a repetition, whatever is committed meanwhile. A watch that the daemon feeds from the history may
-/// be overtaken by such a state: what that has told already is passed over (`ahead`). Until the state of a pattern was told, its
-/// commits are not (`settled`). The first watch of all is a snapshot itself; that of a later connection goes on after what was
-/// told last (FROM), and what the daemon cannot tell of that any more comes as a gap and a state.
+/// So there is neither a gap nor a repetition, whatever is committed meanwhile. Such a state may
+/// overtake a watch that replays history: commits that it already covers are skipped (`ahead`). The
+/// commits of a pattern are delivered only after its state (`settled`). The very first watch is
+/// itself a snapshot. On a later connection, the watch resumes after the last delivered revision
+/// (FROM); what the daemon no longer has of that comes as a gap and a state.
 ///
-/// What callers ask for is under the lock; the daemon's watches belong to the connection's thread: the proof of
-/// `@unchecked Sendable`.
+/// Callers' requests are under the lock. The daemon's watches belong to the connection's thread:
+/// the proof of `@unchecked Sendable`.
 final class WatchedKeys: @unchecked Sendable {
-    /// The patterns that the daemon takes in one watch.
+    /// How many patterns the daemon accepts in one watch.
     static let patternLimit = 1_000
 
     // Immutable.
@@ -35,37 +37,39 @@ final class WatchedKeys: @unchecked Sendable {
     var main: WireWatch?
     private var next: WireWatch?
     var snapshot: WireWatch?
-    /// Up to here everything was told of what is settled, and there the watch of another connection goes on; nil: with the state.
-    var told: Revision?
-    /// Commits were missed: no more of them are told before the state is.
+    /// The revision up to which everything settled was delivered, and after which the watch of a
+    /// new connection resumes; nil: it starts with the state.
+    var deliveredRevision: Revision?
+    /// Whether commits were missed: no more are delivered until the state is.
     var isStale = false
-    /// The state that `snapshot` tells makes up for that.
+    /// Whether the state of `snapshot` makes up for them.
     var heals = false
-    /// Answers that wait until more is told.
+    /// Answers that wait for deliveries.
     var held = FirstInFirstOut<HeldAnswer>()
 
-    /// An answer, and the revision of the commit that it is about.
+    /// An answer, and the revision of its commit.
     struct HeldAnswer {
         var revision: Int64
-        /// By when the caller has to be answered.
+        /// When the caller must be answered.
         var deadline: Deadline
         var body: () -> Void
-        /// Called instead where that has passed.
+        /// Called instead after the deadline.
         var expire: () -> Void
     }
 
-    /// What callers ask for.
+    /// The callers' requests.
     struct Followed {
         var counts: [Pattern: Int] = [:]
-        /// The state of these is to be told.
+        /// Patterns whose state must be delivered.
         var asked: Set<Pattern> = []
-        /// What was asked for while nothing was heard of the daemon.
+        /// Patterns that were requested while the daemon was unavailable.
         var owed: Set<Pattern> = []
-        /// The state of these was told, and each commit since.
+        /// Patterns whose state was delivered, and each commit since.
         var settled: Set<Pattern> = []
-        /// Of these, what the state of was told at a later revision than main has come to: no older commit is told of them.
+        /// Those of them whose state was delivered at a later revision than `main` has reached;
+        /// older commits of them are skipped.
         var ahead: [Pattern: Int64] = [:]
-        /// What the keys of commits are compared with; nil: that is to be found out.
+        /// The patterns that commits are filtered by; nil: to be computed.
         var filter: Filter?
         var refusals: [([Pattern], StateError)] = []
         var isReportedAway = false
@@ -86,7 +90,7 @@ final class WatchedKeys: @unchecked Sendable {
             guard count <= Self.patternLimit else {
                 let limit = Self.patternLimit
                 followed.refusals.append(
-                    (patterns, StateError(.limit, "more than \(limit) patterns in one watch"))
+                    (patterns, StateError(.limit, "a watch can have at most \(limit) patterns"))
                 )
                 return
             }
@@ -108,42 +112,42 @@ final class WatchedKeys: @unchecked Sendable {
         }
     }
 
-    /// Whether it had not been cancelled before.
+    /// Cancels the watch; returns false if it already was.
     func cancel() -> Bool { !isCancelled.exchange(true, ordering: .relaxed) }
 
     // MARK: Rounds
 
-    /// What is to be sent, in this order.
+    /// The requests of one round, in this order.
     struct Round {
-        /// A watch to begin.
+        /// A watch to start.
         var next: WireWatch?
-        /// The watch whose place it takes.
+        /// The watch that it replaces.
         var old: WireWatch?
-        /// A watch that only tells a state.
+        /// A watch that only delivers a state.
         var snapshot: WireWatch?
     }
 
-    /// Whether nothing will come of it any more.
+    /// Whether the watch is cancelled and has no daemon watches left.
     var isOver: Bool {
         isCancelled.load(ordering: .relaxed) && main == nil && next == nil && snapshot == nil
     }
 
-    /// What is to be done; nil where that is nothing, or a round is under way.
+    /// The next requests; nil if there is nothing to do, or a round is in progress.
     func beginRound() -> Round? {
         guard next == nil, snapshot == nil, !(main?.isBusy ?? false) else { return nil }
-        let (wanted, asked) = followed.withLock { followed in
+        let (patterns, asked) = followed.withLock { followed in
             defer { followed.asked = [] }
             return (followed.counts.keys.map { $0 }, followed.asked)
         }
-        guard let main else { return beginFirst(wanted) }
-        guard !wanted.isEmpty, !isCancelled.load(ordering: .relaxed) else {
+        guard let main else { return beginFirst(patterns) }
+        guard !patterns.isEmpty, !isCancelled.load(ordering: .relaxed) else {
             self.main = nil
             releaseHeld()
             return Round(old: main)
         }
         var round = Round()
-        if Set(main.patterns) != Set(wanted) {
-            next = WireWatch(self, wanted, .now)
+        if Set(main.patterns) != Set(patterns) {
+            next = WireWatch(self, patterns, .now)
             (round.next, round.old) = (next, main)
         }
         if !asked.isEmpty { snapshot = WireWatch(self, Array(asked), .snapshot) }
@@ -152,18 +156,19 @@ final class WatchedKeys: @unchecked Sendable {
         return next == nil && snapshot == nil ? nil : round
     }
 
-    private func beginFirst(_ wanted: [Pattern]) -> Round? {
-        guard !wanted.isEmpty, !isCancelled.load(ordering: .relaxed) else { return nil }
-        if let told {
+    private func beginFirst(_ patterns: [Pattern]) -> Round? {
+        guard !patterns.isEmpty, !isCancelled.load(ordering: .relaxed) else { return nil }
+        if let deliveredRevision {
             isStale = false
             followed.withLock { followed in
-                // The state of what the daemon's watches were to tell, when they were lost, comes once it is current.
+                // A state that was due when the daemon's watches were lost is delivered once it is
+                // current.
                 followed.asked.formUnion(followed.owed)
-                followed.asked.formUnion(Set(wanted).subtracting(followed.settled))
+                followed.asked.formUnion(Set(patterns).subtracting(followed.settled))
             }
-            main = WireWatch(self, wanted, .after(told))
+            main = WireWatch(self, patterns, .after(deliveredRevision))
         } else {
-            main = WireWatch(self, wanted, .snapshot)
+            main = WireWatch(self, patterns, .snapshot)
         }
         followed.withLock { followed in
             followed.owed = []
@@ -177,22 +182,22 @@ final class WatchedKeys: @unchecked Sendable {
         guard wire === main else { return }
         main = next
         next = nil
-        // What it missed, or nobody follows now, is told as a state.
+        // Commits that it missed, or that no watch follows now, are covered by a state.
         if main == nil || wire.isBehind { isStale = true }
         followed.withLock { followed in
             followed.filter = nil
             if isStale { followed.asked = Set(followed.counts.keys) }
         }
-        // Of what only the old one followed, the new one does not tell.
+        // The new watch does not deliver commits of patterns that only the old one followed.
         releaseHeld()
     }
 
-    /// The daemon does not begin one of its watches.
+    /// The daemon refused to start one of its watches.
     func refuse(_ wire: WireWatch, _ error: StateError) {
         var patterns = wire.patterns
         if wire === next {
             next = nil
-            // What was followed before is not at fault.
+            // The patterns that were followed before are not the cause.
             if let snapshot { patterns = snapshot.patterns }
         } else if wire === snapshot {
             snapshot = nil
@@ -205,12 +210,12 @@ final class WatchedKeys: @unchecked Sendable {
             return refused
         }
         releaseHeld()
-        if !refused.isEmpty { tell(.refused(patterns: refused, error)) }
+        if !refused.isEmpty { deliver(.refused(patterns: refused, error)) }
     }
 
-    /// The connection is lost, and the daemon's watches with it.
+    /// The connection, and with it the daemon's watches, is lost.
     func forgetWires() {
-        if let main, main.isBehind || isStale { told = nil }
+        if let main, main.isBehind || isStale { deliveredRevision = nil }
         (main, next, snapshot) = (nil, nil, nil)
         isStale = true
         releaseHeld()

@@ -1,19 +1,19 @@
 import StateModel
 import StateWire
 
-/// One watch of the daemon, on one connection; the connection's thread alone uses it.
+/// One watch of the daemon, on one connection; only the connection's thread uses it.
 final class WireWatch {
-    /// Whose keys it follows.
+    /// The watched keys that it serves.
     let keys: WatchedKeys
     let patterns: [Pattern]
     private let beginning: Beginning
-    /// Its number on the connection; 0 until the daemon has told it.
+    /// Its number on the connection; 0 until the daemon reports it.
     private(set) var number: Int64 = 0
     private var epoch = Epoch(bits: 0)
-    /// What is known of a state that is being told; nil where none is.
+    /// The part of a state that has arrived so far; nil if none is in progress.
     private var pieces: [Key: KeyspaceChange]?
 
-    /// What it is told first.
+    /// What it delivers first.
     enum Beginning {
         /// The state.
         case snapshot
@@ -23,7 +23,7 @@ final class WireWatch {
         case after(Revision)
     }
 
-    /// Where it has to come to be as far as the daemon was when it was resumed; nil: it is.
+    /// The revision at which a resumed watch has caught up; nil: it has.
     private var resumingTo: Int64?
 
     init(_ keys: WatchedKeys, _ patterns: [Pattern], _ beginning: Beginning) {
@@ -44,19 +44,19 @@ final class WireWatch {
         return RequestWriter(arguments)
     }
 
-    /// Whether it is not begun, or what it has told is not whole.
+    /// Whether it is not started, or its state is incomplete.
     var isBusy: Bool { !isBegun || isBehind || isResuming }
 
     /// Whether the daemon has answered.
     var isBegun: Bool { number > 0 }
 
-    /// Whether commits are still to come that were made before it was resumed.
+    /// Whether commits from before it was resumed are still to come.
     var isResuming: Bool { resumingTo != nil }
 
-    /// Whether what it has told is not whole: a state is being told.
+    /// Whether a state is in progress, so that its state is incomplete.
     var isBehind: Bool { pieces != nil }
 
-    /// The daemon has begun it, at its revision `current`.
+    /// The daemon has started it, at its revision `current`.
     func begin(number: Int64, at current: Revision) {
         self.number = number
         epoch = current.epoch
@@ -67,11 +67,11 @@ final class WireWatch {
         }
     }
 
-    /// It has told everything up to `revision`.
+    /// It has delivered everything up to `revision`.
     ///
-    /// - Returns: Whether it is current by that, and was not before.
+    /// - Returns: Whether this made it current.
     func noteDelivered(_ revision: Int64) -> Bool {
-        guard let wanted = resumingTo, revision >= wanted else { return false }
+        guard let target = resumingTo, revision >= target else { return false }
         resumingTo = nil
         return true
     }
@@ -89,7 +89,7 @@ final class WireWatch {
         pieces?[change.key] = change.value == nil ? nil : change
     }
 
-    /// The state, which is whole now.
+    /// The state, which is now complete.
     func endPieces() -> some Sequence<KeyspaceChange> {
         defer { pieces = nil }
         return (pieces ?? [:]).values

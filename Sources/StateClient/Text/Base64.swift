@@ -2,7 +2,7 @@ package import StateModel
 
 /// Base 64 with padding, as in section 4 of RFC 4648.
 package enum Base64 {
-    /// Adds the encoded form of `bytes`.
+    /// Appends the encoded form of `bytes`.
     package static func append(_ bytes: Bytes, to text: inout [UInt8]) {
         text.reserveCapacity(text.count + (bytes.count + 2) / 3 * 4)
         var index = 0
@@ -20,7 +20,7 @@ package enum Base64 {
         }
     }
 
-    /// The bytes; nil for what ``append(_:to:)`` does not write.
+    /// The bytes; nil for a text that ``append(_:to:)`` does not write.
     package static func decoded(_ text: [UInt8]) -> [UInt8]? {
         guard text.count.isMultiple(of: 4) else { return nil }
         let padding = text.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
@@ -53,7 +53,7 @@ package enum Base64 {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
     )
 
-    /// What each byte stands for; nil for one that is no digit.
+    /// The value of each digit; nil for other bytes.
     private static let values: [UInt8?] = (0...255).map { (byte: UInt8) in
         digits.firstIndex(of: byte).map { UInt8($0) }
     }

@@ -1,12 +1,13 @@
 import StateJSON
 package import StateModel
 
-/// Bytes as text that is safe on a terminal and of one line.
+/// Bytes as one line of text that is safe on a terminal.
 ///
-/// `\` is `\\`, a newline `\n`, a tab `\t`; any other control character (C0, delete, C1), what changes the direction of
-/// writing, and any byte that is not UTF-8 is `\xNN`, byte by byte. ``decoded(_:)`` gives back exactly the bytes.
+/// `\` is written `\\`, a newline `\n`, a tab `\t`. Other control characters (C0, delete, C1),
+/// characters that change the direction of writing, and bytes that are not UTF-8 are written
+/// `\xNN`, byte by byte. ``decoded(_:)`` restores the exact bytes.
 package enum EscapedText {
-    /// Adds the escaped form of `bytes`.
+    /// Appends the escaped form of `bytes`.
     package static func append(_ bytes: Bytes, to text: inout [UInt8]) {
         var index = 0
         while index < bytes.count {
@@ -29,8 +30,8 @@ package enum EscapedText {
         }
     }
 
-    /// Adds a key as it stands before ` = `: there `=`, a first `{` and a first `#` are escaped too, so
-    /// that the line reads back as what it was.
+    /// Appends a key as it is written before ` = `: `=`, a leading `{` and a leading `#` are
+    /// escaped too, so that the line can be read back.
     package static func append(key: Bytes, to text: inout [UInt8]) {
         let begin = text.count
         append(key, to: &text)
@@ -47,7 +48,7 @@ package enum EscapedText {
         }
     }
 
-    /// The bytes that an escaped form stands for; a `\` that begins no escape stands for itself.
+    /// The bytes of an escaped form; a `\` that starts no escape is kept.
     package static func decoded(_ text: Bytes) -> [UInt8] {
         guard text.contains(UInt8(ascii: "\\")) else { return Array(text) }
         var bytes: [UInt8] = []

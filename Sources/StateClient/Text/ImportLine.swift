@@ -6,24 +6,24 @@ package import StateModel
 /// ```
 /// kernel.hostname = box              as `sysctl -a` and `statectl list` print it
 /// kernel.domainname =                an empty value
-/// path=a = b                         the first = divides; a space on either side of it is not part of either
-/// {"key":"a","value":"0.7"}          as `statectl export` prints it; other fields are passed over
+/// path=a = b                         the first = separates; a space on each side is ignored
+/// {"key":"a","value":"0.7"}          as `statectl export` prints it; other fields are ignored
 /// {"key":"a","base64":"AP8="}
-/// # note                             and empty lines: nothing
+/// # comment                          comments and empty lines are ignored
 /// ```
 ///
-/// In the first form `\\`, `\n`, `\t` and `\xNN` stand for what `list` wrote so; any other `\` for itself. A line
-/// that is none of these is an error: sysctl writes its own messages to standard error, and repeats the key
-/// before each line of a value that has several (the last one is kept).
+/// In the first form, `\\`, `\n`, `\t` and `\xNN` are the escapes that `list` writes; any other `\`
+/// is kept. Any other line is an error: sysctl writes its own messages to standard error, and
+/// repeats the key before each line of a value with several lines (the last one counts).
 package struct ImportLine: Hashable, Sendable {
-    /// The key as it stands there.
+    /// The unescaped key.
     package let key: [UInt8]
     /// The value.
     package let value: [UInt8]
 
-    /// Reads a line without its newline; nil where there is nothing in it.
+    /// Parses a line without its newline; nil for a comment or an empty line.
     ///
-    /// - Throws: ``StateError/Code/err``: why it cannot be read.
+    /// - Throws: ``StateError/Code/err``: why the line cannot be parsed.
     package init?(_ line: Bytes) throws(StateError) {
         guard let first = line.first, first != UInt8(ascii: "#"),
             !line.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") })
@@ -65,7 +65,7 @@ package struct ImportLine: Hashable, Sendable {
 
     private init(pair line: Bytes) throws(StateError) {
         guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else {
-            throw StateError(.err, "neither 'key = value' nor a JSON object")
+            throw StateError(.err, "expected 'key = value' or a JSON object")
         }
         let space = UInt8(ascii: " ")
         let keyEnd = equals > 0 && line[equals - 1] == space ? equals - 1 : equals

@@ -1,30 +1,32 @@
 import StateJSON
 import StateModel
 
-/// A JSON object on one line, made field by field: `{"revision":12,"key":"audio/volume","value":"0.7"}`.
+/// A JSON object on one line, made field by field:
+/// `{"revision":12,"key":"audio/volume","value":"0.7"}`.
 ///
-/// Strings are plain: what is UTF-8 is written as it is, but for `"`, `\`, control characters and what changes the direction of
-/// writing.
+/// UTF-8 is written as it is, except for `"`, `\`, control characters and characters that change
+/// the direction of writing.
 package struct JSONLine: Sendable, ExpressibleByDictionaryLiteral {
-    /// What a field has.
+    /// The value of a field.
     package enum Field: Sendable {
         /// A number; nil for null.
         case number(Int64?)
         /// A string; nil for null.
         case text(String?)
-        /// A string of bytes that are UTF-8; U+FFFD stands for each byte that is not.
+        /// A string of bytes; each byte that is not UTF-8 becomes U+FFFD.
         case bytes([UInt8])
-        /// A value: a string, or if the bytes are not UTF-8 base 64 under the name of the field with `Base64`, `base64` for `value`.
+        /// A value: a string, or base 64 if the bytes are not UTF-8. Base 64 has the name of the
+        /// field with `Base64` appended, or `base64` for `value`.
         case value([UInt8])
         /// An array of strings.
         case texts([String])
-        /// What is JSON already.
+        /// JSON text.
         case json([UInt8])
     }
 
     private var text: [UInt8] = [UInt8(ascii: "{")]
 
-    /// Makes an object of these fields; one that is nil is left out.
+    /// Makes an object of these fields; nil fields are omitted.
     package init(dictionaryLiteral fields: (String, Field?)...) {
         for case (let name, let field?) in fields { add(name, field) }
     }
@@ -35,7 +37,7 @@ package struct JSONLine: Sendable, ExpressibleByDictionaryLiteral {
     /// The object without a newline.
     package var object: [UInt8] { text + [UInt8(ascii: "}")] }
 
-    /// Adds a field.
+    /// Appends a field.
     package mutating func add(_ name: String, _ field: Field) {
         if case .value(let bytes) = field, !bytes.withUnsafeBytes({ UTF8Sequence.isValid($0) }) {
             appendName(name == "value" ? "base64" : name + "Base64")
@@ -95,7 +97,7 @@ package struct JSONLine: Sendable, ExpressibleByDictionaryLiteral {
         text.append(UInt8(ascii: "\""))
     }
 
-    /// Adds a scalar of the basic plane as an escape.
+    /// Appends a scalar of the basic plane as an escape.
     private mutating func appendEscape(_ scalar: Unicode.Scalar) {
         switch scalar {
         case "\n": text += "\\n".utf8

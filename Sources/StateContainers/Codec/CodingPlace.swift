@@ -1,10 +1,10 @@
-/// Where in a value a coder is: a key, below another place.
+/// The place of a coder in a value: a key below another place.
 ///
-/// Linked upwards, since the whole path is needed for the message of an error only.
+/// Linked upwards, because only error messages need the full path.
 final class CodingPlace {
     private let parent: CodingPlace?
     private let key: any CodingKey
-    /// How many keys the path has.
+    /// The number of keys in the path.
     let depth: Int
 
     init(_ key: any CodingKey, below parent: CodingPlace?) {
@@ -37,7 +37,7 @@ extension DecodingError {
     }
 }
 
-/// The place of an element, or a key that is made up: `super`.
+/// The place of an element, or a made-up key: `super`.
 struct PlaceKey: CodingKey {
     let stringValue: String
     let intValue: Int?

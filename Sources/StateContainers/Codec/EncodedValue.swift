@@ -1,17 +1,19 @@
 import StateEngine
 import StateJSON
 
-/// What a value encoded itself as; arrays and objects are shared with the containers that still fill them.
+/// The encoded form of a value.
+///
+/// Arrays and objects are shared with the containers that fill them.
 enum EncodedValue {
     case null
     case bool(Bool)
     case integer(Int64)
-    /// Any other number, in digits.
+    /// Any other number, as digits.
     case number(String)
     case string(String)
     case array(EncodedArray)
     case object(EncodedObject)
-    /// What another encoder will have got in the end: a `superEncoder()`.
+    /// The future result of another encoder: a `superEncoder()`.
     case deferred(ValueEncoder)
 }
 
@@ -19,15 +21,15 @@ final class EncodedArray {
     var elements: [EncodedValue] = []
 }
 
-/// The members as they came; of two with one name the later counts.
+/// The members in the order of encoding; of two with the same name, the later counts.
 final class EncodedObject {
     typealias Member = (name: String, value: EncodedValue)
 
     var members: [Member] = []
 
-    /// The members in byte order of their names, each once.
+    /// The members in byte order of their names, each name once.
     var sorted: [Member] {
-        // Most objects have few members, and a sort that is stable lets the later of two win.
+        // Most objects have few members. The sort is stable, so the later of two equal names wins.
         var sorted = members.sorted { JSONWriter.order($0.name, $1.name) < 0 }
         guard sorted.count > 1 else { return sorted }
         var last = 0
@@ -43,12 +45,12 @@ final class EncodedObject {
         return sorted
     }
 
-    /// The last member of that name.
+    /// The last member with that name.
     func member(_ name: String) -> EncodedValue? { members.last { $0.name == name }?.value }
 }
 
 extension EncodedValue {
-    /// With what was deferred put in its place.
+    /// The value with deferred parts filled in.
     var settled: EncodedValue {
         guard case .deferred(let encoder) = self else { return self }
         return (encoder.value ?? .object(EncodedObject())).settled
@@ -56,7 +58,7 @@ extension EncodedValue {
 }
 
 extension JSONWriter {
-    /// Appends a value; of objects, with sorted names.
+    /// Appends a value; object members are sorted by name.
     mutating func append(_ value: EncodedValue) {
         switch value {
         case .null: append(word: "null")

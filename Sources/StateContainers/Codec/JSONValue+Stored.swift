@@ -2,8 +2,10 @@ import StateEngine
 import StateJSON
 
 extension JSONValue {
-    /// What the bytes of an entry are: JSON where they begin an object or an array, else a number, `true`,
-    /// `false` or `null`, else the string that they are.
+    /// The value that the bytes of an entry stand for.
+    ///
+    /// JSON if they begin an object or an array; else a number, `true`, `false` or `null`; else a
+    /// string.
     init(stored bytes: [UInt8]) throws {
         let first = bytes.first { !JSONScanner.isSpace($0) }
         if first == UInt8(ascii: "{") || first == UInt8(ascii: "[") {
@@ -17,7 +19,7 @@ extension JSONValue {
 }
 
 extension JSONToken.Kind {
-    /// Whether such a value is stored as JSON writes it.
+    /// Whether such a value is stored in its JSON form, without quotes or brackets.
     fileprivate var isBare: Bool {
         switch self {
         case .null, .true, .false, .number: true

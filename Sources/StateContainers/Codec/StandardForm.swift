@@ -3,13 +3,13 @@ import StateJSON
 
 /// How the standard codec stores a value.
 struct StandardForm<Value: Codable & Sendable>: Sendable {
-    /// The version of the schema that is written.
+    /// The schema version to write.
     private let version: Int
-    /// The steps that lead to it, oldest first.
+    /// The steps that lead to this version, oldest first.
     private let migrations: [StateMigration]
-    /// The type, where the value can be one that is not there.
+    /// The type, if the value can be absent.
     private let optional: (any AbsentValue.Type)?
-    /// Whether a scalar is stored as it is, rather than as JSON.
+    /// Whether a scalar is stored bare, not as JSON.
     private let isBare: Bool
 
     init(_ version: Int, _ migrations: [StateMigration]) {
@@ -65,7 +65,7 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
 
     private func decodeVersioned(_ bytes: [UInt8]) throws -> StateCodec<Value>.Stored {
         guard bytes.first(where: { !JSONScanner.isSpace($0) }) == UInt8(ascii: "{") else {
-            // What is stored bare is older than every version that is written.
+            // A bare value is older than every version that is written.
             return (try migrated(JSONValue(stored: bytes), from: 1), 1)
         }
         let document = try JSONDocument.read(bytes)
@@ -88,7 +88,8 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
             let oldest = version - migrations.count
             throw StateError(
                 .undecodable,
-                "the value has version \(source); this program migrates from \(oldest) on"
+                "the value has schema version \(source); "
+                    + "this program migrates from version \(oldest)"
             )
         }
         var value = value
@@ -106,11 +107,11 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
 
 /// An Optional: its nil removes the entry.
 ///
-/// Nothing is cast from one Optional to another, which could change how deep a nil stands.
+/// No Optional is cast to another one, because a cast could change the nesting depth of a nil.
 protocol AbsentValue: SendableMetatype {
-    /// Whether an Optional is in this Optional.
+    /// Whether this Optional wraps another Optional.
     static var isNested: Bool { get }
-    /// The nil, of this type.
+    /// The nil of this type.
     static func absent<Value>(as type: Value.Type) -> Value
     /// Whether a value of this type is nil.
     static func isAbsent<Value>(_ value: Value) -> Bool
@@ -141,7 +142,7 @@ extension JSONWriter {
 }
 
 extension StateError {
-    /// The error of a value of `type` that cannot be stored.
+    /// The error for a value of `type` that cannot be stored.
     init(unencodable error: any Error, _ type: any Any.Type) {
         if let error = error as? StateError {
             self = error
@@ -153,19 +154,19 @@ extension StateError {
         }
     }
 
-    /// The error of an entry that is not there.
+    /// The error for a missing entry.
     init(absent type: any Any.Type) {
-        self.init(.undecodable, "there is no value, and \(type) is no Optional")
+        self.init(.undecodable, "no value is stored, and \(type) is not an Optional")
     }
 
-    /// The error of bytes that are no value of `type`.
+    /// The error for bytes that are not a value of `type`.
     init(undecodable error: any Error, _ type: any Any.Type) {
         if let error = error as? StateError {
             self = error
             return
         }
         guard let failure = error as? DecodingError else {
-            self.init(.undecodable, "the value is no \(type): \(error)")
+            self.init(.undecodable, "the value cannot be read as \(type): \(error)")
             return
         }
         let sentence =
@@ -175,7 +176,7 @@ extension StateError {
                 StateError.place(context.codingPath) + context.debugDescription
             @unknown default: "\(failure)"
             }
-        self.init(.undecodable, "the value is no \(type): \(sentence)")
+        self.init(.undecodable, "the value cannot be read as \(type): \(sentence)")
     }
 
     private static func place(_ path: [any CodingKey]) -> String {

@@ -4,27 +4,35 @@ import StateJSON
 extension StateCodec where Value: Codable & Sendable {
     /// The form that a person types with `statectl set`.
     ///
-    /// A value that encodes as one string, number or Boolean is stored bare: `dark`, `0.5`, `true`. `[UInt8]` is the bytes
-    /// themselves. Everything else is JSON with sorted names. A nil Optional removes the entry; inside an
-    /// Optional of an Optional everything is JSON, so that `.some(nil)` is `null` and a string has quotes.
+    /// A value that encodes as one string, number or Boolean is stored bare: `dark`, `0.5`, `true`.
+    /// `[UInt8]` is stored as the bytes themselves. Everything else is JSON with sorted names. A
+    /// nil Optional removes the entry. An Optional of an Optional is always stored as JSON, so
+    /// `.some(nil)` is `null` and a string has quotes.
     ///
-    /// Read leniently, a number may have white space around it, as `echo` leaves it, a `+`, or zeros before it. A value
-    /// whose `init(from:)` tries one scalar after another gets the first that the text can be.
+    /// Reading is lenient: a number may have white space around it, as `echo` leaves it, a `+`, or
+    /// leading zeros. If an `init(from:)` tries one scalar type after another, it gets the first
+    /// that the text can be read as.
     ///
-    /// Foundation's `JSONDecoder` reads the JSON, but types that it treats apart are stored as they encode themselves:
-    /// `Data` is an array of numbers. Arrays and objects may be nested 512 deep; a number must be finite.
-    /// It is ``versioned(_:migrations:)`` of version 1.
+    /// Foundation's `JSONDecoder` can read the JSON. Types that Foundation treats specially are
+    /// stored as they encode themselves: `Data` is an array of numbers. Arrays and objects may be
+    /// nested 512 deep. A number must be finite. This codec is ``versioned(_:migrations:)`` with
+    /// version 1.
     public static var standard: StateCodec { versioned(1) }
 
-    /// The standard form of a value whose schema has changed: an older one is migrated when it is read, a newer one refused.
+    /// The standard form of a value whose schema has changed.
     ///
-    /// From version 2 on the value carries its version, as the member `$version` of the object that it is, or beside the
-    /// `$value` where it is none. Without that member it is version 1. Reading writes nothing: the entry is of the
-    /// new version when the container is changed next. A chain of steps with a gap ends the process.
+    /// An older value is migrated when it is read; a newer one is refused. From version 2, the
+    /// stored value carries its version: an object has the member `$version`; any other value is
+    /// wrapped in an object as `$value`, with `$version` beside it. A value without `$version` has
+    /// version 1. Reading writes nothing: the entry gets the new version with the container's next
+    /// change.
     ///
+    /// - Precondition: The migrations start at consecutive versions, and the last leads to
+    ///   `version`.
     /// - Parameters:
-    ///   - version: The version of `Value`, 1 at least.
-    ///   - migrations: The steps that lead to it, oldest first, without a gap. Values older than the first step are refused.
+    ///   - version: The version of `Value`, at least 1.
+    ///   - migrations: The steps that lead to it, oldest first. Values older than the first step
+    ///     are refused.
     /// - Returns: The codec.
     public static func versioned(
         _ version: Int,
@@ -33,9 +41,9 @@ extension StateCodec where Value: Codable & Sendable {
         let oldest = version - migrations.count
         precondition(
             oldest >= 1 && migrations.map(\.source) == Array(oldest..<version),
-            "migrations to version \(version) come from \(migrations.map(\.source))"
+            "migrations to version \(version) have a gap: they start at \(migrations.map(\.source))"
         )
-        // What the type is, is asked once, not with each value.
+        // The type is inspected once here, not for each value.
         let scalar = (Value.self as? any StoredScalar.Type)?.bareCodec
         let special: [any Sendable] = [
             scalar, StateCodec<[UInt8]>.bytes, StateCodec<[UInt8]?>.bytes,
@@ -64,7 +72,7 @@ extension StateCodec<[UInt8]?> {
 }
 
 extension StoredScalar {
-    /// Scalars without a coder: a tenth of the time.
+    /// Scalars without a coder: this takes a tenth of the time.
     fileprivate static var bareCodec: any Sendable {
         let form = StandardForm<Self>(1, [])
         return StateCodec<Self> { (value) throws(StateError) in

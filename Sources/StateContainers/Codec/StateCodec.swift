@@ -1,22 +1,23 @@
 public import StateEngine
 
-/// How the value of a container becomes the bytes of an entry, and comes back.
+/// Converts the value of a container to the bytes of an entry, and back.
 ///
-/// ``standard`` stores what a person would type with `statectl set`; ``versioned(_:migrations:)`` is the
-/// same for a value whose form has changed. A codec of one's own is two closures.
+/// ``standard`` stores what a person would type with `statectl set`. ``versioned(_:migrations:)``
+/// does the same for a value whose schema has changed. A custom codec is two closures.
 public struct StateCodec<Value>: Sendable {
     private let encoding: @Sendable (Value) throws(StateError) -> [UInt8]?
     private let decoding: @Sendable ([UInt8]?) throws(StateError) -> Stored
 
-    /// A value as it was read.
+    /// A decoded value, and the version that it was migrated from: nil if it had the current
+    /// version.
     public typealias Stored = (value: Value, migratedFrom: Int?)
 
-    /// Makes a codec that has no versions.
+    /// Makes a codec without versions.
     ///
     /// - Parameters:
-    ///   - encode: The bytes of a value; nil where the entry is to be removed.
-    ///   - decode: The value of bytes; of nil where there is no entry. It must throw for bytes that it does not
-    ///     understand: they stay in the store.
+    ///   - encode: Returns the bytes of a value, or nil to remove the entry.
+    ///   - decode: Returns the value of the bytes; the bytes are nil if there is no entry. It must
+    ///     throw for bytes that it does not understand; they then stay in the store.
     public init(
         encode: @escaping @Sendable (Value) throws(StateError) -> [UInt8]?,
         decode: @escaping @Sendable ([UInt8]?) throws(StateError) -> Value
@@ -32,19 +33,20 @@ public struct StateCodec<Value>: Sendable {
         decoding = decodeStored
     }
 
-    /// The bytes of `value`; nil where the entry is to be removed.
+    /// The bytes of `value`, or nil if the entry is to be removed.
     ///
-    /// - Throws: ``StateError/Code/err``, naming the place in the value, where it cannot be stored.
+    /// - Throws: ``StateError/Code/err``, naming the place in the value that cannot be stored.
     public func encode(_ value: Value) throws(StateError) -> [UInt8]? { try encoding(value) }
 
-    /// The value of `bytes`; of nil where there is no entry.
+    /// The value of `bytes`; pass nil if there is no entry.
     ///
-    /// - Throws: as ``decodeStored(_:)``.
+    /// - Throws: As ``decodeStored(_:)``.
     public func decode(_ bytes: [UInt8]?) throws(StateError) -> Value { try decoding(bytes).value }
 
-    /// The value of `bytes`, and the version that it was migrated from; nil where it is the present one.
+    /// The value of `bytes`, and the version that it was migrated from: nil if it had the current
+    /// version.
     ///
-    /// - Throws: ``StateError/Code/undecodable``, naming the place, what was expected and what was found;
-    ///   ``StateError/Code/newerFormat``, naming both versions.
+    /// - Throws: ``StateError/Code/undecodable``, naming the place, what was expected and what was
+    ///   found; ``StateError/Code/newerFormat``, naming both versions.
     public func decodeStored(_ bytes: [UInt8]?) throws(StateError) -> Stored { try decoding(bytes) }
 }

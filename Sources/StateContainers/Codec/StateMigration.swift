@@ -1,34 +1,36 @@
 public import StateEngine
 public import StateJSON
 
-/// One step of a schema: from one version of a stored value to the next.
+/// One migration step: from one version of a stored value to the next.
 public struct StateMigration: Sendable {
-    /// The version that it starts from; it leads to the next one.
+    /// The version that the step starts from; it leads to the next one.
     public let source: Int
     let step: @Sendable (inout JSONValue) throws -> Void
 
     /// Makes a step.
     ///
     /// - Parameters:
-    ///   - source: The version that it starts from, 1 at least.
-    ///   - step: Changes the value as it is stored. It may run more than once for one value, so it only
-    ///     computes. What it throws is found in the message of the error ``StateError/Code/undecodable``.
+    ///   - source: The version that it starts from, at least 1.
+    ///   - step: Changes the value in its stored form. It may run more than once for one value, so
+    ///     it must have no side effects. If it throws, decoding fails with
+    ///     ``StateError/Code/undecodable``, whose message contains the error.
     public init(from source: Int, _ step: @escaping @Sendable (inout JSONValue) throws -> Void) {
-        precondition(source >= 1, "versions begin with 1, not with \(source)")
+        precondition(source >= 1, "a migration's source version must be at least 1, not \(source)")
         self.source = source
         self.step = step
     }
 }
 
-/// What migrating one entry would do.
+/// What a migration of one entry would do.
 public struct MigrationForecast: Hashable, Sendable {
     /// What would become of the entry.
     public enum Outcome: Hashable, Sendable {
-        /// It is of the present version, and is read as it is.
+        /// The entry has the current version and stays as it is.
         case unchanged
-        /// It would be read from the older version `from`, and be written as `bytes`, or be removed where that is nil.
+        /// The entry would be migrated from version `from` and written as `bytes`, or removed if
+        /// `bytes` is nil.
         case migrated(from: Int, bytes: [UInt8]?)
-        /// It cannot be read; a container would leave it as it is.
+        /// The entry cannot be read; a container would leave it as it is.
         case failed(StateError)
     }
 
@@ -39,7 +41,7 @@ public struct MigrationForecast: Hashable, Sendable {
 }
 
 extension StateCodec {
-    /// What migrating `entries` would do to each of them; nothing is written.
+    /// What a migration would do to each of `entries`; writes nothing.
     ///
     /// - Complexity: O(*n*) in the bytes of the entries.
     public func forecast(

@@ -1,10 +1,11 @@
 import StateEngine
 import StateJSON
 
-/// The standard codec's decoder of a whole entry: a scalar is the bytes themselves, anything else is JSON.
+/// The standard codec's decoder of a whole entry: a scalar is the bytes themselves, anything else
+/// is JSON.
 ///
-/// What it is, the value says by what it asks for, so the text is read only when it asks for an object or
-/// an array.
+/// The value's type decides which: the text is parsed as JSON only when the value asks for an
+/// object or an array.
 final class StoredDecoder: Decoder, SingleValueDecodingContainer {
     private let bytes: [UInt8]
     private var document: JSONDocument?
@@ -13,7 +14,8 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
 
-    /// Where `isPresent`, an Optional of a value is decoded that is known to be there, though its text be `null`.
+    /// If `isPresent`, the value is known to exist: the first `decodeNil()` returns false even for
+    /// `null`.
     init(_ bytes: [UInt8], isPresent: Bool = false) {
         self.bytes = bytes
         self.isPresent = isPresent
@@ -51,7 +53,7 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T { try T(from: self) }
 
-    /// A value that asked for nothing is one of JSON too.
+    /// Checks that the text is JSON if the value decoded nothing.
     func checkWasRead() throws {
         if !wasRead { _ = try element() }
     }
@@ -66,7 +68,7 @@ final class StoredDecoder: Decoder, SingleValueDecodingContainer {
 }
 
 extension JSONDocument {
-    /// Reads a text, with an error that a decoder may throw.
+    /// Parses a text, with an error that a decoder may throw.
     static func read(_ bytes: [UInt8]) throws -> JSONDocument {
         do {
             return try JSONDocument(bytes)

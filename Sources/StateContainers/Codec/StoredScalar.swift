@@ -1,18 +1,18 @@
 import StateEngine
 import StateJSON
 
-/// A string, number or Boolean: what is stored bare.
+/// A string, number or Boolean: stored bare.
 protocol StoredScalar: Codable, Sendable {
-    /// What a value of this type is, for the message of an error.
+    /// What a value of this type looks like, for error messages.
     static var expectation: String { get }
 
-    /// How it is written; nil for a number that is not finite.
+    /// The encoded form; nil for a number that is not finite.
     var encoded: EncodedValue? { get }
 
-    /// The value of an element of a JSON text; nil where it is none of this type.
+    /// The value of an element of a JSON text; nil if it is not of this type.
     init?(_ token: JSONToken, in document: JSONDocument)
 
-    /// The value that bytes are, written bare as a person types it; nil where they are none.
+    /// The value of bytes as a person types it, without quotes; nil if they are not of this type.
     init?(bare bytes: [UInt8])
 }
 
@@ -71,7 +71,8 @@ extension StoredScalar where Self: FixedWidthInteger {
         }
     }
 
-    /// A number without sign, point and exponent, as most are; nil for any other, and for more than 18 digits.
+    /// A number without sign, point and exponent, which most are; nil for any other, or more than
+    /// 18 digits.
     private static func plainNumber(_ digits: ArraySlice<UInt8>) -> UInt64? {
         guard (1...18).contains(digits.count) else { return nil }
         var number: UInt64 = 0
@@ -99,7 +100,7 @@ extension UInt128: StoredScalar {}
 extension StoredScalar where Self: BinaryFloatingPoint & LosslessStringConvertible {
     static var expectation: String { "a number that \(Self.self) can hold" }
 
-    /// The shortest digits that give the same number back; a whole number without `.0`.
+    /// The shortest digits that give the same number back; a whole number has no `.0`.
     var encoded: EncodedValue? {
         guard isFinite else { return nil }
         let digits = description
@@ -115,7 +116,8 @@ extension StoredScalar where Self: BinaryFloatingPoint & LosslessStringConvertib
 
     private init?(digits: ArraySlice<UInt8>) {
         let trimmed = digits.trimmed
-        // No letters but that of the exponent, so no "nan" and no hexadecimal digits.
+        // The exponent is the only letter, so there is no "nan" and there are no hexadecimal
+        // digits.
         let isDecimal = trimmed.allSatisfy {
             $0 <= UInt8(ascii: "9") || $0 | 0x20 == UInt8(ascii: "e")
         }
@@ -127,7 +129,7 @@ extension StoredScalar where Self: BinaryFloatingPoint & LosslessStringConvertib
 }
 
 extension ArraySlice<UInt8> {
-    /// Without the white space around it.
+    /// The slice without the white space around it.
     var trimmed: ArraySlice {
         var (start, end) = (startIndex, endIndex)
         while start < end, JSONScanner.isSpace(self[start]) { start += 1 }

@@ -1,16 +1,16 @@
 import StateEngine
 import StateJSON
 
-/// Where a stored value carries the version of its schema: in a member of the object that it is.
+/// Where a stored value carries its schema version: in a member of the object that it is.
 ///
-/// `{"$version":2,"theme":"dark"}`; a value that is no object is wrapped, `{"$value":"dark","$version":2}`.
-/// Without the member it is version 1, so what was stored before there were versions has one.
-/// A key of its own beside the value was rejected: two entries can come apart.
+/// `{"$version":2,"theme":"dark"}`; any other value is wrapped, `{"$value":"dark","$version":2}`.
+/// Without the member the version is 1, which covers values stored before versions existed. A
+/// separate key beside the value was rejected: two entries can get out of step.
 enum StoredVersion {
     static let name = "$version"
     static let valueName = "$value"
 
-    /// The version that the object at the root of `document` carries.
+    /// The version in the object at the root of `document`.
     static func of(_ document: JSONDocument) throws -> Int {
         guard let place = member(name, of: document) else { return 1 }
         guard let version = Int(document.tokens[place], in: document), version >= 1 else {
@@ -20,7 +20,7 @@ enum StoredVersion {
         return version
     }
 
-    /// The place of the value in `document`, which carries a version.
+    /// The place of the value in a `document` that carries a version.
     static func value(of document: JSONDocument) -> Int {
         member(name, of: document) == nil ? 0 : member(valueName, of: document) ?? 0
     }
@@ -29,7 +29,7 @@ enum StoredVersion {
         guard found <= known else {
             throw StateError(
                 .newerFormat,
-                "the value has version \(found) of its schema; this program knows \(known)"
+                "the value has schema version \(found); this program supports up to \(known)"
             )
         }
     }
@@ -41,7 +41,7 @@ enum StoredVersion {
             where object.member(reserved) != nil {
                 let context = EncodingError.Context(
                     codingPath: [PlaceKey(stringValue: reserved)],
-                    debugDescription: "the name '\(reserved)' is kept for the version of the schema"
+                    debugDescription: "'\(reserved)' is reserved for the schema version"
                 )
                 throw EncodingError.invalidValue(reserved, context)
             }

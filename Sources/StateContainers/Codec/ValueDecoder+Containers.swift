@@ -3,7 +3,7 @@ import StateJSON
 /// Members of an object.
 struct KeyedValueDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private let decoder: ValueDecoder
-    /// The places of the values by name, where there are many members; few are looked through.
+    /// The places of the values by name, if there are many members; few are searched one by one.
     private let index: [String: Int]?
 
     private static var indexThreshold: Int { 16 }
@@ -18,7 +18,7 @@ struct KeyedValueDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
         var index: [String: Int] = [:]
         index.reserveCapacity(Int(document.tokens[decoder.token].end))
         document.forEachMember(of: decoder.token) { name, value in
-            // Of two members with one name the first counts, as with Foundation's decoder.
+            // Of two members with the same name the first counts, as in Foundation's decoder.
             index[document.text(of: document.tokens[name]), default: value] = value
             return true
         }
@@ -108,7 +108,7 @@ struct KeyedValueDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return index[name]
     }
 
-    /// The stored version is the codec's, not the value's.
+    /// The stored version belongs to the codec, not to the value.
     private func isHidden(_ name: String) -> Bool {
         decoder.token == 0 && name == StoredVersion.name
     }
@@ -179,7 +179,7 @@ struct UnkeyedValueDecoder: UnkeyedDecodingContainer {
         ValueDecoder(decoder.document, token, at: elementPlace)
     }
 
-    /// Gives what `body` makes of the next element, and goes on to the one after it.
+    /// Returns the result of `body` for the next element, and advances to the one after it.
     @inline(__always)
     private mutating func take<R>(
         _ type: any Any.Type,

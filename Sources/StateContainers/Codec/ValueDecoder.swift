@@ -8,7 +8,7 @@ final class ValueDecoder: Decoder {
     let place: CodingPlace?
     let userInfo: [CodingUserInfoKey: Any] = [:]
 
-    /// Whether the first that asks for nil is told that there is a value, be it `null`.
+    /// Whether the first `decodeNil()` returns false even if the element is `null`.
     private var isPresent: Bool
 
     init(_ document: JSONDocument, _ token: Int, at place: CodingPlace?, isPresent: Bool = false) {
@@ -36,8 +36,9 @@ final class ValueDecoder: Decoder {
         _ token: Int,
         at place: @autoclosure () -> CodingPlace?
     ) throws -> T {
-        // The elements of most arrays and dictionaries need no decoder. The types are the same, so the cast changes nothing; no T? is
-        // made, for which the runtime would be asked for its type.
+        // Elements of most arrays and dictionaries need no decoder. The types are equal, so the
+        // cast changes nothing. No `T?` is made, because its type would have to be looked up at run
+        // time.
         let element = document.tokens[token]
         if type == String.self, let value = String(element, in: document) {
             return unsafeBitCast(value, to: T.self)
@@ -57,7 +58,7 @@ final class ValueDecoder: Decoder {
         return try T(from: ValueDecoder(document, token, at: place()))
     }
 
-    /// The scalar that the element at `token` is.
+    /// The scalar value of the element at `token`.
     static func decoded<T: StoredScalar>(
         scalar type: T.Type,
         _ document: JSONDocument,

@@ -1,9 +1,9 @@
 import StateJSON
 
-/// The standard codec's encoder of one value; containers fill what it holds.
+/// The standard codec's encoder of one value; containers fill it.
 final class ValueEncoder: Encoder {
     let place: CodingPlace?
-    /// What the value encoded itself as; nil as long as it did not.
+    /// The encoded value; nil until there is one.
     private(set) var value: EncodedValue?
     let userInfo: [CodingUserInfoKey: Any] = [:]
 
@@ -16,7 +16,7 @@ final class ValueEncoder: Encoder {
 
     var codingPath: [any CodingKey] { place?.path ?? [] }
 
-    /// What `value` encodes itself as; an empty object where it encodes nothing.
+    /// The encoded form of `value`; an empty object if it encodes nothing.
     static func encoded<T: Encodable>(
         _ value: T,
         at place: @autoclosure () -> CodingPlace
@@ -32,7 +32,7 @@ final class ValueEncoder: Encoder {
 
     /// The elements of most arrays and dictionaries, without an encoder for each.
     private static func commonScalar<T>(_ value: T) -> EncodedValue? {
-        // The types are the same, so the cast changes nothing.
+        // The types are equal, so the cast changes nothing.
         if T.self == String.self { return unsafeBitCast(value, to: String.self).encoded }
         if T.self == Int.self { return unsafeBitCast(value, to: Int.self).encoded }
         if T.self == Double.self { return unsafeBitCast(value, to: Double.self).encoded }
@@ -41,7 +41,7 @@ final class ValueEncoder: Encoder {
         return nil
     }
 
-    /// How a scalar is written.
+    /// The encoded form of a scalar.
     static func encoded<T: StoredScalar>(
         scalar value: T,
         at path: @autoclosure () -> [any CodingKey]
@@ -49,14 +49,14 @@ final class ValueEncoder: Encoder {
         guard let encoded = value.encoded else {
             let context = EncodingError.Context(
                 codingPath: path(),
-                debugDescription: "\(value) is not finite, which JSON cannot say"
+                debugDescription: "\(value) is not finite, and JSON cannot represent it"
             )
             throw EncodingError.invalidValue(value, context)
         }
         return encoded
     }
 
-    /// Puts `value` in, which is the only one, as a single-value container asks.
+    /// Sets the only value, as a single-value container requires.
     func put(_ newValue: EncodedValue) {
         precondition(value == nil, "two values were encoded at one place, \(codingPath)")
         value = newValue
@@ -81,7 +81,9 @@ final class ValueEncoder: Encoder {
         SingleValueEncoder(encoder: self)
     }
 
-    /// The object to fill; a class and its superclass may fill the same one.
+    /// The object to fill.
+    ///
+    /// A class and its superclass may fill the same one.
     private func object() -> EncodedObject {
         if case .object(let object) = value { return object }
         let object = EncodedObject()

@@ -1,5 +1,5 @@
-/// Numbers of 128 bits: the containers' protocols have an implementation of their own for these, which throws, so that the
-/// general ones are not taken.
+/// 128-bit integers. The containers' protocols have their own implementations for these, which
+/// throw; without these overloads Swift would choose those over the general ones.
 extension KeyedValueEncoder {
     func encode(_ value: Int128, forKey key: Key) throws { try put(scalar: value, key) }
     func encode(_ value: UInt128, forKey key: Key) throws { try put(scalar: value, key) }

@@ -1,9 +1,9 @@
 public import StateEngine
 
-/// A container whose value is a file: for people, editors and configuration management.
+/// A container whose value is a file that people, editors and configuration management can edit.
 ///
-/// The file holds the value as a person would type it. An edit from outside arrives as a change whose cause is `file`; a removed
-/// file is the default value.
+/// The file holds the value as a person would type it. An edit from outside arrives as a change
+/// whose cause is `file`. If the file is removed, the container has its default value.
 ///
 /// ```swift
 /// let theme = try FileState("blue", key: "ui/theme", in: StateDirectory(path: "conf"))
@@ -12,12 +12,12 @@ public final class FileState<Value: Codable & Sendable>: PersistentState<Value>,
     @unchecked Sendable
 {
     // Constant: the proof of `@unchecked Sendable`.
-    /// Where the file is; open as long as a container of it lives.
+    /// The directory of the file; it stays open as long as a container of it lives.
     public let directory: StateDirectory
 
-    /// A container of the file that `key` names below `directory`.
+    /// Makes a container of the file that `key` names below `directory`.
     ///
-    /// - Throws: as ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
+    /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
     public init(
         _ defaultValue: Value,
         key: Key,

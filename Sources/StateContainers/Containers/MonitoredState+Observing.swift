@@ -1,16 +1,18 @@
 extension MonitoredState {
-    /// Has `body` called with changes until what is returned is released.
+    /// Calls `body` for changes until the returned observation is released.
     ///
-    /// One call after the other, never two at once; changes that came while it was at work are one change, which counts them. It may
-    /// modify the container: that change is told when the call has returned.
+    /// Calls never overlap. Changes that arrive during a call become one change, with the count of
+    /// those skipped. `body` may modify the container; it gets that change after the call has
+    /// returned.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called.
-    ///   - initial: Whether it is called with the current value first, as a change whose `old` is its `new`.
-    ///   - file: How a trace names it.
-    ///   - line: The same.
-    ///   - body: What is called.
-    /// - Returns: What ends it when it is released.
+    ///   - queue: Where `body` runs.
+    ///   - initial: Whether `body` first gets the current value, as a change whose `old` equals its
+    ///     `new`.
+    ///   - file: The caller's file, which traces show.
+    ///   - line: The caller's line, which traces show.
+    ///   - body: Receives the changes.
+    /// - Returns: The observation; releasing it ends the calls.
     public final func observe(
         on queue: StateQueue = .notifier,
         initial: Bool = true,
@@ -22,17 +24,18 @@ extension MonitoredState {
         return observation(by: delivery, delivery, initial: initial)
     }
 
-    /// Has `body` called on the main actor with changes until what is returned is released.
+    /// Calls `body` on the main actor for changes until the returned observation is released.
     ///
-    /// The main queue must be running: `dispatchMain()`, or an `async` main. A closure says that it means this one:
-    /// `state.observe { @MainActor change in … }`.
+    /// The main queue must be running: `dispatchMain()`, or an `async` main. A closure selects this
+    /// overload with `@MainActor`: `state.observe { @MainActor change in … }`.
     ///
     /// - Parameters:
-    ///   - initial: Whether it is called with the current value first, as a change whose `old` is its `new`.
-    ///   - file: How a trace names it.
-    ///   - line: The same.
-    ///   - body: What is called.
-    /// - Returns: What ends it when it is released.
+    ///   - initial: Whether `body` first gets the current value, as a change whose `old` equals its
+    ///     `new`.
+    ///   - file: The caller's file, which traces show.
+    ///   - line: The caller's line, which traces show.
+    ///   - body: Receives the changes.
+    /// - Returns: The observation; releasing it ends the calls.
     public final func observe(
         initial: Bool = true,
         file: String = #fileID,
@@ -44,7 +47,8 @@ extension MonitoredState {
         }
     }
 
-    /// Has `receiver` told, which hands what it is given to `delivery`, or is it.
+    /// Delivers changes to `receiver`, which passes them on to `delivery` or is the delivery
+    /// itself.
     final func observation(
         by receiver: some Receiver,
         _ delivery: Delivery,
@@ -55,18 +59,19 @@ extension MonitoredState {
         return StateObservation(delivery, membership)
     }
 
-    /// The value for code that tracks what it reads with the Observation library, made at the first look.
+    /// The value for code that uses the Observation library; made on first access.
     ///
-    /// It changes on the thread that tells of the change, right after the container did. From the first look on each change is told.
+    /// It changes right after the container does, on the thread that delivers the change. After the
+    /// first access the container publishes every change.
     public final var observed: ObservedState<Value> {
         let registration = registration
-        let told = registration.core.join(
+        let joined = registration.core.join(
             ObservedState(core: registration.core),
             to: registration.queue,
             from: .now
         ) { $0 is ObservedState<Value> }
-        guard let observed = told as? ObservedState<Value> else {
-            preconditionFailure("another receiver than the one that was joined")
+        guard let observed = joined as? ObservedState<Value> else {
+            preconditionFailure("join returned a receiver of another type")
         }
         return observed
     }

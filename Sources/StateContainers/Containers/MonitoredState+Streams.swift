@@ -1,30 +1,33 @@
 public import StateEngine
 
 extension MonitoredState {
-    /// The values: for each iterator the current one, then always the latest.
+    /// The values: each iterator gets the current one first, then always the latest.
     public final var values: StateValues<Value> {
         StateValues { self.join($0, from: .current) }
     }
 
-    /// The changes: each one, or a gap that is counted.
+    /// The changes: each one, or one merged change that counts those it skipped.
     ///
     /// - Parameters:
-    ///   - since: The revision that was seen last; nil: those from the time when the iterator is made. Where the container is past it,
-    ///     the first change is the current value, its `old` the same, for the one of then is not kept; `skipped` counts the
-    ///     revisions in between, which in a keyspace may be of other keys, and is 0 where the epoch is another.
-    ///   - buffer: How many changes may wait for the reader, 1 to ``StateChanges/bufferLimit``; beyond that they become one with
-    ///     the last.
-    /// - Returns: A sequence that registers each of its iterators when it is made.
+    ///   - since: The last revision that the caller has seen; nil starts with the changes after the
+    ///     iterator is made. If the container is past it, the first change has the current value as
+    ///     `old` and `new`, since the earlier value is not kept. Its `skipped` counts the revisions
+    ///     in between, which in a keyspace may belong to other keys; it is 0 if the epoch is
+    ///     another.
+    ///   - buffer: How many changes may wait for the reader, 1 to ``StateChanges/bufferLimit``;
+    ///     further ones are merged with the last.
+    /// - Returns: A sequence; each of its iterators registers when it is made.
     public final func changes(since: Revision? = nil, buffer: Int = 64) -> StateChanges<Value> {
         StateChanges(buffer: buffer) {
             self.join($0, from: since.map { .after($0) } ?? .now)
         }
     }
 
-    /// Waits until the value is as asked; it may be so already.
+    /// Waits until `isDone` returns true for the value, which may be at once.
     ///
-    /// - Returns: The value that `isDone` said yes to; there may be a newer one by now.
-    /// - Throws: ``StateError/Code/timedOut``, naming the key, or `CancellationError`.
+    /// - Returns: The value that `isDone` accepted; the container may have a newer one by now.
+    /// - Throws: ``StateError/Code/timedOut``, naming the key, or `CancellationError`. The
+    ///   container is unaffected.
     public nonisolated(nonsending) final func wait(
         timeout: Duration,
         until isDone: (Value) -> Bool
@@ -36,7 +39,7 @@ extension MonitoredState {
             return current
         }
         let timer = Task {
-            // A clock cannot count to the end of all durations.
+            // The longest durations overflow the clock.
             try? await Task.sleep(for: min(timeout, .seconds(1_000_000_000)))
             slot.end()
         }
@@ -46,6 +49,6 @@ extension MonitoredState {
             if isDone(value) { return value }
         }
         try Task.checkCancellation()
-        throw StateError(.timedOut, "state '\(key)' was not as asked for within \(timeout)")
+        throw StateError(.timedOut, "state '\(key)' did not meet the condition within \(timeout)")
     }
 }

@@ -1,25 +1,25 @@
 public import StateEngine
 
-/// A container that tells who listens, observes or streams of each change.
+/// A container that delivers its changes to listeners, observers and streams.
 ///
-/// Each of them costs one slot: what comes while it is at work becomes one change, which counts them. While there is none, a
-/// change costs what it costs a ``State``.
+/// Each observer costs one slot: changes that arrive while it is busy become one, with the count of
+/// those skipped. Without observers a change costs as much as one of a ``State``.
 open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure>,
     @unchecked Sendable
 {
     package override class var libraryClass: AnyClass { MonitoredState<Value, Failure>.self }
 
-    /// A container in memory.
+    /// Makes a container in memory.
     ///
     /// - Parameters:
-    ///   - defaultValue: What it holds until the first change.
-    ///   - key: Its name in messages; another container of that key is another container.
+    ///   - defaultValue: The value until the first change.
+    ///   - key: The name in messages; containers with the same key are independent.
     @_disfavoredOverload
     public override init(_ defaultValue: Value, key: Key) where Failure == Never {
         super.init(defaultValue, key: key)
     }
 
-    /// A container in memory that refuses what `check` refuses.
+    /// Makes a container in memory that refuses the values for which `check` throws.
     package override init(
         _ defaultValue: Value,
         key: Key,
@@ -28,7 +28,7 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
         try super.init(defaultValue, key: key, check: check)
     }
 
-    /// A container whose value is in a keyspace.
+    /// Makes a container whose value is in a keyspace.
     package override init(
         core: StateCore<Value>,
         check: (@Sendable (Value) throws(StateError) -> Void)?
@@ -36,23 +36,25 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
         super.init(core: core, check: check)
     }
 
-    /// Tells the listeners; an override calls super.
+    /// Delivers the change to the listeners; an override must call super.
     open override func didModify(_ change: StateChange<Value>) {
         super.didModify(change)
         let registration = registration
-        if registration.queue.listeners.tell(change.record) { leave(registration) { $0.isGone } }
+        if registration.queue.listeners.deliver(change.record) { leave(registration) { $0.isGone } }
     }
 
-    // MARK: Who is told
+    // MARK: Receivers
 
-    /// Has `receiver` told until what is returned is released.
+    /// Delivers changes to `receiver` until the returned membership is released.
     final func join(_ receiver: some Receiver, from beginning: Beginning) -> Membership {
         let registration = registration
         _ = registration.core.join(receiver, to: registration.queue, from: beginning)
         return Membership { self.leave(registration) { $0 === receiver } }
     }
 
-    /// Takes those out who leave; when nobody is left, changes are made in place again, unless a subclass takes them.
+    /// Removes receivers.
+    ///
+    /// Once none is left, changes are made in place again, unless a subclass takes them.
     private final func leave(
         _ registration: Registration<Value>,
         where leaves: (any Receiver) -> Bool
@@ -67,13 +69,16 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
 // MARK: - Listeners
 
 extension MonitoredState {
-    /// Tells `listener` of changes from now on, as long as it lives; it is not kept.
+    /// Delivers changes to `listener` from now on, as long as it lives.
     ///
-    /// One that is attached already stays as it is. In a ``StateScope`` it is attached to the value of that scope. With `initial` it is
-    /// told of the current value first, as a change whose `old` is its `new`.
+    /// The container does not retain it.
+    ///
+    /// A listener that is already attached is unaffected. In a ``StateScope`` the listener is
+    /// attached to the value of that scope. With `initial` it first gets the current value, as a
+    /// change whose `old` equals its `new`.
     public final func attach(listener: any StateListener, initial: Bool = false) {
         let registration = registration
-        // One that is gone may have been where this one is.
+        // A listener that is gone may have had the address of this one.
         leave(registration) { $0.isGone }
         let identity = ObjectIdentifier(listener)
         let delivery = Delivery(
@@ -84,33 +89,35 @@ extension MonitoredState {
         ) { [weak self, weak listener] change in
             if let self, let listener { listener.stateModified(self, StateChange(change)) }
         }
-        let told = registration.core.join(
+        let joined = registration.core.join(
             delivery,
             to: registration.queue,
             from: initial ? .current : .now
         ) {
             ($0 as? Delivery)?.identity == identity
         }
-        if told === delivery { delivery.start() }
+        if joined === delivery { delivery.start() }
     }
 
-    /// Tells `listener` of nothing more; a call that is under way may still be running when this returns.
+    /// Delivers no more changes to `listener`; a running call may still be running when this
+    /// returns.
     public final func detach(listener: any StateListener) {
         for delivery in deliveries(to: listener) { delivery.end() }
         leave(registration) { ($0 as? Delivery)?.identity == ObjectIdentifier(listener) }
     }
 
-    /// Holds the changes back, for a listener that is hidden: they become one in its slot.
+    /// Holds changes back, for a listener that is hidden; they are merged into one in its slot.
     public final func pause(listener: any StateListener) {
         for delivery in deliveries(to: listener) { delivery.pause() }
     }
 
-    /// Tells `listener` of what came while it was paused in one call; makes none where nothing did.
+    /// Delivers the changes that arrived during the pause in one call; makes no call if there were
+    /// none.
     public final func resume(listener: any StateListener) {
         for delivery in deliveries(to: listener) { delivery.resume() }
     }
 
-    /// Those that are attached, in the order in which they were.
+    /// The attached listeners, in the order in which they were attached.
     public final var allListeners: [any StateListener] {
         registration.queue.listeners.receivers.compactMap { ($0 as? Delivery)?.listener }
     }

@@ -1,12 +1,12 @@
 public import Observation
 
-/// A container's value for code that tracks what it reads with the Observation library.
+/// A container's value for code that uses the Observation library.
 ///
 /// ```swift
 /// withObservationTracking { label = volume.observed.value } onChange: { redraw() }
 /// ```
 ///
-/// When `onChange` is called the value is the new one already.
+/// When `onChange` is called, the value is already the new one.
 public final class ObservedState<Value: Sendable>: Observable, Receiver {
     private let registrar = ObservationRegistrar()
     private let core: StateCore<Value>

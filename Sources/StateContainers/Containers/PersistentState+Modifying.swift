@@ -3,14 +3,15 @@ public import StateEngine
 extension PersistentState {
     // MARK: At another durability
 
-    /// Replaces the value; see ``State/modify(_:)-(Value)``.
+    /// Replaces the value at the given durability; see ``State/modify(_:)-(Value)``.
     ///
     /// - Parameters:
     ///   - newValue: The value.
-    ///   - durability: How safe it is before the call returns. Where it is less than ``Durability/synced`` and the commit fails
-    ///     afterwards, the value goes back to what is stored, and ``failures`` tells why.
-    /// - Returns: The commit.
-    /// - Throws: Why it was refused; the value is as it was.
+    ///   - durability: How safe the change is before the call returns. If it is less than
+    ///     ``Durability/synced`` and the commit fails afterwards, the value reverts to what is
+    ///     stored, and ``failures`` reports why.
+    /// - Returns: The revision of the commit.
+    /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
     public final func modify(
         _ newValue: Value,
@@ -21,7 +22,7 @@ extension PersistentState {
 
     /// Changes the value in one step; see ``State/modify(_:)-61zuc``.
     ///
-    /// - Throws: Why it was refused; the value is as it was.
+    /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
     public final func modify<R>(
         durability: Durability,
@@ -30,9 +31,11 @@ extension PersistentState {
         try stateErrors { try commit(Change(durability: durability), body).result }
     }
 
-    /// Replaces the value, whatever is stored, also where that cannot be read: the only write that goes over such bytes.
+    /// Replaces the value even if what is stored cannot be read.
     ///
-    /// - Throws: Why it was refused; everything is as it was.
+    /// It is the only write that overwrites such bytes.
+    ///
+    /// - Throws: Why the change was refused; nothing has changed.
     @discardableResult
     public final func replace(_ newValue: Value) throws(StateError) -> Revision {
         let change = Change(durability: durability, replaces: true)
@@ -43,7 +46,7 @@ extension PersistentState {
 
     /// Replaces the value; see ``State/modify(_:)-(Value)``.
     ///
-    /// - Throws: Why it was refused; the value is as it was.
+    /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
     public nonisolated(nonsending) final func modify(
         _ newValue: Value,
@@ -54,7 +57,7 @@ extension PersistentState {
 
     /// Changes the value in one step; see ``State/modify(_:)-61zuc``.
     ///
-    /// - Throws: Why it was refused; the value is as it was.
+    /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
     public nonisolated(nonsending) final func modify<R>(
         durability: Durability? = nil,
@@ -65,7 +68,7 @@ extension PersistentState {
 
     /// Changes the value in one step; an error thrown in `body` changes nothing.
     ///
-    /// - Throws: What `body` threw, or why the change was refused; the value is as it was.
+    /// - Throws: What `body` threw, or why the change was refused; the value is unchanged.
     @discardableResult
     @_disfavoredOverload
     public nonisolated(nonsending) final func modify<R>(
@@ -78,7 +81,8 @@ extension PersistentState {
 
     /// Replaces the value if nobody changed it since `expected`.
     ///
-    /// - Throws: ``StateError/Code/conflict``, naming the current revision, or why it was refused; the value is as it was.
+    /// - Throws: ``StateError/Code/conflict``, naming the current revision, or why the change was
+    ///   refused; the value is unchanged.
     @discardableResult
     public nonisolated(nonsending) final func modify(
         _ newValue: Value,
@@ -89,7 +93,7 @@ extension PersistentState {
 
     /// Waits until storage has every change that was made before the call.
     ///
-    /// - Throws: What the first of them failed with that failed.
+    /// - Throws: The error of the first of them that failed.
     public nonisolated(nonsending) final func flush() async throws(StateError) {
         try await persistent.flush()
     }
@@ -105,7 +109,7 @@ extension PersistentState {
         } catch let error as StateError {
             throw error
         } catch {
-            fatalError("state '\(key)' failed with what it cannot fail with: \(error)")
+            fatalError("state '\(key)' failed with an unexpected error: \(error)")
         }
     }
 }

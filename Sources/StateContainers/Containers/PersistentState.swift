@@ -2,8 +2,9 @@ public import StateEngine
 
 /// A container whose value outlives the process: it is an entry of a keyspace.
 ///
-/// `modify` returns when storage has the change, at the durability asked for; until then nobody sees it, and where the commit fails
-/// nobody ever did. All containers of a key in one process share the value.
+/// `modify` returns once storage has the change, at the requested durability. Nobody sees the
+/// change before that; if the commit fails, nobody ever does. All containers of a key in one
+/// process share the value.
 ///
 /// ```swift
 /// let volume = try SQLiteState(0.5, key: "audio/volume", in: SQLiteDatabase(path: "app.db"))
@@ -14,22 +15,22 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
 {
     // Constant: the proof of `@unchecked Sendable`.
     package final let persistent: PersistentCore<Value>
-    /// How safe a change is before its writer goes on, where the call does not say.
+    /// The durability of changes whose call does not name one.
     public final let durability: Durability
 
-    /// A container of a key of `keyspace`; waits until its value is there.
+    /// Makes a container of a key of `keyspace`; blocks until its value is loaded.
     ///
     /// - Parameters:
-    ///   - defaultValue: What it holds where nothing is stored.
-    ///   - key: Where it is stored.
-    ///   - keyspace: Which store.
-    ///   - codec: How a value becomes bytes.
-    ///   - durability: How safe a change is before its writer goes on.
-    ///   - acceptsUnreadable: Whether it is no error where what is stored cannot be read: the container holds the default then,
-    ///     ``status`` says why, and only ``replace(_:)`` writes.
-    /// - Throws: ``StateError/Code/undecodable`` or ``StateError/Code/newerFormat`` where what is stored cannot be read, which
-    ///   stays as it is; ``StateError/Code/typeMismatch`` where a container of another type is on the key; what the keyspace
-    ///   failed with.
+    ///   - defaultValue: The value if nothing is stored.
+    ///   - key: The key of the entry.
+    ///   - keyspace: The store.
+    ///   - codec: Converts a value to bytes and back.
+    ///   - durability: The durability of changes whose call does not name one.
+    ///   - acceptsUnreadable: Whether to accept stored bytes that cannot be read: the container
+    ///     then holds the default, ``status`` says why, and only ``replace(_:)`` writes.
+    /// - Throws: ``StateError/Code/undecodable`` or ``StateError/Code/newerFormat`` if the stored
+    ///   bytes cannot be read; they stay as they are. ``StateError/Code/typeMismatch`` if the key
+    ///   already has a container of another type. Any error of the keyspace.
     public init(
         _ defaultValue: Value,
         key: Key,
@@ -46,7 +47,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
         super.init(core: persistent, check: nil)
     }
 
-    /// The same without blocking a thread, for a keyspace that is not in this process.
+    /// Makes a container without blocking a thread, for a keyspace in another process.
     package init(
         attaching defaultValue: Value,
         key: Key,
@@ -63,16 +64,16 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
 
     package override class var libraryClass: AnyClass { PersistentState<Value>.self }
 
-    // MARK: What it is
+    // MARK: Status
 
     /// Where the value comes from.
     public final var origin: Origin { persistent.origin }
 
-    /// Whether the value is what is stored.
+    /// Whether the value is the stored one.
     public final var status: StateStatus { persistent.status }
 
-    /// What goes wrong without a call that could be told: a stored value that cannot be read, the keyspace away, a change that was
-    /// taken back after its writer had gone on.
+    /// Failures that no call can throw: a stored value that cannot be read, an unavailable
+    /// keyspace, a change that was reverted after its call had returned.
     public final var failures: StateFailures {
         StateFailures(
             latest: StateValues { [failure = persistent.failure] slot in

@@ -1,8 +1,10 @@
 public import StateEngine
 
-/// One part of a container's value: who observes it, or streams its values, is woken only when the part changes.
+/// One part of a container's value.
 ///
-/// It keeps the container.
+/// Its observers and streams wake only when the part changes.
+///
+/// It retains the container.
 public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Failure: Error>:
     Sendable
 {
@@ -23,31 +25,32 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
 
     /// Replaces the part.
     ///
-    /// - Returns: The commit; every thread reads it, or a later one.
-    /// - Throws: Why it was refused; the value is as it was.
+    /// - Returns: The revision of the commit; every thread now reads it, or a later one.
+    /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
     public func modify(_ newValue: Field) throws(Failure) -> Revision {
         try state.change { $0[keyPath: path] = newValue }.revision
     }
 
-    /// Changes the part in one step; the body may touch no container.
+    /// Changes the part in one step; `body` must not use any container.
     ///
     /// - Returns: What `body` returned.
-    /// - Throws: Why it was refused; the value is as it was.
+    /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
     public func modify<R>(_ body: (inout Field) -> R) throws(Failure) -> R {
         try state.change { body(&$0[keyPath: path]) }.result
     }
 
-    /// Has `body` called with changes of the part until what is returned is released.
+    /// Calls `body` for changes of the part until the returned observation is released.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called.
-    ///   - initial: Whether it is called with the current part first, as a change whose `old` is its `new`.
-    ///   - file: How a trace names it.
-    ///   - line: The same.
-    ///   - body: What is called.
-    /// - Returns: What ends it when it is released.
+    ///   - queue: Where `body` runs.
+    ///   - initial: Whether `body` first gets the current part, as a change whose `old` equals its
+    ///     `new`.
+    ///   - file: The caller's file, which traces show.
+    ///   - line: The caller's line, which traces show.
+    ///   - body: Receives the changes.
+    /// - Returns: The observation; releasing it ends the calls.
     public func observe(
         on queue: StateQueue = .notifier,
         initial: Bool = true,
@@ -62,9 +65,11 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
         return state.observation(by: receiver, delivery, initial: initial)
     }
 
-    /// Has `body` called on the main actor with changes of the part until what is returned is released.
+    /// Calls `body` on the main actor for changes of the part until the returned observation is
+    /// released.
     ///
-    /// The main queue must be running. A closure says that it means this one: `{ @MainActor change in … }`.
+    /// The main queue must be running. A closure selects this overload with `@MainActor`: `{
+    /// @MainActor change in … }`.
     public func observe(
         initial: Bool = true,
         file: String = #fileID,
@@ -76,7 +81,7 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
         }
     }
 
-    /// The values of the part: for each iterator the current one, then always the latest.
+    /// The values of the part: each iterator gets the current one first, then always the latest.
     public var values: StateValues<Field> {
         StateValues { [state, path] slot in
             state.join(PartReceiver(path, slot), from: .current)
@@ -85,7 +90,8 @@ public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Fail
 }
 
 extension MonitoredState {
-    /// The part of the value at the end of `path`, as a container of its own; what `path` runs may touch no container.
+    /// The part of the value at `path`, as a container of its own; accessors in `path` must not use
+    /// any container.
     public final func scope<Field: Equatable & Sendable>(
         _ path: any WritableKeyPath<Value, Field> & Sendable
     ) -> ScopedState<Value, Field, Failure> {
@@ -93,7 +99,7 @@ extension MonitoredState {
     }
 }
 
-/// Hands on what happens to one part of the value.
+/// Passes on the changes of one part of the value.
 private final class PartReceiver<Value: Sendable, Field: Equatable & Sendable>: Receiver {
     private let path: any KeyPath<Value, Field> & Sendable
     private let receiver: any Receiver

@@ -3,8 +3,8 @@ public import StateEngine
 extension State {
     /// Replaces the value.
     ///
-    /// - Returns: The commit; every thread reads it, or a later one.
-    /// - Throws: Why it was refused; the value is as it was.
+    /// - Returns: The revision of the commit; every thread now reads it, or a later one.
+    /// - Throws: Why the change was refused; the value is unchanged.
     @inlinable
     @discardableResult
     public final func modify(_ newValue: Value) throws(Failure) -> Revision {
@@ -13,11 +13,12 @@ extension State {
 
     /// Changes the value in one step.
     ///
-    /// The body may touch no container, not even this one: that ends the process with both keys. Where the value is shared with
-    /// other processes it may run several times, so it only computes.
+    /// `body` must not use any container, not even this one: that ends the process, with a message
+    /// that names both keys. If other processes share the value, `body` may run several times, so
+    /// it must have no side effects.
     ///
     /// - Returns: What `body` returned.
-    /// - Throws: Why it was refused; the value is as it was.
+    /// - Throws: Why the change was refused; the value is unchanged.
     @inlinable
     @discardableResult
     public final func modify<R>(_ body: (inout Value) -> R) throws(Failure) -> R {
@@ -26,7 +27,8 @@ extension State {
 
     /// Replaces the value if nobody changed it since `expected`.
     ///
-    /// - Throws: ``StateError/Code/conflict``, naming the current revision, or why it was refused; the value is as it was.
+    /// - Throws: ``StateError/Code/conflict``, naming the current revision, or why the change was
+    ///   refused; the value is unchanged.
     @discardableResult
     public final func modify(
         _ newValue: Value,
@@ -35,7 +37,7 @@ extension State {
         try stateErrors { try commit(plainChange.expecting(expected)) { $0 = newValue }.revision }
     }
 
-    /// Says that a value that locks itself has changed: who is told of changes is told of it once more.
+    /// Publishes the same value again, for a value that changes inside (a class that locks itself).
     public final func touch() {
         do { _ = try commit(plainChange) { _ in } } catch { note(error) }
     }
@@ -44,35 +46,35 @@ extension State {
     final func change<R>(
         _ body: (inout Value) -> R
     ) throws(Failure) -> (result: R, revision: Revision) {
-        if let done = withCore({ $0.isDirect ? $0.modifyUntold(body) : nil }) { return done }
+        if let done = withCore({ $0.isDirect ? $0.modifyInPlace(body) : nil }) { return done }
         return try change(because: String(), body)
     }
 
-    /// The same with a reason, which ``StateChange/cause`` names where somebody is told.
+    /// The same with a reason; observers find it in ``StateChange/cause``.
     @usableFromInline
     package final func change<R>(
         because reason: @autoclosure () -> String,
         _ body: (inout Value) -> R
     ) throws(Failure) -> (result: R, revision: Revision) {
-        if let done = withCore({ $0.isDirect ? $0.modifyUntold(body) : nil }) { return done }
+        if let done = withCore({ $0.isDirect ? $0.modifyInPlace(body) : nil }) { return done }
         do {
             return try commit(plainChange.because(reason()), body)
         } catch let error as Failure {
             throw error
         } catch {
-            // In memory the only one is a feedback loop.
+            // In memory the only such error is a feedback loop.
             fatalError("\(error)")
         }
     }
 
-    /// Runs what can only throw a ``StateError``.
+    /// Runs a body that can only throw a ``StateError``.
     final func stateErrors<R>(_ body: () throws -> R) throws(StateError) -> R {
         do {
             return try body()
         } catch let error as StateError {
             throw error
         } catch {
-            fatalError("state '\(key)' failed with what it cannot fail with: \(error)")
+            fatalError("state '\(key)' failed with an unexpected error: \(error)")
         }
     }
 }
@@ -80,8 +82,8 @@ extension State {
 extension State {
     /// Changes the value in one step; an error thrown in `body` changes nothing.
     ///
-    /// - Throws: What `body` threw, or why the change was refused; the value is as it was.
-    /// - Complexity: A copy of the value, to take its change back.
+    /// - Throws: What `body` threw, or why the change was refused; the value is unchanged.
+    /// - Complexity: A copy of the value, to revert its change.
     @discardableResult
     @_disfavoredOverload
     public final func modify<R>(_ body: (inout Value) throws -> R) throws -> R {
@@ -89,16 +91,16 @@ extension State {
     }
 }
 
-/// What is asked of a change beside its body.
+/// The parameters of a change, apart from its body.
 @usableFromInline
 package struct Change: Sendable {
-    /// What moved the writer; ``StateChange/cause`` names it.
+    /// Why the writer made the change; reported in ``StateChange/cause``.
     var reason = ""
-    /// Only where nobody changed the value since.
+    /// If set, the change requires that the value is still at this revision.
     var expected: Revision?
-    /// How safe the change is before its writer goes on; in memory it does not matter.
+    /// How safe the change is before the call returns; ignored in memory.
     var durability = Durability.synced
-    /// Whether what is stored does not matter, not even whether it can be read.
+    /// Whether to overwrite what is stored, even if it cannot be read.
     var replaces = false
 
     func because(_ reason: String) -> Change {

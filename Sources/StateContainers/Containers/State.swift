@@ -1,7 +1,7 @@
 public import CLinux
 public import StateEngine
 
-/// A value that many threads read and modify, each change in one step.
+/// A value that many threads read and modify; each change is one step.
 ///
 /// ```swift
 /// let themeColor = State("blue", key: "themeColor")
@@ -10,27 +10,28 @@ public import StateEngine
 /// print(themeColor.value)
 /// ```
 ///
-/// In memory nothing can fail (`Failure` is `Never`); where a write can, `modify` throws ``StateError`` and everything is as it
-/// was. A subclass overrides ``didModify(_:)`` and restates `@unchecked Sendable`, which obliges it to guard what it
-/// adds.
+/// In memory nothing can fail (`Failure` is `Never`). Otherwise `modify` can throw a
+/// ``StateError``, and the value is unchanged. A subclass overrides ``didModify(_:)`` and restates
+/// `@unchecked Sendable`, which obliges it to guard the state that it adds.
 ///
-/// What is stored is constant, and the core and the queue guard themselves: the proof of `@unchecked Sendable`.
+/// Stored properties are constant, and the core and the queue guard themselves: the proof of
+/// `@unchecked Sendable`.
 open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// Its name.
     public final let key: Key
-    /// Outside of scopes.
+    /// The core outside of scopes.
     @usableFromInline final let ownCore: StateCore<Value>
     private final let ownRegistration: Registration<Value>
-    /// With what it begins in a scope; nil where it is in a keyspace, which scopes do not divide.
+    /// The initial value in a scope; nil for a value in a keyspace, which scopes do not divide.
     private final let scopedDefault: Value?
-    /// Refuses a value; nil where every one is good.
+    /// Throws for values to refuse; nil accepts every value.
     package final let check: StateCore<Value>.Check?
 
-    /// A container in memory.
+    /// Makes a container in memory.
     ///
     /// - Parameters:
-    ///   - defaultValue: What it holds until the first change.
-    ///   - key: Its name in messages; another container of that key is another container.
+    ///   - defaultValue: The value until the first change.
+    ///   - key: The name in messages; containers with the same key are independent.
     @_disfavoredOverload
     public init(_ defaultValue: Value, key: Key) where Failure == Never {
         self.key = key
@@ -41,7 +42,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         connect(ownRegistration)
     }
 
-    /// A container in memory that refuses what `check` refuses.
+    /// Makes a container in memory that refuses the values for which `check` throws.
     package init(
         _ defaultValue: Value,
         key: Key,
@@ -56,7 +57,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         connect(ownRegistration)
     }
 
-    /// A container whose value is in a keyspace.
+    /// Makes a container whose value is in a keyspace.
     package init(
         core: StateCore<Value>,
         check: StateCore<Value>.Check?
@@ -78,12 +79,15 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// - Complexity: O(1): a lock and a copy.
     @inlinable public final var value: Value { withCore { $0.read() } }
 
-    /// The value and the commit that made it.
+    /// The value and the revision of its commit.
     public final var versioned: (value: Value, revision: Revision) { core.versioned }
 
-    /// Reads the value in place, without a copy; no other thread reads or writes it meanwhile.
+    /// Reads the value in place, without a copy.
     ///
-    /// The body may touch no container: that ends the process with both keys.
+    /// No other thread reads or writes it meanwhile.
+    ///
+    /// `body` must not use any container: that ends the process, with a message that names both
+    /// keys.
     @inlinable
     public final func withValue<R, E: Error>(
         _ body: (borrowing Value) throws(E) -> R
@@ -91,17 +95,19 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         try withCore { (core) throws(E) in try core.read(body) }
     }
 
-    // MARK: Telling
+    // MARK: Publishing
 
-    /// Called once for each change that this container takes, ascending, never while it runs, with no lock held.
+    /// Called once for each change that this container takes, in ascending order, one call at a
+    /// time, with no lock held.
     ///
-    /// An override calls super.
+    /// An override must call super.
     open func didModify(_ change: StateChange<Value>) {}
 
-    /// The class of the library that this is, where it is one; a subclass of the reader's own may override `didModify`.
+    /// The library's class that this is; a subclass outside of the library may override
+    /// `didModify`.
     package class var libraryClass: AnyClass { State<Value, Failure>.self }
 
-    /// Whether nobody but the library says what `didModify` does.
+    /// Whether only the library defines what `didModify` does.
     package final var isOfLibrary: Bool {
         type(of: self) == Self.libraryClass || self is any FinalContainer
     }
@@ -115,21 +121,22 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         if !isOfLibrary { registration.core.register(registration.queue) }
     }
 
-    // MARK: Where it is
+    // MARK: Scopes
 
     @inlinable
     final var core: StateCore<Value> { clinux_has_scopes() == 0 ? ownCore : registration.core }
 
     /// Runs `body` with the core.
     ///
-    /// Where ``core`` returns it, it is retained and released: two atomic operations beside the two of the lock.
+    /// Returning ``core`` would retain and release it: two atomic operations beside the two of the
+    /// lock.
     @inlinable
     final func withCore<R, E: Error>(_ body: (StateCore<Value>) throws(E) -> R) throws(E) -> R {
         if clinux_has_scopes() == 0 { return try body(ownCore) }
         return try body(registration.core)
     }
 
-    /// Its core and queue in the scope of the calling task.
+    /// The core and queue in the scope of the calling task.
     @usableFromInline
     package final var registration: Registration<Value> {
         guard let scopedDefault, let scope = StateScope.current else { return ownRegistration }
@@ -143,7 +150,7 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
 
     // MARK: Changing
 
-    /// A change that may be refused, or of which somebody is told; overridden where the value is in a keyspace.
+    /// A change that may be refused or has observers; overridden for a value in a keyspace.
     package func commit<R>(
         _ change: Change,
         _ body: (inout Value) throws -> R
@@ -158,14 +165,14 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         }
     }
 
-    /// What is asked of a change of which the caller does not say more.
+    /// The parameters of a change whose caller gives none.
     package var plainChange: Change { Change() }
 
-    /// Takes an error that no caller can be given.
+    /// Records an error that cannot be thrown to a caller.
     package func note(_ error: any Error) {
         guard (error as? StateError)?.code != .feedbackLoop else { fatalError("\(error)") }
     }
 }
 
-/// A container of the library that nobody can subclass: its `didModify` is the library's.
+/// A container of the library that cannot be subclassed: its `didModify` is the library's.
 package protocol FinalContainer {}

@@ -1,22 +1,24 @@
 import CLinux
 import StateEngine
 
-/// The changes that one container takes, on their way to its `didModify`: ascending, one at a time, with no lock held.
+/// The queue of changes from one container to its `didModify`: ascending, one at a time, no lock
+/// held.
 ///
-/// The thread that finds it idle drains it; after 64 changes the notifier goes on, so that no writer is kept for ever.
+/// The thread that finds it idle drains it. After 64 changes the notifier continues, so that no
+/// writer is kept busy forever.
 @usableFromInline
 package final class ChangeQueue: NotifierJob {
     /// How many changes may wait.
     package static var limit: Int { 1_024 }
-    /// How many a writer tells of before the notifier goes on.
+    /// How many changes a writer delivers before the notifier continues.
     private static var turn: Int { 64 }
 
     private struct Waiting {
         var changes = Ring<ChangeRecord>()
         var isDraining = false
-        /// Where they are told, kept as long as there are any.
+        /// The scope to deliver in, retained while changes wait.
         var scope: StateScope?
-        /// Writers that wait for room.
+        /// The writers that wait for room.
         var writers: [BlockingSemaphore] = []
         /// The container.
         var key: Key?
@@ -27,15 +29,15 @@ package final class ChangeQueue: NotifierJob {
     private typealias Take = @Sendable (ChangeRecord) -> Void
 
     private let waiting = StateLock(Waiting())
-    /// Whom the container's `didModify` tells.
+    /// The receivers of the container's `didModify`.
     package let listeners = ListenerList()
-    /// It keeps the container, and so this.
+    /// Weak, because the scope retains the container, which retains this queue.
     private weak let scope: StateScope?
 
-    /// Makes an empty queue, whose changes are told in `scope`.
+    /// Makes an empty queue whose changes are delivered in `scope`.
     package init(scope: StateScope? = nil) { self.scope = scope }
 
-    /// From now on changes go to `take`, the `didModify` of the container of that key.
+    /// Sends changes to `take` from now on: the `didModify` of the container with that key.
     package func connect(
         _ key: Key,
         _ take: @escaping @Sendable (ChangeRecord) -> Void
@@ -50,10 +52,12 @@ package final class ChangeQueue: NotifierJob {
         (waiting.withLock { $0.key } ?? "none", "didModify")
     }
 
-    /// Whether one more change may be put.
+    /// Whether there is room for one more change.
     package var hasRoom: Bool { waiting.withLock { $0.changes.count < Self.limit } }
 
-    /// Waits until there is room; not at all for a thread that is telling of a change, for that may be what is waited for.
+    /// Waits until there is room.
+    ///
+    /// Never blocks a thread that is delivering a change: that delivery may be what makes room.
     package func waitForRoom() {
         guard clinux_depth() == 0 else { return }
         while true {
@@ -68,9 +72,12 @@ package final class ChangeQueue: NotifierJob {
         }
     }
 
-    /// Puts a change behind the others; beyond the limit one that `merges`, for its writer cannot wait, becomes one with the last.
+    /// Appends a change.
     ///
-    /// Called under the lock of the core, so that the order is that of the changes.
+    /// If the queue is full and `merges` is true, because the writer cannot wait, merges it with
+    /// the last one.
+    ///
+    /// Called under the lock of the core, so the order is that of the changes.
     package func put(_ change: ChangeRecord, merges: Bool = false) {
         waiting.withLock { waiting in
             if let scope { waiting.scope = scope }
@@ -82,12 +89,12 @@ package final class ChangeQueue: NotifierJob {
         }
     }
 
-    /// Tells of what waits, unless somebody is at it.
+    /// Delivers the waiting changes, unless a thread already does.
     package func drain() {
         if begin() { run() }
     }
 
-    /// Has the notifier tell of what waits, unless somebody is at it.
+    /// Makes the notifier deliver the waiting changes, unless a thread already does.
     package func drainLater() {
         if begin() { Notifier.shared.run(self) }
     }
@@ -100,11 +107,11 @@ package final class ChangeQueue: NotifierJob {
         }
     }
 
-    /// Tells of some of what waits, the one who is at it.
+    /// Delivers some of the waiting changes; called by the thread that drains.
     package func run() {
         for _ in 0..<Self.turn {
             guard let (change, take, scope) = next() else { return }
-            change.tell(in: scope, take)
+            change.deliver(in: scope, take)
         }
         Notifier.shared.run(self)
     }
@@ -113,7 +120,7 @@ package final class ChangeQueue: NotifierJob {
         let (change, take, scope, writers) = waiting.withLock {
             waiting -> (ChangeRecord?, Take, StateScope?, [BlockingSemaphore]) in
             let change = waiting.changes.popFirst()
-            // Handed out, so that what is in the scope is not freed under the lock.
+            // Handed out, so that the scope's contents are not freed under the lock.
             let scope = waiting.scope
             if change == nil {
                 waiting.isDraining = false

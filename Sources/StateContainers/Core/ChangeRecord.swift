@@ -1,22 +1,22 @@
 import CLinux
 public import StateEngine
 
-/// What one change did, but for the values.
+/// What one change did, except for the values.
 @usableFromInline
 struct ChangeFacts: Sendable {
     @usableFromInline let revision: Revision
     @usableFromInline var skipped = 0
     @usableFromInline let cause: Cause
-    /// How many changes in a row led to this one, each made while the one before was told.
+    /// How many changes in a row led to this one, each made during the delivery of the one before.
     var depth: Int64
-    /// Its place among the changes that its core told of.
+    /// Its number among the changes that its core published.
     var number: Int64 = 0
 }
 
-/// A change without its values: all that queues, filters and slots need of it.
+/// A change without its values: all that queues, filters and slots need.
 ///
-/// So none of them is generic. Code that is generic and not specialised, as any is that a program calls in another module,
-/// asks the runtime for its types at each step: 500 ns for what costs 30 here.
+/// So none of these is generic. Unspecialised generic code, as any that a program calls in another
+/// module, looks up its types at run time at each step: 500 ns instead of 30.
 ///
 /// Everything is constant, in ``ChangeValues`` too: the proof of `@unchecked Sendable`.
 @usableFromInline
@@ -25,16 +25,18 @@ package class ChangeRecord: @unchecked Sendable {
 
     init(_ facts: ChangeFacts) { self.facts = facts }
 
-    /// This change and the `earlier` one of the same values that nobody was told of, as one.
+    /// This change merged with the `earlier` one of the same values, which was not delivered.
     func merging(_ earlier: ChangeRecord) -> ChangeRecord {
         preconditionFailure("a change without values cannot be merged")
     }
 
-    /// The value that this change left, for one who begins with it.
-    var beginning: ChangeRecord { preconditionFailure("a change without values begins nothing") }
+    /// The value that this change left, as the first change for a new receiver.
+    var beginning: ChangeRecord { preconditionFailure("a change without values has no beginning") }
 
-    /// Has `body` take this change, in `scope`; what it changes counts as led to by this one.
-    final func tell(in scope: StateScope?, _ body: (ChangeRecord) -> Void) {
+    /// Passes this change to `body`, in `scope`.
+    ///
+    /// Changes that `body` makes count as caused by this one.
+    final func deliver(in scope: StateScope?, _ body: (ChangeRecord) -> Void) {
         let depth = clinux_depth()
         clinux_set_depth(facts.depth + 1)
         defer { clinux_set_depth(depth) }

@@ -2,23 +2,23 @@ public import CLinux
 public import StateEngine
 
 extension StateCore {
-    /// A core of its own in memory.
+    /// Makes a core in memory.
     static func inMemory(_ value: Value, key: Key, isDirect: Bool) -> StateCore {
         StateCore(value, key: key, revision: .memoryStart, isDirect: isDirect)
     }
 
-    /// A change that nobody is told of, in place; nil, and nothing done, where somebody is.
+    /// Makes a change in place if it has no receivers; returns nil, and does nothing, if it has.
     @inlinable
-    final func modifyUntold<R>(
+    final func modifyInPlace<R>(
         _ body: (inout Value) -> R
     ) -> (result: R, revision: Revision)? {
         checkBody()
-        let mark = Unmanaged.passUnretained(self).toOpaque()
-        // Not as a result of the lock's own: what the body returns stays the caller's.
+        let owner = Unmanaged.passUnretained(self).toOpaque()
+        // Not returned by the lock's closure: what the body returns stays in the caller's region.
         var done: (result: R, revision: Revision)?
         published.withLock { published in
             guard published.queues.isEmpty else { return }
-            clinux_set_body(mark)
+            clinux_set_body(owner)
             let result = body(&published.value)
             clinux_set_body(nil)
             published.number &+= 1
@@ -27,14 +27,14 @@ extension StateCore {
         return done
     }
 
-    /// A change that somebody is told of, or that may be taken back.
+    /// Makes a change that has receivers or that may be refused.
     ///
     /// - Parameters:
-    ///   - reason: What moved the writer.
-    ///   - admit: Takes the revision that the change is made on, and throws where it may not be.
+    ///   - reason: Why the writer makes the change.
+    ///   - admit: Takes the revision that the change is based on; throws to refuse it.
     ///   - body: Changes a copy.
-    /// - Returns: What `body` returned, and the commit.
-    /// - Throws: what `admit` or `body` threw; nothing has changed.
+    /// - Returns: What `body` returned, and the revision of the commit.
+    /// - Throws: What `admit` or `body` threw; nothing has changed.
     final func modifyPublished<R, E: Error>(
         reason: String = "",
         admit: (Revision) throws(E) -> Void = { _ in },
@@ -52,21 +52,22 @@ extension StateCore {
         }
     }
 
-    /// Runs the body and publishes; nil where one of the `queues`, which it hands out, has no room.
+    /// Runs the body and publishes; returns nil if one of `queues`, which it hands out, has no
+    /// room.
     private func attempt<R, E: Error>(
         _ reason: String,
         _ queues: inout [ChangeQueue],
         _ admit: (Revision) throws(E) -> Void,
         _ body: (inout Value) throws(E) -> R
     ) -> Result<(result: R, revision: Revision), E>? {
-        let mark = Unmanaged.passUnretained(self).toOpaque()
+        let owner = Unmanaged.passUnretained(self).toOpaque()
         let depth = clinux_depth()
         var outcome: Result<(result: R, revision: Revision), E>?
         published.withLock { published in
             queues = published.queues
             guard depth > 0 || published.queues.allSatisfy(\.hasRoom) else { return }
             var value = published.value
-            clinux_set_body(mark)
+            clinux_set_body(owner)
             defer { clinux_set_body(nil) }
             do throws(E) {
                 try admit(published.revision)
@@ -85,17 +86,19 @@ extension StateCore {
 }
 
 extension Revision {
-    /// Before the first change of a container in memory.
+    /// The revision before the first change of a container in memory.
     static let memoryStart = Revision(epoch: .random(), number: 0)
 
-    /// - Throws: ``StateError/Code/conflict``, naming this revision, where it is not the one expected of `key`.
+    /// - Throws: ``StateError/Code/conflict``, naming this revision, if it is not the expected one
+    ///   of `key`.
     func check(isExpected expected: Revision?, of key: Key) throws(StateError) {
         guard let expected, expected != self else { return }
         throw StateError(.conflict, "key '\(key)' is at revision \(number), not \(expected.number)")
     }
 }
 
-/// A change whose telling makes the next, and so on.
+/// Detects changes that cause each other without end: each is made during the delivery of the one
+/// before.
 enum Feedback {
     static let limit: Int64 = 1_000
 
@@ -104,7 +107,8 @@ enum Feedback {
         guard clinux_depth() > limit else { return }
         throw StateError(
             .feedbackLoop,
-            "state '\(key)': \(limit) changes in a row were made by what was told of the one before"
+            "state '\(key)': \(limit) changes in a row, "
+                + "each made while the one before was delivered"
         )
     }
 }

@@ -1,32 +1,33 @@
 import CLinux
 import StateEngine
 
-/// One turn of work for the notifier: of one listener, or of one container's `didModify`.
+/// One turn of work for the notifier: for one listener, or for one container's `didModify`.
 package protocol NotifierJob: AnyObject, Sendable {
-    /// The container, and who is at work, for a trace.
+    /// The container and the receiver, for traces.
     var subject: (key: Key, who: String) { get }
-    /// Does the work; puts itself behind the others for more.
+    /// Does the work; enqueues itself again if there is more.
     func run()
 }
 
-/// The threads that tell of changes when no writer's does.
+/// The threads that deliver changes if no writer's thread does.
 ///
-/// Started when a job finds none idle, 8 at most, and ended when they had nothing to do for a while: 7 jobs that block for ever delay
-/// no other. The jobs of one listener are serial because it has one at a time in here.
+/// A thread starts when a job finds none idle, 8 at most, and ends after it was idle for a while.
+/// Up to 7 jobs that block forever delay no other. One listener's jobs are serial, because it has
+/// at most one in here.
 package final class Notifier: Sendable {
     package static let shared = Notifier()
 
     private static let threadLimit = 8
     private static let idleNanoseconds: Int64 = 10_000_000_000
-    /// Work that takes longer is named to the trace hook.
+    /// Work that takes longer is reported to the trace hook.
     private static let slowNanoseconds: Int64 = 1_000_000_000
 
     private struct Pool {
         var jobs = Ring<any NotifierJob>()
         var workers: [Worker] = []
-        /// Those that wait for a job.
+        /// The workers that wait for a job.
         ///
-        /// Each job that waits has a worker that was taken from here and is on its way, or all are at work.
+        /// For each waiting job, a worker was taken from here and is on its way, or all are busy.
         var idle: [Worker] = []
         /// Whether a thread looks for slow work.
         var isWatched = false
@@ -47,7 +48,7 @@ package final class Notifier: Sendable {
 
     private let pool = StateLock(Pool())
 
-    /// Has a thread run `job`, after those that came before it.
+    /// Runs `job` on a thread, after those that came before it.
     package func run(_ job: any NotifierJob) {
         let (idle, new) = pool.withLock { pool -> (Worker?, Worker?) in
             pool.jobs.append(job)
@@ -80,7 +81,7 @@ package final class Notifier: Sendable {
     private func nextJob(_ worker: Worker) -> (any NotifierJob)? {
         let now = clinux_monotonic_nanoseconds()
         let (job, done) = pool.withLock { pool -> ((any NotifierJob)?, Work?) in
-            // Handed out, so that what was done with is not freed under the lock.
+            // Handed out, so that finished work is not freed under the lock.
             let done = worker.work
             let job = pool.jobs.popFirst()
             worker.work = job.map { Work(job: $0, start: now) }
@@ -88,11 +89,11 @@ package final class Notifier: Sendable {
             return (job, done)
         }
         _ = done
-        if job != nil, StateTrace.isWanted { watch() }
+        if job != nil, StateTrace.isEnabled { watch() }
         return job
     }
 
-    /// Whether nobody took `worker` from those that are idle; then it is none of the pool's any more.
+    /// Whether nobody took `worker` from the idle ones; it is then removed from the pool.
     private func mayEnd(_ worker: Worker) -> Bool {
         pool.withLock { pool in
             guard let place = pool.idle.firstIndex(where: { $0 === worker }) else { return false }
@@ -104,7 +105,7 @@ package final class Notifier: Sendable {
 
     // MARK: Slow work
 
-    /// Has a thread look for slow work as long as there is any work, unless one does.
+    /// Starts a thread that looks for slow work while there is any, unless there is one.
     func watch() {
         let begins = pool.withLock { pool in
             guard !pool.isWatched else { return false }
@@ -118,7 +119,8 @@ package final class Notifier: Sendable {
         }
     }
 
-    /// - Returns: After how long the next work becomes slow; nil: there is none that has no name yet, and nobody looks any more.
+    /// - Returns: The time until the next work becomes slow; nil: all slow work is reported, and
+    ///   nobody looks any more.
     private func nameSlowWork() -> Int64? {
         let now = clinux_monotonic_nanoseconds()
         let (slow, next) = pool.withLock { pool -> ([any NotifierJob], Int64?) in

@@ -1,12 +1,14 @@
-/// First in, first out, in one array that grows to what was needed at most at once; a large one is freed when it runs empty.
+/// First in, first out, in one array that grows to the largest size needed.
 ///
-/// Adding and removing cost O(1) on average.
+/// A large array is freed when it runs empty.
+///
+/// Adding and removing take O(1) on average.
 package struct Ring<Element> {
-    /// A power of two of them, or none.
+    /// The count is a power of two, or 0.
     private var places: [Element?] = []
     private var first = 0
     package private(set) var count = 0
-    /// As many places are kept without elements.
+    /// An array of at most this size is kept when it runs empty.
     private static var keptCount: Int { 64 }
 
     package init() {}
@@ -35,10 +37,12 @@ package struct Ring<Element> {
         return element
     }
 
-    /// Puts what `change` makes of the last element in its place; there must be one.
+    /// Replaces the last element with the result of `change`.
+    ///
+    /// - Precondition: The ring is not empty.
     package mutating func replaceLast(_ change: (Element) -> Element) {
         guard count > 0, let last = self[count - 1] else {
-            preconditionFailure("a ring without elements has no last one")
+            preconditionFailure("the ring is empty")
         }
         self[count - 1] = change(last)
     }

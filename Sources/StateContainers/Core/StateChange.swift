@@ -2,19 +2,19 @@ public import StateEngine
 
 /// What one change did to a container.
 ///
-/// One object, whatever the value: to hand it on costs a reference.
+/// One object, whatever the value: passing it on costs one reference count.
 public struct StateChange<Value: Sendable>: Sendable {
     @usableFromInline let values: ChangeValues<Value>
 
-    /// The value before; where changes were skipped, before the first of them.
+    /// The value before; if changes were skipped, the value before the first of them.
     @inlinable public var old: Value { values.old }
     /// The value after.
     @inlinable public var new: Value { values.new }
-    /// The commit.
+    /// The revision of the commit.
     @inlinable public var revision: Revision { values.facts.revision }
-    /// How many changes before this one its receiver was not told of by themselves.
+    /// How many changes before this one were merged into it for this receiver.
     @inlinable public var skipped: Int { values.facts.skipped }
-    /// Who made it, and where it is known why.
+    /// Who made the change and, if known, why.
     @inlinable public var cause: Cause { values.facts.cause }
     /// The change without its values.
     package var record: ChangeRecord { values }
@@ -38,7 +38,8 @@ public struct StateChange<Value: Sendable>: Sendable {
         values = ChangeValues(old, new, facts)
     }
 
-    /// A change of which it is known that its values are of this type: it comes from a container of it.
+    /// Wraps a record whose values are known to be of this type: it comes from a container of this
+    /// type.
     package init(_ record: ChangeRecord) {
         values = unsafeDowncast(record, to: ChangeValues<Value>.self)
     }

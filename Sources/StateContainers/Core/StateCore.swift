@@ -1,24 +1,25 @@
 public import CLinux
 public import StateEngine
 
-/// Where the value of a container is: one for each container in memory and scope, one for each key in a keyspace.
+/// The storage location of a container's value: one for each container in memory and scope, one for
+/// each key in a keyspace.
 ///
-/// Everything that changes is under the lock: the proof of `@unchecked Sendable`. It is the last lock that is taken: nothing is
-/// called under it but the body of a `modify` in memory.
+/// Everything that changes is under the lock: the proof of `@unchecked Sendable`. This lock is
+/// always taken last: under it only the body of a `modify` in memory runs.
 @usableFromInline
 package class StateCore<Value: Sendable>: @unchecked Sendable {
-    /// Refuses a value.
+    /// Throws for values to refuse.
     package typealias Check = @Sendable (Value) throws(StateError) -> Void
 
-    /// What everybody reads.
+    /// The state that all readers see.
     @usableFromInline
     struct Published: Sendable {
         @usableFromInline var value: Value
         @usableFromInline var number: Int64
         @usableFromInline var epoch: Epoch
-        /// Who takes each change; where nobody does, none is made.
+        /// The queues that take each change; if there are none, no change record is made.
         @usableFromInline var queues: [ChangeQueue] = []
-        /// How many changes were told.
+        /// How many changes were published.
         var publishedCount: Int64 = 0
 
         init(_ value: Value, _ revision: Revision) {
@@ -29,7 +30,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
 
         var revision: Revision { Revision(epoch: epoch, number: number) }
 
-        /// Replaces the value, and puts what happened into the queues.
+        /// Replaces the value, and appends the change to the queues.
         mutating func publish(
             _ new: Value,
             _ revision: Revision,
@@ -63,7 +64,7 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     }
 
     @usableFromInline final let published: StateLock<Published>
-    /// Whether a change is nothing but a change of the value: in memory, and any value is good.
+    /// Whether a change only replaces the value: in memory, and every value is accepted.
     @usableFromInline final let isDirect: Bool
     package final let key: Key
 
@@ -89,11 +90,11 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     @inlinable
     final func read<R, E: Error>(_ body: (borrowing Value) throws(E) -> R) throws(E) -> R {
         checkBody()
-        let mark = Unmanaged.passUnretained(self).toOpaque()
-        // Not as a result of the lock's own: what the body returns stays the caller's.
+        let owner = Unmanaged.passUnretained(self).toOpaque()
+        // Not returned by the lock's closure: what the body returns stays in the caller's region.
         var result: Result<R, E>?
         published.withLock { published in
-            clinux_set_body(mark)
+            clinux_set_body(owner)
             defer { clinux_set_body(nil) }
             do throws(E) { result = .success(try body(published.value)) } catch {
                 result = .failure(error)
@@ -103,7 +104,8 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         return try result.get()
     }
 
-    /// Traps where the calling thread is in the body of a `modify`: to touch a container there is to wait for oneself, sooner or later.
+    /// Traps if the calling thread is in the body of a `modify`: using a container there sooner or
+    /// later deadlocks.
     @inlinable
     final func checkBody() {
         if let container = clinux_body() { trapInBody(container) }
@@ -114,40 +116,40 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         let other = Unmanaged<AnyObject>.fromOpaque(container).takeUnretainedValue()
         let name = (other as? any KeyedCore)?.key.description ?? "another"
         fatalError(
-            "state '\(key)' is touched in the body of modify of state '\(name)': use withTransaction"
+            "state '\(key)' is used in the body of modify of state '\(name)': use withTransaction"
         )
     }
 
     // MARK: In transactions
 
-    /// What a transaction begins with.
+    /// The entry that a transaction begins with.
     func transactionEntry(check: Check?) -> StateTransaction.Entry<Value> {
         let (value, revision) = versioned
         return StateTransaction.Entry(self, value, revision, check: check)
     }
 
-    /// Publishes a value, where there is one, if the one at `revision` is still current and `others`, called under the lock, says
-    /// yes.
+    /// Publishes a value, if there is one, provided that `revision` is still current and `others`,
+    /// called under the lock, returns true.
     ///
-    /// - Returns: Whether it was, and they did.
+    /// - Returns: Whether `revision` was current and `others` returned true.
     final func publish(
         _ value: Value?,
         ifRevision revision: Revision,
         and others: () -> Bool
     ) -> Bool {
-        var stands = false
+        var isCommitted = false
         published.withLock { published in
             guard published.revision == revision else { return }
-            stands = others()
-            guard stands, let value else { return }
+            isCommitted = others()
+            guard isCommitted, let value else { return }
             let next = Revision(epoch: revision.epoch, number: revision.number + 1)
             let depth = clinux_depth()
             published.publish(value, next, cause: .thisProcess, depth: depth, merges: false)
         }
-        return stands
+        return isCommitted
     }
 
-    // MARK: Who takes changes
+    // MARK: Queues
 
     final func register(_ queue: ChangeQueue) {
         published.withLock { $0.add(queue) }
@@ -155,14 +157,14 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
 
     final func unregister(_ queue: ChangeQueue) { published.withLock { $0.remove(queue) } }
 
-    /// Tells of the changes that wait.
+    /// Delivers the waiting changes.
     @usableFromInline
     final func drain() {
         for queue in published.withLock({ $0.queues }) { queue.drain() }
     }
 }
 
-/// A core whatever it holds, for messages.
+/// A core with a value of any type, for messages.
 protocol KeyedCore: AnyObject {
     var key: Key { get }
 }

@@ -1,9 +1,10 @@
 import CLinux
 import StateEngine
 
-/// A world of its own for containers in memory: in a scope each of them begins anew with its default value.
+/// A separate set of values for containers in memory: in a scope each container starts with its
+/// default value.
 ///
-/// So tests that run in parallel share static containers without seeing each other's values:
+/// Tests that run in parallel can share static containers without seeing each other's values:
 ///
 /// ```swift
 /// @Test func `the counter begins at 0`() {
@@ -14,11 +15,14 @@ import StateEngine
 /// }
 /// ```
 ///
-/// It is a task-local: tasks that are begun in a scope are in it. Containers in a keyspace are not divided: open another one.
+/// The scope is a task-local: tasks started in a scope are in it. Containers in a keyspace are not
+/// divided by scopes; open another keyspace instead.
 public final class StateScope: Sendable {
     @TaskLocal package static var current: StateScope?
 
-    /// The cores and queues of this scope by container; the container is kept too, so that no other takes its address.
+    /// The cores and queues of this scope by container.
+    ///
+    /// The container is retained, so that no other gets its address.
     private let registrations = StateLock<[ObjectIdentifier: Entry]>([:])
 
     init() { clinux_note_scope() }
@@ -39,7 +43,7 @@ public final class StateScope: Sendable {
         try await $current.withValue(StateScope(), operation: body)
     }
 
-    /// What a container has in this scope, made where it is the first look.
+    /// The registration of a container in this scope, made on first access.
     func registration<Value>(
         of container: any AnyObject & Sendable,
         _ make: () -> Registration<Value>
@@ -66,12 +70,12 @@ public final class StateScope: Sendable {
     private struct Entry: Sendable {
         let container: any AnyObject & Sendable
         let registration: any AnyObject & Sendable
-        /// No more changes; who is told of them may keep the core.
+        /// Ends the changes; receivers may still retain the core.
         let close: @Sendable () -> Void
     }
 }
 
-/// Where a container is: its value, and the changes that it takes.
+/// A container's core, and the queue of the changes that it takes.
 @usableFromInline
 package final class Registration<Value: Sendable>: Sendable {
     @usableFromInline package let core: StateCore<Value>

@@ -1,24 +1,28 @@
 public import StateEngine
 import Synchronization
 
-/// What happens inside the containers of this process, for who looks for a fault; off until ``hook`` is set.
+/// Events inside the containers of this process, for finding faults; off until ``hook`` is set.
 ///
-/// Keys and revisions only, never a value: a protected one does not come out this way.
+/// Events contain keys and revisions, never values, so they do not reveal protected values.
 public enum StateTrace {
-    /// What happened; more may come, so a `switch` has a `default`.
+    /// An event.
+    ///
+    /// Cases may be added, so a `switch` needs a `default`.
     public enum Event: Hashable, Sendable {
-        /// A change that a container is about to tell of.
+        /// A container is about to deliver a change.
         case change(Key, Revision)
-        /// A listener or a `didModify` has been at work for over a second; said once for each call, by the name of its type or
-        /// its place in the source.
+        /// A listener or a `didModify` has been running for over a second. Reported once for each
+        /// call; `who` is its type or its place in the source.
         case slow(Key, who: String)
-        /// A failure that no caller was given.
+        /// A failure that could not be thrown to a caller.
         case failure(Key, StateError.Code)
     }
 
-    /// Is called with each event, on whatever thread it happens; it must not block, and may touch no container.
+    /// Called with each event, on the thread where it happens.
     ///
-    /// - Complexity: While it is nil an event costs about a nanosecond.
+    /// It must not block, and must not use any container.
+    ///
+    /// - Complexity: While it is nil, an event costs about a nanosecond.
     public static var hook: (@Sendable (Event) -> Void)? {
         get { current.withLock { $0 } }
         set {
@@ -31,11 +35,11 @@ public enum StateTrace {
     private static let isOn = Atomic(false)
     private static let current = StateLock<(@Sendable (Event) -> Void)?>(nil)
 
-    /// Whether somebody looks.
-    static var isWanted: Bool { isOn.load(ordering: .relaxed) }
+    /// Whether a hook is set.
+    static var isEnabled: Bool { isOn.load(ordering: .relaxed) }
 
-    /// Tells the hook, where there is one.
+    /// Calls the hook, if there is one.
     package static func note(_ event: @autoclosure () -> Event) {
-        if isWanted { hook?(event()) }
+        if isEnabled { hook?(event()) }
     }
 }

@@ -1,22 +1,23 @@
 import Dispatch
 import StateEngine
 
-/// The one slot of a listener: what it has not been told of yet, on the way to it.
+/// The slot of one listener: the change that it has not received yet.
 ///
-/// What comes while it is at work, or paused, becomes one change with what waits; so it rests on the last one, whatever it is slow at.
+/// Changes that arrive during a call or a pause are merged into the waiting one. So the listener
+/// always gets the last change, however slow it is.
 final class Delivery: Receiver, NotifierJob {
     private struct Slot {
         var pending: ChangeRecord?
-        /// Where it is told, kept as long as there is something to tell.
+        /// The scope to deliver in, retained while a change waits.
         var scope: StateScope?
-        /// Whether what waits is the value that the listener begins with.
+        /// Whether the waiting change is the listener's initial value.
         var isBeginning = false
-        /// Whether a call is under way, or will be.
+        /// Whether a call is running or scheduled.
         var isAtWork = false
         var isPaused = false
         var isEnded = false
 
-        /// Takes the change that is next; nil: nothing is to be told now.
+        /// Takes the next change; nil: nothing is to be delivered now.
         mutating func next() -> (ChangeRecord, StateScope?)? {
             isAtWork = pending != nil && !isPaused && !isEnded
             guard isAtWork else { return nil }
@@ -24,7 +25,7 @@ final class Delivery: Receiver, NotifierJob {
             return pending.take().map { ($0, scope.take()) }
         }
 
-        /// Whether somebody must see to it that what waits is told.
+        /// Whether the caller must schedule a delivery.
         mutating func isDue() -> Bool {
             guard !isAtWork, pending != nil, !isPaused, !isEnded else { return false }
             isAtWork = true
@@ -35,16 +36,17 @@ final class Delivery: Receiver, NotifierJob {
     private let key: Key
     private let who: String
     private let queue: StateQueue
-    /// It may keep the container, and so this.
+    /// Weak, because the scope may retain the container, which retains this object.
     private weak let scope: StateScope?
-    /// Whom it tells, where it was attached and is there still.
+    /// The listener, if it was attached and still exists.
     weak let listener: (any StateListener)?
-    /// Which one it was attached for, also where it is gone.
+    /// The identity of the attached listener, even if it is gone.
     let identity: ObjectIdentifier?
     private let call: @Sendable (ChangeRecord) -> Void
     private let slot = StateLock(Slot())
 
-    /// Makes the slot of `listener`, whom `call` calls, where it may go away; a trace names it by `who`.
+    /// Makes the slot of `listener`, which may go away and which `call` calls; traces show it as
+    /// `who`.
     init(
         _ key: Key,
         on queue: StateQueue,
@@ -64,7 +66,7 @@ final class Delivery: Receiver, NotifierJob {
     var subject: (key: Key, who: String) { (key, who) }
     var isGone: Bool { identity != nil && listener == nil }
 
-    // MARK: What is to be told
+    // MARK: Waiting changes
 
     func begin(_ current: ChangeRecord) {
         slot.withLock { slot in
@@ -88,7 +90,7 @@ final class Delivery: Receiver, NotifierJob {
         }
     }
 
-    /// Tells of what waits, where something does.
+    /// Schedules the delivery of the waiting change, if there is one.
     func start() { update { _ in } }
 
     func pause() { update { $0.isPaused = true } }
@@ -105,7 +107,7 @@ final class Delivery: Receiver, NotifierJob {
 
     private func update(_ change: @Sendable (inout Slot) -> Void) {
         let (isDue, old) = slot.withLock { slot in
-            // Handed out, so that a value or a scope that nobody needs is not freed under the lock.
+            // Handed out, so that an old value or scope is not freed under the lock.
             let old = (slot.pending, slot.scope)
             change(&slot)
             return (slot.isDue(), old)
@@ -114,7 +116,7 @@ final class Delivery: Receiver, NotifierJob {
         if isDue { schedule() }
     }
 
-    // MARK: Telling
+    // MARK: Delivering
 
     private func schedule() {
         switch queue {
@@ -125,15 +127,15 @@ final class Delivery: Receiver, NotifierJob {
         }
     }
 
-    /// One call; what came meanwhile waits behind the other listeners.
+    /// Makes one call; what arrived meanwhile waits behind the other listeners.
     func run() {
         if deliverNext() { schedule() }
     }
 
-    /// - Returns: Whether there is more to tell.
+    /// - Returns: Whether there is more to deliver.
     private func deliverNext() -> Bool {
         guard let (change, scope) = slot.withLock({ $0.next() }) else { return false }
-        change.tell(in: scope, call)
+        change.deliver(in: scope, call)
         return slot.withLock { slot in
             slot.isAtWork = false
             return slot.isDue()

@@ -1,10 +1,11 @@
 import StateEngine
 
-/// Who is told of the changes that a container takes.
+/// The receivers of the changes that a container takes.
 package final class ListenerList: Sendable {
     private struct Entry: Sendable {
         let receiver: any Receiver
-        /// The last change that it is not told of, for it was there when it began.
+        /// The last change that the receiver does not get, because it was published before the
+        /// receiver joined.
         let last: Int64
     }
 
@@ -15,13 +16,14 @@ package final class ListenerList: Sendable {
 
     package var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 
-    /// In the order in which they came.
+    /// The receivers in the order in which they joined.
     var receivers: [any Receiver] { entries.withLock { $0.map(\.receiver) } }
 
-    /// Adds a receiver, which is not told of the changes up to the `last`, unless there is one that is the same; `isSame` must
-    /// say so without a look at a listener.
+    /// Adds a receiver for the changes after `last`, unless an equal one is in the list.
     ///
-    /// - Returns: The one that is in the list.
+    /// `isSame` must decide without access to a listener.
+    ///
+    /// - Returns: The receiver that is in the list.
     package func add(
         _ receiver: any Receiver,
         after last: Int64,
@@ -34,9 +36,10 @@ package final class ListenerList: Sendable {
         }
     }
 
-    /// Takes those out that leave.
+    /// Removes the receivers for which `leaves` returns true.
     func remove(where leaves: (any Receiver) -> Bool) {
-        // Without the lock: to look for a listener that is gone, or to free a receiver, may run anybody's code.
+        // Without the lock: a weak access to a listener, or freeing a receiver, may run arbitrary
+        // code.
         let leaving = receivers.filter(leaves)
         guard !leaving.isEmpty else { return }
         entries.withLock { entries in
@@ -44,10 +47,10 @@ package final class ListenerList: Sendable {
         }
     }
 
-    /// Gives a change to each who began before it.
+    /// Gives a change to each receiver that joined before it.
     ///
-    /// - Returns: Whether some are gone, or nobody is left.
-    package func tell(_ change: ChangeRecord) -> Bool {
+    /// - Returns: Whether some receivers are gone, or none is left.
+    package func deliver(_ change: ChangeRecord) -> Bool {
         let entries = entries.withLock { $0 }
         var someAreGone = entries.isEmpty
         for entry in entries where change.facts.number > entry.last {

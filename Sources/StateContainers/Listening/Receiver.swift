@@ -1,15 +1,16 @@
 import StateEngine
 
-/// One of those that a container tells of its changes.
+/// A receiver of a container's changes.
 ///
-/// It is given each change after the one that it began with, once and ascending, by one thread at a time; it keeps as many as it has
-/// room for, and calls nobody under a lock.
+/// It gets each change after its initial one, once, in ascending order, from one thread at a time.
+/// It keeps as many as it has room for, and calls no other code under a lock.
 package protocol Receiver: AnyObject, Sendable {
-    /// Takes the current value, as a change whose `old` is its `new`; before any other, under the lock of the core.
+    /// Takes the current value, as a change whose `old` equals its `new`. Called before any `put`,
+    /// under the lock of the core.
     func begin(_ current: ChangeRecord)
     /// Takes a change.
     func put(_ change: ChangeRecord)
-    /// Whether there is nobody any more to tell.
+    /// Whether the receiver's target no longer exists.
     var isGone: Bool { get }
 }
 
@@ -18,16 +19,16 @@ extension Receiver {
     package var isGone: Bool { false }
 }
 
-/// With what a receiver begins.
+/// What a receiver gets first.
 package enum Beginning: Sendable {
     /// The next change.
     case now
     /// The current value.
     case current
-    /// The current value where it is not that of a revision, then the next change.
+    /// The current value if it is not that of the revision, then the next change.
     case after(Revision)
 
-    /// What the receiver is given at once.
+    /// The receiver's initial change.
     func change(_ value: some Sendable, _ revision: Revision, depth: Int64) -> ChangeRecord? {
         var skipped = 0
         switch self {
@@ -47,7 +48,7 @@ package enum Beginning: Sendable {
     }
 }
 
-/// That a receiver is told; it no longer is when this is released.
+/// The membership of a receiver; releasing it removes the receiver.
 package final class Membership: Sendable {
     private let leave: @Sendable () -> Void
 

@@ -1,8 +1,8 @@
 import StateEngine
 
-/// That somebody observes a container: it ends when it is cancelled or released.
+/// An observation of a container; it ends when it is cancelled or released.
 ///
-/// So it must be kept; it keeps the container.
+/// Keep it for as long as it is to run. It retains the container.
 public final class StateObservation: Sendable {
     private let delivery: Delivery
     private let membership: StateLock<Membership?>
@@ -14,17 +14,18 @@ public final class StateObservation: Sendable {
 
     deinit { delivery.end() }
 
-    /// Ends it; to cancel again does nothing.
+    /// Ends the observation; further calls do nothing.
     ///
-    /// A call that is under way may still be running when this returns; then none is made.
+    /// A running call may still be running when this returns; no call starts afterwards.
     public func cancel() {
         delivery.end()
         _ = membership.withLock { $0.take() }
     }
 
-    /// Holds the changes back, for one that is hidden: they become one in its slot.
+    /// Holds changes back, for a hidden observer; they are merged into one in its slot.
     public func pause() { delivery.pause() }
 
-    /// Tells of what came while it was paused in one call; makes none where nothing did.
+    /// Delivers the changes that arrived during the pause in one call; makes no call if there were
+    /// none.
     public func resume() { delivery.resume() }
 }

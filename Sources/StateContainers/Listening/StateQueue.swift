@@ -1,14 +1,15 @@
 public import Dispatch
 
-/// Where a listener is told of changes: one call after the other, in order, wherever it is.
+/// Where a listener's calls run: in order, one at a time, on every queue.
 public enum StateQueue: Sendable {
-    /// On one of at most 8 threads of the library. Seven listeners that block for ever delay no other.
+    /// One of at most 8 threads of the library. Up to seven listeners that block forever delay no
+    /// other.
     case notifier
-    /// On the thread that tells of the change, mostly the writer's: who blocks here blocks the writer, and every listener that comes
-    /// after.
+    /// The thread that delivers the change, mostly the writer's. A listener that blocks here blocks
+    /// the writer and all later listeners.
     case inline
-    /// On the main queue, which must be running: `dispatchMain()`, or an `async` main.
+    /// The main queue, which must be running: `dispatchMain()`, or an `async` main.
     case main
-    /// On a dispatch queue, a serial or a concurrent one.
+    /// A dispatch queue, serial or concurrent.
     case queue(DispatchQueue)
 }

@@ -2,9 +2,10 @@ import CLinux
 import StateEngine
 
 extension Answer {
-    /// Waits on a thread that commits meanwhile what waits in `keyspace`, where nobody else does.
+    /// Waits; meanwhile this thread commits what waits in `keyspace`, if no other thread does.
     ///
-    /// While it tells of commits it is nobody's: in no scope, and led to by no change.
+    /// While it delivers commits, the thread is in no scope, and its changes count as caused by no
+    /// other.
     func wait(committingIn keyspace: (any WaitableKeyspace)?) {
         if let keyspace {
             let depth = clinux_depth()

@@ -1,14 +1,15 @@
 import StateEngine
 
-/// What a commit, or a state, says of one key: decoded, and ready to be published with the others.
+/// The part of a commit, or of a reported state, that concerns one key: decoded, and ready to be
+/// published with the others.
 struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
     let core: PersistentCore<Value>
     let change: KeyspaceChange
     let revision: Revision
-    /// Nil for a state: this is what the key is now, whoever made it so.
+    /// Nil for a state: the key's present value, whoever wrote it.
     let cause: Cause?
     let depth: Int64
-    /// Whether a writer of this process waits for it, who tells of it then.
+    /// Whether a writer of this process waits for the commit; that writer then delivers it.
     let isAwaited: Bool
     let decoded: Result<StateCodec<Value>.Stored, StateError>
 
@@ -21,10 +22,10 @@ struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
         }
     }
 
-    func tell() {
+    func deliver() {
         switch decoded {
         case .failure(let error): core.note(error)
-        // What can be read again is no failure any more.
+        // A value that can be read again ends the failure.
         case .success: if core.failure.value != nil { core.failure.modify(nil) }
         }
         core.loading.putFirst(.success(revision.number))
@@ -51,9 +52,10 @@ struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
             head.stored.origin =
                 change.value == nil ? .defaulted : version.map { .migrated(from: $0) } ?? .stored
             let isOtherEpoch = newRevision.epoch != published.epoch
-            // What its writer did not wait for was published before.
+            // Changes whose writers did not wait were already published.
             guard isFirst || isOtherEpoch || newRevision.number > head.early else { return }
-            // One that was taken back and is stored after all has an older number than what is shown.
+            // A change that was reverted and stored after all has an older number than the visible
+            // one.
             let isOlder = published.revision.isNewer(than: newRevision)
             let shown = isOlder ? published.revision : newRevision
             published.publish(
@@ -67,17 +69,17 @@ struct CorePublication<Value: Codable & Sendable>: Publication, Sendable {
         }
     }
 
-    /// How many revisions a state passes over: those of a gap.
+    /// How many revisions a state skips.
     private func skippedCount(before new: Revision, after old: Revision) -> Int {
         guard cause == nil, new.epoch == old.epoch else { return 0 }
         return Int(max(0, new.number - old.number - 1))
     }
 
-    /// The commit that made the key what it is.
+    /// The revision at which the key got this value.
     private func newRevision(_ stored: PersistentCore<Value>.Stored) -> Revision {
         guard cause == nil else { return revision }
         if change.value != nil { return Revision(epoch: revision.epoch, number: change.revision) }
-        // When an absent key was deleted is not known.
+        // The revision that deleted an absent key is unknown.
         let wasAbsent = stored.entryRevision == 0 && stored.revision.epoch == revision.epoch
         return wasAbsent ? stored.revision : revision
     }

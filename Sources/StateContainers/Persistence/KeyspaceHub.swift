@@ -1,11 +1,13 @@
 import StateEngine
 
-/// What follows a keyspace for the containers in it: one watch for them all, so that each commit is published whole.
+/// Follows a keyspace for the containers in it.
 ///
-/// One for each keyspace as long as a container is in it.
+/// They share one watch, so that each commit is published in one piece.
+///
+/// There is one for each keyspace, as long as a container is in it.
 final class KeyspaceHub: Sendable {
     let keyspace: any Keyspace
-    /// The same if it knows who waits for it.
+    /// The same, if it knows which threads it waits for.
     let waitable: (any WaitableKeyspace)?
     /// Set by `init`, and nil only in it.
     private let watch = StateLock<(any KeyspaceWatch)?>(nil)
@@ -13,7 +15,7 @@ final class KeyspaceHub: Sendable {
 
     private struct Members {
         var byKey: [Key: WeakMember] = [:]
-        /// Why nothing is heard of the keyspace; nil where it is.
+        /// Why the keyspace is unavailable; nil if it is available.
         var absence: StateError?
     }
 
@@ -46,7 +48,8 @@ final class KeyspaceHub: Sendable {
 
     deinit {
         watch.withLock { $0 }?.cancel()
-        // Another hub may have taken the place; handed out, so that its last reference does not go under the lock.
+        // Another hub may have replaced this one. Handed out, so that its last reference is not
+        // released under the lock.
         _ = KeyspaceHub.hubs.withLock { hubs in
             let present = hubs[ObjectIdentifier(keyspace)]?.hub
             if present == nil { hubs[ObjectIdentifier(keyspace)] = nil }
@@ -64,11 +67,14 @@ final class KeyspaceHub: Sendable {
         return waitable.submit(mutations, commitsOnCaller: commitsOnCaller, completion: completion)
     }
 
-    // MARK: Who is in it
+    // MARK: Members
 
-    /// The member on a key, made and followed where there is none; its value may still be on its way.
+    /// The member of a key; made and followed if there is none.
     ///
-    /// - Throws: ``StateError/Code/typeMismatch``, naming key and types, where one of another type is on it.
+    /// Its value may not have arrived yet.
+    ///
+    /// - Throws: ``StateError/Code/typeMismatch``, naming key and types, if the key has a member of
+    ///   another type.
     func member<Member: HubMember>(
         on key: Key,
         _ make: () -> Member
@@ -85,7 +91,7 @@ final class KeyspaceHub: Sendable {
         guard let member = present as? Member else {
             throw StateError(
                 .typeMismatch,
-                "key '\(key)' holds \(present.valueType) in this process, not \(made.valueType)"
+                "key '\(key)' has type \(present.valueType) in this process, not \(made.valueType)"
             )
         }
         if member === made {
@@ -96,9 +102,9 @@ final class KeyspaceHub: Sendable {
         return member
     }
 
-    /// A member that was followed is gone; another may be on its key by now.
+    /// Forgets a followed member that is gone; another may have its key by now.
     func forget(_ key: Key) {
-        // Handed out, so that its last reference does not go under the lock.
+        // Handed out, so that its last reference is not released under the lock.
         _ = members.withLock { members -> (any HubMember)? in
             let present = members.byKey[key]?.member
             if present == nil { members.byKey[key] = nil }
@@ -111,7 +117,7 @@ final class KeyspaceHub: Sendable {
         members.withLock { $0.byKey[key]?.member }
     }
 
-    // MARK: What the keyspace tells
+    // MARK: Events
 
     private func receive(_ event: KeyspaceEvent) {
         switch event {
@@ -132,7 +138,7 @@ final class KeyspaceHub: Sendable {
         }
     }
 
-    /// - Returns: Who is to be told.
+    /// - Returns: The members to notify.
     private func note(absence: StateError?) -> [any HubMember] {
         members.withLock { members in
             members.absence = absence
@@ -150,7 +156,7 @@ final class KeyspaceHub: Sendable {
         return changes + absent.map { KeyspaceChange(key: $0, value: nil, revision: 0) }
     }
 
-    /// Publishes what a commit, or a state (no cause), says of all members at one moment, then has it told.
+    /// Publishes a commit, or a state (no cause), for all members at one moment, then delivers it.
     private func publish(_ revision: Revision, _ changes: [KeyspaceChange], _ cause: Cause?) {
         var publications: [any Publication] = []
         for change in changes {
@@ -158,48 +164,49 @@ final class KeyspaceHub: Sendable {
             publications.append(member.publication(of: change, revision, cause))
         }
         publications.sort { $0.key < $1.key }
-        // The locks of so many are held at once; a commit that did not come from here may have changed more.
+        // The locks of this many are held at once; a commit of another process may have changed
+        // more.
         for start in stride(from: 0, to: publications.count, by: StateTransaction.limit) {
             publishAtOnce(publications[start...].prefix(StateTransaction.limit))
         }
-        for publication in publications { publication.tell() }
+        for publication in publications { publication.deliver() }
     }
 }
 
-/// Runs them all while the locks of all are held, taken in the order of the keys.
+/// Publishes all while the locks of all are held, taken in the order of the keys.
 func publishAtOnce(_ publications: ArraySlice<any Publication>) {
     guard let first = publications.first else { return }
     first.publish { publishAtOnce(publications.dropFirst()) }
 }
 
-/// What the hub knows of a container's core.
+/// A container's core, as the hub sees it.
 protocol HubMember: AnyObject, Sendable {
     var key: Key { get }
     var valueType: Any.Type { get }
-    /// Set by the hub alone, before anybody else has the member.
+    /// Set only by the hub, before anybody else has the member.
     var isFollowed: Bool { get set }
 
-    /// What a change says, decoded; nothing is published yet.
+    /// Decodes a change; publishes nothing yet.
     func publication(
         of change: KeyspaceChange,
         _ revision: Revision,
         _ cause: Cause?
     ) -> any Publication
 
-    /// Nothing is heard of the keyspace, or not of this key.
+    /// Reports that the keyspace, or this key, is unavailable.
     func fail(_ error: StateError)
 
-    /// The keyspace is heard of again, and what was told of this key is current.
+    /// Reports that the keyspace is available again, and the last value of this key is current.
     func resume()
 }
 
-/// A change that is ready to be published with the others of its commit.
+/// A change ready to be published with the others of its commit.
 protocol Publication {
     var key: Key { get }
 
-    /// Publishes it, and calls `others` before the lock is given up.
+    /// Publishes the change, and calls `others` before it releases the lock.
     func publish(_ others: () -> Void)
 
-    /// Has it told, with no lock held.
-    func tell()
+    /// Delivers the change, with no lock held.
+    func deliver()
 }

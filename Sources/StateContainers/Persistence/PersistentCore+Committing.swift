@@ -1,24 +1,25 @@
 import CLinux
 import StateEngine
 
-/// A change that was submitted.
+/// A submitted change.
 struct Attempt<R> {
     let result: R
     let answer: Answer
-    /// Its commit if it succeeds, where commits are ordered in this process: the next change may be computed on it.
+    /// The revision of its commit if it succeeds, if commits are ordered in this process: the next
+    /// change may be based on it.
     let revision: Revision?
     let isEarly: Bool
-    /// What it was computed on.
+    /// The revision that it was based on.
     let base: Revision
-    /// Whether it removes what is absent: there is no commit.
+    /// Whether it deletes an absent entry: there is no commit.
     let isVoid: Bool
 }
 
 extension PersistentCore {
-    /// How many changes may wait for storage whose writers do not.
+    /// How many changes with durability `memory` may wait for storage.
     static var earlyLimit: Int { 1_024 }
 
-    /// What the next change is computed on.
+    /// What the next change is based on.
     struct Base {
         let value: Value
         let revision: Revision
@@ -30,7 +31,7 @@ extension PersistentCore {
         published.withLock { published in head.withLock { $0.base(below: published.revision) } }
     }
 
-    /// Changes the value, and waits until storage has it at the durability asked for.
+    /// Changes the value, and waits until storage has it at the requested durability.
     func commit<R>(
         _ change: Change,
         check: StateCore<Value>.Check?,
@@ -77,7 +78,9 @@ extension PersistentCore {
         for queue in published.withLock({ $0.queues }) { queue.waitForRoom() }
     }
 
-    /// Computes the new value and submits it; the turn is the caller's, and is given up where this throws.
+    /// Computes the new value and submits it.
+    ///
+    /// The caller holds the turn; it is given up if this throws.
     private func begin<R>(
         _ change: Change,
         _ check: StateCore<Value>.Check?,
@@ -137,7 +140,7 @@ extension PersistentCore {
         )
     }
 
-    /// From now on an answer is awaited.
+    /// Registers a change whose answer is expected.
     func expect(
         _ answer: Answer,
         _ value: Value,
@@ -156,7 +159,9 @@ extension PersistentCore {
         head.withLock { $0.pending.append(pending) }
     }
 
-    /// The commit's number is known, if it succeeds; what its writer does not wait for is published.
+    /// Records the revision that the commit gets if it succeeds.
+    ///
+    /// Publishes a change whose writer does not wait.
     func promise(_ answer: Answer, _ number: Int64) -> Revision {
         published.withLock { published in
             head.withLock { head in
@@ -183,7 +188,9 @@ extension PersistentCore {
         }
     }
 
-    /// Takes the keyspace's answer; where its writer went on without it, what was published too early is taken back.
+    /// Takes the keyspace's answer.
+    ///
+    /// If the change failed but was already published, reverts it.
     func settle(_ answer: Answer, _ result: Result<Int64, StateError>) {
         let isLost = published.withLock { published in
             head.withLock { head in
@@ -202,7 +209,8 @@ extension PersistentCore {
         deliverLater()
     }
 
-    /// Shows what is stored, where something is shown that is not; once for all that failed with it.
+    /// Publishes the stored value if an unstored one is visible; once for all changes that failed
+    /// together.
     private func takeBack(_ published: inout Published, _ head: inout Head) {
         guard head.early > head.stored.revision.number, head.early == published.number else {
             return
@@ -217,14 +225,14 @@ extension PersistentCore {
         )
     }
 
-    /// What became of an attempt; nil where it has to be made again on a newer value.
+    /// The outcome of an attempt; nil if it must be repeated on a newer value.
     private func outcome<R>(
         of attempt: Attempt<R>,
         _ change: Change
     ) throws(StateError) -> (result: R, revision: Revision)? {
         if attempt.isEarly, let revision = attempt.revision { return (attempt.result, revision) }
         guard let result = attempt.answer.result else {
-            preconditionFailure("an attempt on '\(key)' went on without its answer")
+            preconditionFailure("an attempt on '\(key)' ended without an answer")
         }
         switch result {
         case .success where attempt.isVoid:
@@ -239,9 +247,9 @@ extension PersistentCore {
         }
     }
 
-    /// Waits for every answer that is awaited now.
+    /// Waits for all answers that are expected now.
     ///
-    /// - Throws: the first that is an error.
+    /// - Throws: The first error among them.
     nonisolated(nonsending) func flush() async throws(StateError) {
         for answer in head.withLock({ $0.pending.map(\.answer) }) {
             await answer.wait()
@@ -251,10 +259,11 @@ extension PersistentCore {
 }
 
 extension PersistentCore.Head {
-    /// The newest change that is under way, or else what is stored.
+    /// The newest submitted change, or else what is stored.
     ///
-    /// - Parameter shown: Newer than what is stored where a change was taken back: then it is the revision that everybody reads.
-    /// - Returns: What the next change is computed on.
+    /// - Parameter shown: The visible revision. It is newer than the stored one after a revert; it
+    ///   is then the base revision.
+    /// - Returns: What the next change is based on.
     func base(below shown: Revision) -> PersistentCore.Base {
         let newest = shown.isNewer(than: stored.revision) ? shown : stored.revision
         guard let last = pending.last(where: { $0.number != nil }),

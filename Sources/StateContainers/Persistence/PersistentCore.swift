@@ -1,15 +1,17 @@
 import CLinux
 import StateEngine
 
-/// The value of one key of a keyspace, for all containers on it in this process.
+/// The value of one key of a keyspace, for all containers of it in this process.
 ///
-/// What is published is what storage holds; what was submitted and is not answered yet is computed on, and seen by nobody else.
+/// The published value is the one in storage. A submitted change without an answer is the base of
+/// the next one, but invisible.
 ///
 /// ```
-/// turn        who computes on the newest value; held for the body and the submission, and where commits are ordered
-///             elsewhere until the answer
-/// published   what everybody reads; its lock is taken by who holds the turn, and by what the keyspace tells
-/// head        what follows; its lock is taken under that of `published`, or alone
+/// turn        the right to compute on the newest value; held for the body and the submission, and
+///             if commits are ordered elsewhere until the answer
+/// published   what all readers see; its lock is taken by the holder of the turn, and for events of
+///             the keyspace
+/// head        the bookkeeping; its lock is taken under that of `published`, or alone
 /// ```
 @usableFromInline
 package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>, HubMember,
@@ -21,31 +23,31 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         let value: Value
         /// Nil for a delete.
         let bytes: [UInt8]?
-        /// What moved the writer.
+        /// Why the writer made the change.
         let reason: String
         let depth: Int64
-        /// Whether its writer does not wait: it is published before storage has it.
+        /// Whether its writer does not wait: the change is published before storage has it.
         let isEarly: Bool
-        /// Its commit, where commits are ordered in this process.
+        /// The revision number of its commit, if commits are ordered in this process.
         var number: Int64?
     }
 
     /// What storage holds.
     struct Stored {
         var value: Value
-        /// The commit that made it so.
+        /// Its revision.
         var revision: Revision
-        /// What a condition names; 0 where there is no entry.
+        /// The revision that a condition names; 0 if there is no entry.
         var entryRevision: Int64 = 0
         var origin = Origin.defaulted
-        /// Why it cannot be read; `value` is the last one that could, then.
+        /// Why it cannot be read; `value` is then the last readable one.
         var unreadable: StateError?
     }
 
     struct Head {
         var stored: Stored
         var pending: [Pending] = []
-        /// The newest commit that was published before storage had it; 0 where that was taken back.
+        /// The newest commit that was published before storage had it; 0 after a revert.
         var early: Int64 = 0
         var isLoaded = false
         var awaySince: ContinuousClock.Instant?
@@ -56,9 +58,9 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
     let defaultValue: Value
     let turn = Turn()
     let head: StateLock<Head>
-    /// Answered once there is a first value, or an error instead.
+    /// Answered once there is a first value, or an error.
     let loading = Answer()
-    /// What went wrong without a caller.
+    /// The present failure that no caller could get.
     package let failure: MonitoredState<StateError?, Never>
     var isFollowed = false
 
@@ -72,7 +74,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         super.init(defaultValue, key: key, revision: start, isDirect: false)
     }
 
-    /// The core of a key, shared by all containers on it; its value may be on its way.
+    /// The core of a key, shared by all containers of it; its value may not have arrived yet.
     static func following(
         _ key: Key,
         in keyspace: any Keyspace,
@@ -85,7 +87,8 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         }
     }
 
-    /// - Throws: Why there is no first value, or unless `unreadable` is no error, why it cannot be read.
+    /// - Throws: Why there is no first value, or, unless `acceptsUnreadable`, why it cannot be
+    ///   read.
     func checkLoaded(acceptsUnreadable: Bool) throws(StateError) {
         if case .failure(let error)? = loading.result { throw error }
         if !acceptsUnreadable, let error = head.withLock({ $0.stored.unreadable }) { throw error }
@@ -104,7 +107,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
 
     package var origin: Origin { head.withLock { $0.stored.origin } }
 
-    /// Takes an error that no caller can be given.
+    /// Records an error that cannot be thrown to a caller.
     func note(_ error: StateError) {
         StateTrace.note(.failure(key, error.code))
         failure.modify(error)
@@ -117,7 +120,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         return StateTransaction.StoredEntry(self, base, check: check)
     }
 
-    // MARK: What the keyspace tells
+    // MARK: Events of the keyspace
 
     func publication(
         of change: KeyspaceChange,
@@ -127,13 +130,13 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         let own = head.withLock { head in
             head.pending.first { cause != nil && $0.isMade(by: change, at: revision) }
         }
-        var told = cause
-        if let own { told?.reason = own.reason }
+        var fullCause = cause
+        if let own { fullCause?.reason = own.reason }
         return CorePublication(
             core: self,
             change: change,
             revision: revision,
-            cause: told,
+            cause: fullCause,
             depth: own?.depth ?? 0,
             isAwaited: own.map { !$0.isEarly } ?? false,
             decoded: own.map { .success(($0.value, nil)) } ?? decode(change.value)
@@ -165,15 +168,17 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
             head.awaySince = nil
             return true
         }
-        // That the value cannot be read stays a failure.
+        // An unreadable value remains a failure.
         guard wasAway else { return }
         failure.modify(head.withLock { $0.stored.unreadable })
     }
 }
 
 extension PersistentCore.Pending {
-    /// Whether it is what a commit tells: its number says so, or where commits are ordered elsewhere its bytes do (for there nothing
-    /// else of this process is under way).
+    /// Whether a commit contains this change.
+    ///
+    /// Its number decides; if commits are ordered elsewhere, its bytes do, since this process then
+    /// has no other change on its way.
     func isMade(by change: KeyspaceChange, at revision: Revision) -> Bool {
         number.map { $0 == revision.number } ?? (bytes == change.value)
     }

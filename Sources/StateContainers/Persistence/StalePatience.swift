@@ -1,13 +1,15 @@
 import CLinux
 import StateEngine
 
-/// Ends what would run again for ever, because storage refuses what was read as old but tells of nothing newer.
+/// Ends attempts that would repeat forever, because storage refuses their base as old but reports
+/// nothing newer.
 struct StalePatience {
     private static let nanoseconds: Int64 = 5_000_000_000
     private var reads: [Revision] = []
     private var end: Int64 = 0
 
-    /// - Throws: ``StateError/Code/conflict``, naming `key`, where nothing else than these was read for 5 seconds.
+    /// - Throws: ``StateError/Code/conflict``, naming `key`, if only these revisions were read for
+    ///   5 seconds.
     mutating func check(_ reads: [Revision], of key: Key) throws(StateError) {
         let now = clinux_monotonic_nanoseconds()
         if reads != self.reads {
@@ -17,7 +19,7 @@ struct StalePatience {
         guard now > end else { return }
         throw StateError(
             .conflict,
-            "key '\(key)': what was read of it is refused as old, and nothing newer was told for 5 s"
+            "key '\(key)': storage refused its value as outdated, but reported no newer one for 5 s"
         )
     }
 }

@@ -1,20 +1,20 @@
 public import StateEngine
 
-/// What went wrong with a container that no call could be told of: the present failure, where there is one, then always the
-/// latest.
+/// Failures of a container that no call could throw: the present one, if there is one, then always
+/// the latest.
 ///
-/// It never fails, and ends only where its task is cancelled. Each iterator has one slot: failures that come while it is not asked are
-/// skipped, but for the last.
+/// The sequence never throws, and ends only when its task is cancelled. Each iterator has one slot:
+/// of the failures between two calls of `next`, it returns the last.
 public struct StateFailures: AsyncSequence, Sendable {
-    /// What went wrong; the message names the key.
+    /// A failure; the message names the key.
     public typealias Element = StateError
-    /// None.
+    /// Never throws.
     public typealias Failure = Never
 
-    /// No nil among them.
+    /// Without nils.
     let latest: StateValues<StateError?>
 
-    /// Begins with the failure of now.
+    /// Begins with the present failure.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(latest: latest.makeAsyncIterator())
     }
@@ -23,12 +23,16 @@ public struct StateFailures: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         var latest: StateValues<StateError?>.AsyncIterator
 
-        /// The latest failure, waited for where it was given before; nil where the task was cancelled.
+        /// Returns the latest failure; waits if that was already returned.
+        ///
+        /// Returns nil if the task is cancelled.
         public mutating func next() async -> StateError? {
             await next(isolation: #isolation)
         }
 
-        /// The latest failure, waited for where it was given before; nil where the task was cancelled.
+        /// Returns the latest failure; waits if that was already returned.
+        ///
+        /// Returns nil if the task is cancelled.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Never) -> StateError? {
@@ -40,7 +44,7 @@ public struct StateFailures: AsyncSequence, Sendable {
     }
 }
 
-/// Passes over that a failure is no more, lest it take the place of one that was not given yet.
+/// Skips the end of a failure, so that it does not replace a failure not yet returned.
 final class FailureReceiver: Receiver {
     private let slot: StreamSlot
 

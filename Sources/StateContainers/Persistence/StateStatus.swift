@@ -2,20 +2,21 @@ public import StateEngine
 
 /// Where the value of a container comes from.
 public enum Origin: Hashable, Sendable {
-    /// It was stored.
+    /// The stored value.
     case stored
-    /// Nothing is stored: it is the default value.
+    /// The default value: nothing is stored.
     case defaulted
-    /// It was stored in the form of an earlier version; the next write stores it in the present one.
+    /// The stored value, migrated from an earlier version; the next write stores it in the current
+    /// one.
     case migrated(from: Int)
 }
 
 /// Whether the value of a container is the stored one.
 public enum StateStatus: Hashable, Sendable {
-    /// It is.
+    /// It is the stored one.
     case current
-    /// Nobody answers since then: it is the last one that was seen.
+    /// Storage has been unavailable since this time: the value is the last one seen.
     case away(since: ContinuousClock.Instant)
-    /// What is stored cannot be read: it is the last one that could, or the default.
+    /// The stored value cannot be read: the value is the last readable one, or the default.
     case undecodable(StateError)
 }

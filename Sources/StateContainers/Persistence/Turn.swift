@@ -1,8 +1,9 @@
 import StateEngine
 
-/// Who may compute on the newest value of a container: one at a time, threads and tasks, first come first served.
+/// The right to compute on a container's newest value: one holder at a time, thread or task, in
+/// order of request.
 ///
-/// A lock that a task may wait for, and that may be held while a commit is under way.
+/// A lock that a task can wait for, and that can be held during a commit.
 final class Turn: Sendable {
     private struct Queue {
         var isTaken = false
@@ -21,11 +22,11 @@ final class Turn: Sendable {
             queue.isTaken = false
             return nil
         }
-        // It goes from hand to hand: nobody overtakes who waits.
+        // The turn passes directly to the first waiter, so nobody overtakes it.
         next?.put(.success(0))
     }
 
-    /// What to wait for; nil where the turn is the caller's.
+    /// The answer to wait for; nil if the caller now has the turn.
     private func next() -> Answer? {
         queue.withLock { queue in
             guard queue.isTaken else {

@@ -1,19 +1,21 @@
 public import StateEngine
 
-/// What a query finds, kept current: an ordered collection of which each change is told.
+/// The current results of a query: an ordered collection that publishes its changes.
 ///
-/// What it shows is always the state after some commit, whole, and it never rests on an older one. It is read only: write to the
-/// keyspace, or to a container of one of the keys. It follows the keyspace until the last reference goes.
+/// It always shows the complete state after some commit, and always reaches the newest one. It is
+/// read-only: write to the keyspace, or to a container of one of the keys. It follows the keyspace
+/// until its last reference is released.
 public final class LiveQuery<Value: Codable & Sendable>: Sendable {
-    /// What is shown.
+    /// The query.
     public let query: StateQuery<Value>
     private let feed: QueryFeed<Value>
     private let watch: any KeyspaceWatch
 
-    /// Runs `query` on `keyspace`, and waits for its rows.
+    /// Runs `query` on `keyspace`; blocks until the rows are loaded.
     ///
-    /// - Throws: What the keyspace failed with.
-    /// - Complexity: O(*n* log *n*) in the rows; and the same again for each group of commits that touches them.
+    /// - Throws: Any error of the keyspace.
+    /// - Complexity: O(*n* log *n*) in the rows; the same again for each group of commits that
+    ///   touches them.
     public init(_ query: StateQuery<Value>, in keyspace: any Keyspace) throws(StateError) {
         self.query = query
         let feed = QueryFeed(query)
@@ -27,22 +29,25 @@ public final class LiveQuery<Value: Codable & Sendable>: Sendable {
 
     deinit { watch.cancel() }
 
-    /// The rows of now, in order.
+    /// The current rows, in order.
     ///
     /// - Complexity: O(1).
     public var rows: [QueryRow<Value>] { feed.rows.value }
 
-    /// The rows of now, then always the latest, as long as the query lives; see ``MonitoredState/values``.
+    /// The current rows, then always the latest, as long as the query lives; see
+    /// ``MonitoredState/values``.
     public var values: StateValues<[QueryRow<Value>]> { feed.rows.values }
 
-    /// Calls `body` for each change of the rows, as long as the query lives and what is returned is kept; changes that come while it is
-    /// at work become one.
+    /// Calls `body` for changes of the rows, as long as the query lives and the observation is
+    /// kept.
+    ///
+    /// Changes that arrive during a call become one.
     ///
     /// - Parameters:
-    ///   - queue: Where it is called.
-    ///   - initial: Whether it is called with the rows of now first.
-    ///   - body: What is called.
-    /// - Returns: What ends it when it is released.
+    ///   - queue: Where `body` runs.
+    ///   - initial: Whether `body` first gets the current rows.
+    ///   - body: Receives the changes.
+    /// - Returns: The observation; releasing it ends the calls.
     public func observe(
         on queue: StateQueue = .notifier,
         initial: Bool = true,
@@ -51,17 +56,17 @@ public final class LiveQuery<Value: Codable & Sendable>: Sendable {
         feed.rows.observe(on: queue, initial: initial, body)
     }
 
-    /// The keys whose values cannot be read, and why; they are in no row.
+    /// The keys whose values cannot be read, with the errors; they have no rows.
     public var unreadable: [Key: StateError] { feed.unreadable }
 
-    /// Why the rows may be old; nil where they are current.
+    /// Why the rows may be outdated; nil if they are current.
     public var absence: StateError? { feed.absence }
 }
 
 extension Keyspace {
     /// Runs a query and keeps its rows current.
     ///
-    /// - Throws: What the keyspace failed with.
+    /// - Throws: Any error of the keyspace.
     public func query<Value>(
         _ query: StateQuery<Value>
     ) throws(StateError) -> LiveQuery<Value> {
@@ -70,7 +75,7 @@ extension Keyspace {
 
     /// Keeps the entries of `pattern` current as values, in the order of their keys.
     ///
-    /// - Throws: What the keyspace failed with.
+    /// - Throws: Any error of the keyspace.
     public func query<Value>(
         _ pattern: Pattern,
         as type: Value.Type = Value.self

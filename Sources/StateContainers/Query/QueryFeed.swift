@@ -1,20 +1,21 @@
 import StateEngine
 
-/// What brings a live query up to date: takes in whole commits where the keyspace tells them, and computes the rows elsewhere.
+/// Keeps a live query current: takes in complete commits as the keyspace delivers them, and
+/// computes the rows on another thread.
 ///
-/// It keeps one change a key until the rows are computed, however many commits come meanwhile.
+/// Until the rows are computed it keeps one change for each key, however many commits arrive.
 final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
-    /// What was told and is not shown yet.
+    /// Changes that the rows do not show yet.
     private struct Inbox {
         var changes: [Key: KeyspaceChange] = [:]
-        /// Whether `changes` are all that there is, and not what differs.
+        /// Whether `changes` are all rows, not only the differences.
         var isWhole = false
         var epoch: Epoch?
         var absence: StateError?
         var isDraining = false
     }
 
-    /// What is shown; changed by who drains alone.
+    /// The visible rows; only the draining thread changes them.
     private struct Shown {
         var byKey: [Key: QueryRow<Value>] = [:]
         var unreadable: [Key: StateError] = [:]
@@ -24,7 +25,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
     private let inbox = StateLock(Inbox())
     private let shown = StateLock(Shown())
     let rows: MonitoredState<[QueryRow<Value>], Never>
-    /// Answered once there are rows, or an error instead.
+    /// Answered once there are rows, or an error.
     let loading = Answer()
 
     init(_ query: StateQuery<Value>) {
@@ -35,7 +36,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
     var unreadable: [Key: StateError] { shown.withLock { $0.unreadable } }
     var absence: StateError? { inbox.withLock { $0.absence } }
 
-    /// Takes in what the keyspace tells; the rows follow on the notifier.
+    /// Takes in an event of the keyspace; the rows follow on the notifier.
     func receive(_ event: KeyspaceEvent) {
         let drains = inbox.withLock { inbox in
             switch event {
@@ -66,7 +67,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
 
     var subject: (key: Key, who: String) { (.queryName, "\(query.pattern)") }
 
-    /// Shows what was told meanwhile; what comes then waits behind the listeners.
+    /// Shows what has arrived; later changes wait behind the listeners.
     func run() {
         guard let taken = take() else { return }
         show(taken)
@@ -112,6 +113,6 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
 }
 
 extension Key {
-    /// What a query's rows are called in messages.
+    /// The name of a query's rows in messages.
     fileprivate static let queryName: Key = "query"
 }

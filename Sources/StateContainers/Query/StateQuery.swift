@@ -7,7 +7,7 @@ public import StateEngine
 /// let budgets = try keyspace.query(Budget.all)
 /// ```
 public struct StateQuery<Value: Codable & Sendable>: Sendable {
-    /// Which way an order goes.
+    /// The direction of an order.
     public enum Direction: Hashable, Sendable {
         /// The smallest first.
         case forward
@@ -15,14 +15,15 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
         case reverse
     }
 
-    /// Which keys.
+    /// The keys to include.
     public let pattern: Pattern
     let codec: StateCodec<Value>
     private(set) var isIncluded: @Sendable (Value) -> Bool = { _ in true }
-    /// Each says whether one comes before another; the first that tells them apart decides, and last the keys.
+    /// Each says whether one value comes before another; the first that decides counts, and last
+    /// the keys.
     private(set) var orders: [@Sendable (Value, Value) -> Bool] = []
 
-    /// All entries that `pattern` means, in the order of their keys.
+    /// Includes all entries that match `pattern`, in the order of their keys.
     public init(
         _ pattern: Pattern,
         as type: Value.Type = Value.self,
@@ -32,7 +33,8 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
         self.codec = codec
     }
 
-    /// In the order of a field; those of equal fields in the order that was asked for before, last in that of their keys.
+    /// Sorts by a field; equal fields keep the order requested before, or finally that of their
+    /// keys.
     public func sorted<Field: Comparable & Sendable>(
         by field: any KeyPath<Value, Field> & Sendable,
         _ direction: Direction = .forward
@@ -49,7 +51,7 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
         return query
     }
 
-    /// Only the values of which `isIncluded` says yes; it only computes.
+    /// Includes only values for which `isIncluded` returns true; it must have no side effects.
     public func filtered(_ isIncluded: @escaping @Sendable (Value) -> Bool) -> StateQuery {
         var query = self
         let before = self.isIncluded
@@ -67,13 +69,13 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
     }
 }
 
-/// One entry that a query found.
+/// One entry in the results of a query.
 public struct QueryRow<Value: Sendable>: Sendable, Identifiable {
     /// Its key.
     public let key: Key
     /// Its value.
     public let value: Value
-    /// The commit that last modified it.
+    /// The revision of the commit that last modified it.
     public let revision: Revision
 
     /// Its key.

@@ -1,8 +1,9 @@
 import StateEngine
 
-/// What one reader has not been asked for yet: so many elements at most.
+/// A bounded buffer of elements that one reader has not taken yet.
 ///
-/// One task reads it. To put or take an element costs a lock and no memory; only a reader that waits is resumed through its executor.
+/// One task reads it. Putting or taking an element costs a lock and no memory; only a waiting
+/// reader is resumed through its executor.
 package final class ReaderSlot<Element: Sendable>: Sendable {
     private typealias Reader = CheckedContinuation<Element?, Never>
 
@@ -22,7 +23,8 @@ package final class ReaderSlot<Element: Sendable>: Sendable {
     private let limit: Int
     private let overflow: @Sendable (inout Ring<Element>, Element) -> Void
 
-    /// Makes one that keeps `limit` elements; `overflow` takes in one that comes when it is full.
+    /// Makes a slot for `limit` elements; `overflow` merges an element that arrives when it is
+    /// full.
     package init(
         limit: Int,
         overflow: @escaping @Sendable (inout Ring<Element>, Element) -> Void
@@ -31,7 +33,7 @@ package final class ReaderSlot<Element: Sendable>: Sendable {
         self.overflow = overflow
     }
 
-    /// How many elements came when it was full.
+    /// How many elements arrived when it was full.
     package var skipped: Int { buffer.withLock { $0.skipped } }
 
     package func put(_ element: Element) {
@@ -49,7 +51,8 @@ package final class ReaderSlot<Element: Sendable>: Sendable {
         reader?.resume(returning: element)
     }
 
-    /// The next element, waited for; nil: it has ended, or the task was cancelled.
+    /// Returns the next element, after waiting for it if necessary; nil: the slot has ended, or the
+    /// task was cancelled.
     package func next(
         isolation: isolated (any Actor)? = #isolation
     ) async -> Element? {
@@ -65,10 +68,10 @@ package final class ReaderSlot<Element: Sendable>: Sendable {
         }
     }
 
-    /// The next element, where there is one.
+    /// The next element, if there is one.
     package func take() -> Element? { buffer.withLock { $0.elements.popFirst() } }
 
-    /// No more elements; a reader that waits is told so.
+    /// Ends the slot; a waiting reader gets nil.
     package func end() {
         let reader = buffer.withLock { buffer in
             buffer.isEnded = true
@@ -90,11 +93,12 @@ package final class ReaderSlot<Element: Sendable>: Sendable {
     }
 }
 
-/// The changes that a stream has not been asked for yet; the last takes up those that come when it is full.
+/// The changes that a stream has not returned yet; if it is full, new ones are merged into the
+/// last.
 package typealias StreamSlot = ReaderSlot<ChangeRecord>
 
 extension ReaderSlot: Receiver where Element == ChangeRecord {
-    /// Makes one that keeps `limit` changes.
+    /// Makes a slot for `limit` changes.
     package convenience init(limit: Int = 1) {
         self.init(limit: limit) { changes, change in changes.replaceLast { change.merging($0) } }
     }

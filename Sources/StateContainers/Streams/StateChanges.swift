@@ -1,14 +1,15 @@
-/// The changes of a container: each one, or a gap that is counted.
+/// The changes of a container: each one, or one merged change that counts those it skipped.
 ///
-/// It never fails, and ends only where its task is cancelled. Each iterator keeps as many changes as was asked for, and the container;
-/// those that come when it is full become one with the last of them, which says in ``StateChange/skipped`` how many they were.
+/// The sequence never throws, and ends only when its task is cancelled. Each iterator retains the
+/// container and buffers as many changes as requested. When the buffer is full, new changes are
+/// merged with the last one, whose ``StateChange/skipped`` counts them.
 public struct StateChanges<Value: Sendable>: AsyncSequence, Sendable {
     /// A change.
     public typealias Element = StateChange<Value>
-    /// None.
+    /// Never throws.
     public typealias Failure = Never
 
-    /// The most that an iterator may keep.
+    /// The largest buffer of an iterator.
     public static var bufferLimit: Int { 65_536 }
 
     let buffer: Int
@@ -17,13 +18,13 @@ public struct StateChanges<Value: Sendable>: AsyncSequence, Sendable {
     init(buffer: Int, join: @escaping @Sendable (StreamSlot) -> Membership) {
         precondition(
             (1...Self.bufferLimit).contains(buffer),
-            "a buffer of \(buffer) changes; it has 1 to \(Self.bufferLimit)"
+            "the buffer must hold 1 to \(Self.bufferLimit) changes, not \(buffer)"
         )
         self.buffer = buffer
         self.join = join
     }
 
-    /// Begins with the changes from now on, or after the revision asked for.
+    /// Begins with the changes from now on, or after the requested revision.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(buffer, join: join) }
 
     /// One reader, for one task at a time.
@@ -36,10 +37,12 @@ public struct StateChanges<Value: Sendable>: AsyncSequence, Sendable {
             membership = join(slot)
         }
 
-        /// The next change, waited for; nil where the task was cancelled.
+        /// Returns the next change, after waiting for it if necessary; nil if the task is
+        /// cancelled.
         public mutating func next() async -> StateChange<Value>? { await next(isolation: nil) }
 
-        /// The next change, waited for; nil where the task was cancelled.
+        /// Returns the next change, after waiting for it if necessary; nil if the task is
+        /// cancelled.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Never) -> StateChange<Value>? {

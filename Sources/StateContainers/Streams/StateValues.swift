@@ -1,16 +1,17 @@
 /// The values of a container: the current one, then always the latest.
 ///
-/// It never fails, and ends only where its task is cancelled. Each iterator has one slot and keeps the container: values that come
-/// while it is not asked are skipped, but for the last. When no iterator is left a change costs nothing for it.
+/// The sequence never throws, and ends only when its task is cancelled. Each iterator has one slot
+/// and retains the container: of the values between two calls of `next`, it returns the last.
+/// Without iterators, changes cost nothing extra.
 public struct StateValues<Value: Sendable>: AsyncSequence, Sendable {
     /// A value.
     public typealias Element = Value
-    /// None.
+    /// Never throws.
     public typealias Failure = Never
 
     package let join: @Sendable (StreamSlot) -> Membership
 
-    /// Begins with the value of now.
+    /// Begins with the current value.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(join: join) }
 
     /// One reader, for one task at a time.
@@ -20,10 +21,14 @@ public struct StateValues<Value: Sendable>: AsyncSequence, Sendable {
 
         init(join: (StreamSlot) -> Membership) { membership = join(slot) }
 
-        /// The latest value, waited for where it was given before; nil where the task was cancelled.
+        /// Returns the latest value; waits if that was already returned.
+        ///
+        /// Returns nil if the task is cancelled.
         public mutating func next() async -> Value? { await next(isolation: nil) }
 
-        /// The latest value, waited for where it was given before; nil where the task was cancelled.
+        /// Returns the latest value; waits if that was already returned.
+        ///
+        /// Returns nil if the task is cancelled.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(Never) -> Value? {

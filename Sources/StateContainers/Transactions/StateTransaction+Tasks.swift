@@ -1,12 +1,13 @@
 import StateEngine
 
 extension StateTransaction {
-    /// The same as ``withTransaction(_:)`` for a task, which waits without blocking a thread.
+    /// Like ``withTransaction(_:)``, but a task waits without blocking its thread.
     ///
-    /// It has a name of its own, so that in a task too `withTransaction` over containers in memory needs no `await`.
+    /// It has its own name, so that `withTransaction` over containers in memory needs no `await` in
+    /// a task.
     ///
-    /// - Returns: What `body` returned, of the run that was committed.
-    /// - Throws: What `body` threw, or why it was refused; nothing has changed.
+    /// - Returns: What `body` returned in the run that was committed.
+    /// - Throws: As ``withTransaction(_:)``; nothing has changed.
     @discardableResult
     public nonisolated(nonsending) static func run<R>(
         _ body: (inout StateTransaction) throws -> R

@@ -1,10 +1,10 @@
 import StateEngine
 
-/// What a transaction has read and written so far: containers as they are for its body alone.
+/// The reads and writes of a transaction so far, visible only to its body.
 ///
-/// `tx[a]` is the value of container `a` for the body: what it wrote, else what it read first.
+/// `tx[a]` is the value of container `a`: what the body wrote, else what it first read.
 public struct StateTransaction: ~Copyable {
-    /// The most containers that one transaction may read and write: the locks of all are held at once.
+    /// How many containers one transaction may use: the locks of all are held at once.
     public static var limit: Int { 1_000 }
 
     private(set) var entries: [any TransactionEntry] = []
@@ -41,7 +41,7 @@ public struct StateTransaction: ~Copyable {
     package class Entry<Value: Sendable>: TransactionEntry {
         let core: StateCore<Value>
         let check: StateCore<Value>.Check?
-        /// What the value was read at.
+        /// The revision at which the value was read.
         let read: Revision
         var value: Value
         var isWritten = false
@@ -80,24 +80,26 @@ public struct StateTransaction: ~Copyable {
     }
 }
 
-/// One container in a transaction, whatever it holds.
+/// One container in a transaction, with a value of any type.
 protocol TransactionEntry: AnyObject {
     var key: Key { get }
     /// The core.
     var place: ObjectIdentifier { get }
     var isWritten: Bool { get }
-    /// What the value was read at.
+    /// The revision at which the value was read.
     var read: Revision { get }
 
-    /// - Throws: ``StateError/Code/rejected`` where what was written is refused, or ``StateError/Code/feedbackLoop``.
+    /// - Throws: ``StateError/Code/rejected`` if the written value is refused, or
+    ///   ``StateError/Code/feedbackLoop``.
     func validate() throws(StateError)
 
-    /// Waits until who is told of its changes has caught up.
+    /// Waits until the queues of its changes have room.
     func waitForRoom()
 
-    /// Locks, and where the value is the one that was read and `others` says yes, publishes what was written.
+    /// Locks; if the value is still the one that was read and `others` returns true, publishes the
+    /// written value.
     func commitInMemory(_ others: () -> Bool) -> Bool
 
-    /// Tells of what was written, with no lock held.
+    /// Delivers what was written, with no lock held.
     func drain()
 }

@@ -4,16 +4,16 @@ import StateEngine
 protocol StoredTransactionEntry: TransactionEntry {
     var hub: KeyspaceHub { get }
     var turn: Turn { get }
-    /// Whether nobody has changed the value since it was read.
+    /// Whether the value is unchanged since it was read.
     var isCurrent: Bool { get }
 
-    /// What the keyspace is asked.
+    /// The mutation to submit.
     func mutation() throws(StateError) -> Mutation
 
-    /// From now on an answer is awaited.
+    /// Registers a change whose answer is expected.
     func expect()
 
-    /// The commit has this number if it succeeds.
+    /// Records the revision number that the commit gets if it succeeds.
     func promise(_ number: Int64)
 
     /// Takes the keyspace's answer, on any thread.

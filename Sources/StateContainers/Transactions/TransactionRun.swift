@@ -4,7 +4,7 @@ import StateEngine
 struct TransactionRun<R> {
     private let result: R
     private let entries: [any TransactionEntry]
-    /// Those in a keyspace, in the order of their keys; empty where all are in memory.
+    /// The entries in a keyspace, in the order of their keys; empty if all are in memory.
     private let stored: [any StoredTransactionEntry]
     private var holdsTurns = false
     private var isCommitted = false
@@ -12,9 +12,9 @@ struct TransactionRun<R> {
     /// Runs the body.
     ///
     /// - Parameters:
-    ///   - patience: Ends runs that read what is refused as old, again and again.
-    ///   - body: What reads and writes.
-    /// - Throws: What it threw, or why its result may not be committed.
+    ///   - patience: Ends runs whose reads storage keeps refusing as outdated.
+    ///   - body: Reads and writes.
+    /// - Throws: What `body` threw, or why its result cannot be committed.
     init(
         _ patience: inout StalePatience,
         _ body: (inout StateTransaction) throws -> R
@@ -30,25 +30,26 @@ struct TransactionRun<R> {
         guard entries.count <= StateTransaction.limit else {
             throw StateError(
                 .tooBig,
-                "a transaction is of \(StateTransaction.limit) containers at most, not \(entries.count)"
+                "a transaction can use at most \(StateTransaction.limit) containers, "
+                    + "not \(entries.count)"
             )
         }
         for entry in entries { try entry.validate() }
         for entry in entries { entry.waitForRoom() }
     }
 
-    /// Ends the process where its keyspace waits for the caller.
+    /// Ends the process if the keyspace waits for the calling thread.
     func checkMayWait() { stored.first?.hub.waitable?.checkMayWait() }
 
-    /// What takes turns: those that are written.
+    /// The written entries, which need turns.
     var writtenInKeyspace: [any StoredTransactionEntry] { stored.filter(\.isWritten) }
 
-    /// Commits what is in memory, or submits what is in a keyspace.
+    /// Commits in memory, or submits to the keyspace.
     ///
     /// - Parameters:
     ///   - commitsOnCaller: Whether the caller calls ``wait(for:)`` next.
-    ///   - take: Takes a turn, where the caller has not.
-    /// - Returns: What to wait for; nil where there is nothing.
+    ///   - take: Takes a turn, unless the caller has taken it.
+    /// - Returns: The answer to wait for; nil if there is none.
     /// - Throws: Why a value cannot be stored; no turn is held then.
     mutating func begin(commitsOnCaller: Bool, _ take: (Turn) -> Void) throws -> Answer? {
         guard let hub = stored.first?.hub else {
@@ -70,14 +71,14 @@ struct TransactionRun<R> {
         }
     }
 
-    /// Waits until a commit is answered; this thread commits it where nobody else does.
+    /// Waits until a commit is answered; this thread commits it if no other does.
     func wait(for commit: Answer?) {
         commit?.wait(committingIn: stored.first?.hub.waitable)
     }
 
-    /// Takes the answer and has the changes told.
+    /// Takes the answer and delivers the changes.
     ///
-    /// - Returns: The body's result; nil where it has to run again.
+    /// - Returns: The body's result; nil if it must run again.
     mutating func end(_ commit: Answer?) throws(StateError) -> R? {
         giveTurns()
         for entry in entries { entry.drain() }
@@ -119,7 +120,7 @@ struct TransactionRun<R> {
             guard let first = rest.first else { return true }
             return first.commitInMemory { commit(rest.dropFirst()) }
         }
-        // One order for all transactions, so that none waits for another that waits for it.
+        // One order for all transactions, so that no two wait for each other.
         return commit(entries.sorted { $0.place < $1.place }[...])
     }
 
@@ -131,7 +132,7 @@ struct TransactionRun<R> {
         let keys = entries.map { "'\($0.key)'" }.joined(separator: ", ")
         return StateError(
             .mixedKeyspaces,
-            "a transaction is of one keyspace, or in memory; these are not: \(keys)"
+            "a transaction must use one keyspace, or memory only; these containers differ: \(keys)"
         )
     }
 }

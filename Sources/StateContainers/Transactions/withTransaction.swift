@@ -9,13 +9,15 @@ import StateEngine
 /// }
 /// ```
 ///
-/// The body reads and writes in `tx` only. It runs again where a value that it read was changed meanwhile, so it only
-/// computes. Who is told of one of the changes reads the others too.
+/// `body` must read and write only through `tx`. It runs again if a value that it read has changed
+/// meanwhile, so it must have no side effects. A listener that gets one of the changes reads the
+/// others too.
 ///
-/// - Returns: What `body` returned, of the run that was committed.
-/// - Throws: What `body` threw; ``StateError/Code/mixedKeyspaces`` where the containers are not all in memory, or all of one
-///   keyspace; ``StateError/Code/tooBig`` where they are more than ``StateTransaction/limit``; else why it was refused. Nothing has changed.
-/// - Complexity: One sync for all of it.
+/// - Returns: What `body` returned in the run that was committed.
+/// - Throws: What `body` threw. ``StateError/Code/mixedKeyspaces`` if the containers are not all in
+///   memory or all in one keyspace. ``StateError/Code/tooBig`` if there are more than
+///   ``StateTransaction/limit``. Otherwise why the changes were refused. Nothing has changed.
+/// - Complexity: One sync for all changes.
 @discardableResult
 public func withTransaction<R>(
     _ body: (inout StateTransaction) throws -> R

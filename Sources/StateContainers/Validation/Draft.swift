@@ -1,36 +1,36 @@
 public import StateEngine
 
-/// A form that is being filled in: a copy of a container's value that may be bad until it is committed.
+/// An editable copy of a container's value that may be invalid until ``commit()``.
 ///
 /// ```swift
 /// var draft = Draft(of: profile)
 /// draft.mail = "ada"
-/// draft.issues(at: "mail")    // [mail: 'ada' is no e-mail address]
+/// draft.issues(at: "mail")    // [mail: 'ada' is not an e-mail address]
 /// draft.mail = "ada@example.org"
 /// try draft.commit()
 /// ```
 @dynamicMemberLookup
 public struct Draft<Value: Validatable & Sendable>: Sendable {
-    /// Reads the value that is to be changed, and the commit that made it.
+    /// Reads the value and its revision.
     public typealias Read = @Sendable () -> (value: Value, revision: Revision)
-    /// Replaces the value if the commit is still the one that was read.
+    /// Replaces the value if its revision is still the given one; returns the new revision.
     public typealias CompareAndSet = @Sendable (Value, Revision) throws(StateError) -> Revision
 
-    /// The value as it is filled in.
+    /// The edited value.
     public var value: Value
-    /// The commit from which it began, or that it made.
+    /// The revision that the draft is based on, or that its commit made.
     public private(set) var revision: Revision
     private let read: Read
     private let compareAndSet: CompareAndSet
 
-    /// Begins a draft of a value that lives anywhere.
+    /// Makes a draft of a value that the closures read and commit.
     public init(reading read: @escaping Read, committing compareAndSet: @escaping CompareAndSet) {
         self.read = read
         self.compareAndSet = compareAndSet
         (value, revision) = read()
     }
 
-    /// Begins a draft of the value of `state`.
+    /// Makes a draft of the value of `state`.
     public init<Failure: Error>(of state: State<Value, Failure>) {
         self.init {
             state.versioned
@@ -48,20 +48,21 @@ public struct Draft<Value: Validatable & Sendable>: Sendable {
     /// Whether the value may be committed.
     public var isValid: Bool { issues.isEmpty }
 
-    /// What is wrong with the value.
+    /// The issues of the value.
     public var issues: [ValidationIssue] { value.validate() }
 
-    /// What is wrong with the part at `path`, and with what is below it: `address/city`.
+    /// The issues of the part at `path`, and of the parts below it: `address/city`.
     public func issues(at path: String) -> [ValidationIssue] {
         issues.filter { $0.path == path || path.isEmpty || $0.path.hasPrefix("\(path)/") }
     }
 
-    /// Replaces the container's value with this one, if it is good and nobody changed the other since it was read.
+    /// Replaces the container's value with this one, if it is valid and the container is unchanged
+    /// since it was read.
     ///
-    /// - Returns: The commit.
-    /// - Throws: ``StateError/Code/rejected``, with the issues; ``StateError/Code/conflict`` where somebody was faster:
-    ///   ``rebase()`` or ``revert()`` then; or why the container refused it. The container is as it was, the
-    ///   draft as it is.
+    /// - Returns: The revision of the commit.
+    /// - Throws: ``StateError/Code/rejected``, with the issues. ``StateError/Code/conflict`` if the
+    ///   container has changed: call ``rebase()`` or ``revert()`` then. Otherwise why the container
+    ///   refused the value. Container and draft are unchanged.
     @discardableResult
     public mutating func commit() throws(StateError) -> Revision {
         try value.checkValidity()
@@ -69,9 +70,10 @@ public struct Draft<Value: Validatable & Sendable>: Sendable {
         return revision
     }
 
-    /// Keeps what is filled in, and takes the container's value as seen: the next commit replaces it.
+    /// Keeps the edits, but bases them on the container's current value, which the next commit
+    /// replaces.
     ///
-    /// - Returns: The value that would be replaced.
+    /// - Returns: The value that the next commit would replace.
     @discardableResult
     public mutating func rebase() -> Value {
         let (current, revision) = read()
@@ -79,6 +81,6 @@ public struct Draft<Value: Validatable & Sendable>: Sendable {
         return current
     }
 
-    /// Begins again with the container's value.
+    /// Discards the edits and starts again with the container's current value.
     public mutating func revert() { (value, revision) = read() }
 }

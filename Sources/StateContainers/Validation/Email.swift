@@ -1,6 +1,8 @@
 public import StateEngine
 
-/// An address of electronic mail, as browsers check it; a nil passes, an empty text does not.
+/// An e-mail address, by the rule of HTML forms in browsers.
+///
+/// A nil passes; an empty text does not.
 ///
 /// ```swift
 /// @Email var mail: String? = nil
@@ -13,10 +15,10 @@ public struct Email<Value: TextValue>: ValidatedWrapper {
     /// Makes a wrapper.
     public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
 
-    /// Makes a wrapper, whose rule needs nothing to be known.
+    /// Makes a wrapper; its rule has no parameters.
     public init(unruled value: Value) { wrappedValue = value }
 
-    /// What is wrong with the value.
+    /// The issue of the value, if there is one.
     public func issue(model: Self) -> ValidationIssue? {
         wrappedValue.checkedText.flatMap(ValidationCheck.email)
     }

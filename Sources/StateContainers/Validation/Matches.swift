@@ -1,6 +1,6 @@
 public import StateEngine
 
-/// A text of which a part matches a regular expression of ECMA 262; a nil passes.
+/// A text of which some part matches an ECMA 262 regular expression; a nil passes.
 ///
 /// ```swift
 /// @Matches("^[a-z]+$") var name = "a"
@@ -9,14 +9,16 @@ public import StateEngine
 public struct Matches<Value: TextValue>: ValidatedWrapper {
     /// The value.
     public var wrappedValue: Value
-    /// Nil where the value was decoded.
+    /// Nil if the value was decoded.
     private let expression: RegularExpression?
 
-    /// Makes a wrapper of a text that is to match `pattern`.
+    /// Makes a wrapper of a text that must match `pattern`.
     ///
-    /// `^` and `$` are the text's beginning and end; there are no back-references and no look-around. A pattern that is
-    /// none ends the process and says why. Matching takes time in proportion to the text, times the pattern where many
-    /// parts of that may match: beyond 2,000,000 steps it ends, and the text is refused.
+    /// `^` and `$` are the beginning and end of the text. Back-references and look-around are not
+    /// supported. An invalid pattern ends the process with a message.
+    ///
+    /// - Complexity: O(*n*) in the text; times the pattern's length if many of its parts may match.
+    ///   After 2,000,000 steps matching stops, and the text is refused.
     public init(wrappedValue: Value, _ pattern: String) {
         self.wrappedValue = wrappedValue
         do {
@@ -29,7 +31,7 @@ public struct Matches<Value: TextValue>: ValidatedWrapper {
     /// Makes a wrapper without a pattern.
     public init(unruled value: Value) { (wrappedValue, expression) = (value, nil) }
 
-    /// What is wrong with the text.
+    /// The issue of the text, if there is one.
     public func issue(model: Self) -> ValidationIssue? {
         guard let expression = expression ?? model.expression, let text = wrappedValue.checkedText
         else { return nil }

@@ -1,6 +1,6 @@
 public import StateEngine
 
-/// A value that is the bound or more; a nil passes.
+/// A value of at least the bound; a nil passes.
 ///
 /// ```swift
 /// @Min(0) var age: Int? = nil
@@ -9,10 +9,10 @@ public import StateEngine
 public struct Min<Value: BoundedValue>: ValidatedWrapper {
     /// The value.
     public var wrappedValue: Value
-    /// Nil where the value was decoded.
+    /// Nil if the value was decoded.
     private let bound: Value.Bound?
 
-    /// Makes a wrapper of a value that is to be `bound` or more.
+    /// Makes a wrapper of a value that must be at least `bound`.
     public init(wrappedValue: Value, _ bound: Value.Bound) {
         self.wrappedValue = wrappedValue
         self.bound = bound
@@ -21,7 +21,7 @@ public struct Min<Value: BoundedValue>: ValidatedWrapper {
     /// Makes a wrapper without a bound.
     public init(unruled value: Value) { (wrappedValue, bound) = (value, nil) }
 
-    /// What is wrong with the value.
+    /// The issue of the value, if there is one.
     public func issue(model: Self) -> ValidationIssue? {
         guard let bound = bound ?? model.bound, let value = wrappedValue.checkedValue else {
             return nil

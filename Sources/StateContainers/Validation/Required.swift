@@ -1,6 +1,6 @@
 public import StateEngine
 
-/// A value that has to be there: no nil, no empty text or collection.
+/// A value that must be present: not nil, and not an empty text or collection.
 ///
 /// ```swift
 /// @Required var name = ""
@@ -13,10 +13,10 @@ public struct Required<Value: RequirableValue>: ValidatedWrapper {
     /// Makes a wrapper.
     public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
 
-    /// Makes a wrapper, whose rule needs nothing to be known.
+    /// Makes a wrapper; its rule has no parameters.
     public init(unruled value: Value) { wrappedValue = value }
 
-    /// What is wrong with the value.
+    /// The issue of the value, if there is one.
     public func issue(model: Self) -> ValidationIssue? {
         ValidationCheck.required(isMissing: wrappedValue.isMissing)
     }

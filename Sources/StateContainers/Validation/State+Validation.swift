@@ -1,13 +1,13 @@
 public import StateEngine
 
 extension State where Failure == StateError, Value: Validatable {
-    /// A container in memory that refuses bad values.
+    /// Makes a container in memory that refuses invalid values.
     ///
     /// - Parameters:
-    ///   - defaultValue: What it holds until the first change.
-    ///   - key: Its name in messages; another container of that key is another container.
-    /// - Throws: ``StateError/Code/rejected``, with the issues of `defaultValue`. `modify` throws the same for a bad
-    ///   value, and leaves the one that was there.
+    ///   - defaultValue: The value until the first change.
+    ///   - key: The name in messages; containers with the same key are independent.
+    /// - Throws: ``StateError/Code/rejected``, with the issues of `defaultValue`. `modify` throws
+    ///   the same for an invalid value; the container's value is then unchanged.
     public convenience init(_ defaultValue: Value, key: Key) throws(StateError) {
         try self.init(defaultValue, key: key) { (value) throws(StateError) in
             try value.checkValidity()
@@ -16,9 +16,11 @@ extension State where Failure == StateError, Value: Validatable {
 }
 
 extension StateCodec {
-    /// The same codec, which refuses values that are bad, or have bad ones in them, both ways, so that none reaches a store.
+    /// The same codec, which also refuses values with issues when encoding and decoding, so that
+    /// none reaches a store.
     ///
-    /// - Returns: A codec that throws ``StateError/Code/rejected``, with the issues; this one where no part of the type is ``Validatable``.
+    /// - Returns: A codec that throws ``StateError/Code/rejected``, with the issues; this codec if
+    ///   no part of the type is ``Validatable``.
     package var checked: StateCodec {
         guard mayHaveIssues(Value.self) else { return self }
         @Sendable func check(_ value: Value) throws(StateError) -> Value {

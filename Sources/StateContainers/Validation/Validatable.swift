@@ -1,6 +1,6 @@
 public import StateEngine
 
-/// A value that knows whether it is good.
+/// A value that can check its validity.
 ///
 /// ```swift
 /// struct Profile: Validatable, Codable {
@@ -9,28 +9,28 @@ public import StateEngine
 /// }
 /// ```
 ///
-/// The rules are those that `init()` gives to the wrappers: a decoded value has its bare values only, and is judged by
-/// the rules of a new one.
+/// The rules are those that `init()` gives to the wrappers: a decoded value has no rules of its
+/// own, and is checked by those of a new one.
 public protocol Validatable {
-    /// A new value, with the rules of its wrappers; it need not be a good one.
+    /// Makes a new value, with the rules of its wrappers; it may be invalid.
     init()
 
-    /// What is wrong with the value; nothing where it is good.
+    /// The issues of the value; empty if it is valid.
     ///
-    /// Without an implementation of one's own: what breaks the wrappers' rules, in the value and in what is
-    /// `Validatable` in it, also in arrays, dictionaries and Optionals. One of one's own adds to that
-    /// ``wrapperIssues()``.
+    /// The default implementation returns ``wrapperIssues()``. An implementation of your own adds
+    /// to that.
     func validate() -> [ValidationIssue]
 }
 
 extension Validatable {
-    /// What breaks the rules of the wrappers.
+    /// The violations of the wrappers' rules.
     public func validate() -> [ValidationIssue] { wrapperIssues() }
 
-    /// What breaks the rules of the wrappers, in the value and in what is `Validatable` in it.
+    /// The violations of the wrappers' rules, in the value and in its `Validatable` parts, also in
+    /// arrays, dictionaries and Optionals.
     ///
-    /// - Complexity: O(*n*) in the stored properties and elements; it makes one new value for each that
-    ///   is `Validatable`.
+    /// - Complexity: O(*n*) in the stored properties and elements; it makes one new value for each
+    ///   that is `Validatable`.
     public func wrapperIssues() -> [ValidationIssue] {
         var issues: [ValidationIssue] = []
         var (mine, model): (Mirror?, Mirror?) = (
@@ -43,7 +43,7 @@ extension Validatable {
         return issues
     }
 
-    /// Throws what is wrong with the value.
+    /// Throws the issues of the value, if there are any.
     ///
     /// - Throws: ``StateError/Code/rejected``, with the issues.
     public func checkValidity() throws(StateError) {
@@ -70,19 +70,20 @@ private func fieldIssues(_ mine: Mirror, _ model: Mirror?) -> [ValidationIssue] 
     return issues
 }
 
-/// The issues of a value that is Validatable, or has such values in it.
+/// The issues of a value that is Validatable, or contains such values.
 func nestedIssues(_ value: Any) -> [ValidationIssue] {
     if let value = value as? any Validatable { return value.validate() }
     return (value as? any ValidatableParts)?.partIssues() ?? []
 }
 
-/// A collection or Optional, which may have Validatable values in it.
+/// A collection or Optional, which may contain Validatable values.
 private protocol ValidatableParts {
     static var mayHaveIssues: Bool { get }
     func partIssues() -> [ValidationIssue]
 }
 
-/// Whether values of this type may be bad: asked of the type, so that an array of numbers costs nothing.
+/// Whether values of this type may be invalid: decided by the type, so that an array of numbers
+/// costs nothing.
 func mayHaveIssues(_ type: Any.Type) -> Bool {
     type is any Validatable.Type || (type as? any ValidatableParts.Type)?.mayHaveIssues == true
 }

@@ -2,24 +2,25 @@ public import StateEngine
 
 /// A property wrapper of a ``Validatable`` value: a value and its rule.
 ///
-/// It encodes as the bare value, and equals another by the value. Decoded it has no rule: those of the type's `init()`
-/// hold. Wrappers stand before one another where each can judge what the other wraps.
+/// It encodes as the bare value, and equality compares the value. A decoded wrapper has no rule:
+/// those of the type's `init()` apply. Wrappers can be nested if each can check what the other
+/// wraps.
 public protocol ValidatedWrapper<Value> {
-    /// What is wrapped: a bare value, or another wrapper.
+    /// The wrapped type: a bare value, or another wrapper.
     associatedtype Value
 
-    /// What is wrapped.
+    /// The wrapped value.
     var wrappedValue: Value { get set }
 
     /// Makes a wrapper without a rule.
     init(unruled value: Value)
 
-    /// What breaks this wrapper's rule; of `model` where it has none.
+    /// The violation of this wrapper's rule, or of the rule of `model` if this one has none.
     func issue(model: Self) -> ValidationIssue?
 }
 
 extension ValidatedWrapper {
-    /// What breaks the rules of this wrapper, of those in it, and of what they wrap.
+    /// The violations of this wrapper's rule, of those in it, and of what they wrap.
     func issues(model: Any?) -> [ValidationIssue] {
         let model = model as? Self ?? self
         let mine = issue(model: model).map { [$0] } ?? []
@@ -30,7 +31,7 @@ extension ValidatedWrapper {
     }
 }
 
-// What a wrapper is where its value is it.
+// A wrapper conforms to what its value conforms to.
 
 extension ValidatedWrapper where Value: RequirableValue {
     /// Whether the value is missing.
@@ -43,7 +44,7 @@ extension ValidatedWrapper where Value: TextValue {
 }
 
 extension ValidatedWrapper where Value: BoundedValue {
-    /// What is compared of the value.
+    /// The value to compare.
     public var checkedValue: Value.Bound? { wrappedValue.checkedValue }
 }
 
@@ -70,27 +71,27 @@ extension ValidatedWrapper where Value: Equatable {
 }
 
 extension ValidatedWrapper where Value: Hashable {
-    /// By the value.
+    /// Hashes the value.
     public func hash(into hasher: inout Hasher) { hasher.combine(wrappedValue) }
 }
 
-/// Something that may be missing: an empty text or collection, a nil.
+/// A value that may be missing: an empty text or collection, or a nil.
 public protocol RequirableValue {
     /// Whether it is missing.
     var isMissing: Bool { get }
 }
 
-/// A text, or an Optional of one, which passes every check of texts when it is nil.
+/// A text, or an Optional of one; a nil passes every check of texts.
 public protocol TextValue {
-    /// The text; nil where there is none.
+    /// The text, or nil.
     var checkedText: String? { get }
 }
 
-/// Something that has an order, or an Optional of it, which passes every bound when it is nil.
+/// A value with an order, or an Optional of one; a nil passes every bound.
 public protocol BoundedValue {
-    /// What it is compared with.
+    /// The type of its bounds.
     associatedtype Bound: Comparable & Sendable
-    /// What is compared; nil where there is nothing.
+    /// The value to compare, or nil.
     var checkedValue: Bound? { get }
 }
 
@@ -105,7 +106,7 @@ extension RequirableValue where Self: Collection {
 }
 
 extension RequirableValue where Self: Numeric {
-    /// A number is there.
+    /// Never: a number is always present.
     public var isMissing: Bool { false }
 }
 
@@ -129,19 +130,19 @@ extension UInt64: RequirableValue, BoundedValue {}
 extension Double: RequirableValue, BoundedValue {}
 extension Float: RequirableValue, BoundedValue {}
 extension Bool: RequirableValue {
-    /// A Boolean is there.
+    /// Never: a Boolean is always present.
     public var isMissing: Bool { false }
 }
 
 extension Optional: RequirableValue where Wrapped: RequirableValue {
-    /// Whether it is nil, or what is in it is missing.
+    /// Whether it is nil, or its value is missing.
     public var isMissing: Bool { self?.isMissing ?? true }
 }
 extension Optional: TextValue where Wrapped: TextValue {
-    /// The text in it.
+    /// The text, or nil.
     public var checkedText: String? { self?.checkedText }
 }
 extension Optional: BoundedValue where Wrapped: BoundedValue {
-    /// What is in it.
+    /// The value to compare, or nil.
     public var checkedValue: Wrapped.Bound? { self?.checkedValue }
 }

@@ -1,7 +1,7 @@
-/// A member that is not there is a nil in a wrapper, as it is without one: what the compiler makes of `Codable` calls these
-/// rather than the general ones.
+/// A missing member decodes as a nil in a wrapper, as without one. Synthesised `Codable` code calls
+/// these overloads instead of the general ones.
 extension KeyedDecodingContainer {
-    /// Decodes a wrapped value; for a member that is not there a nil, where the value can be one.
+    /// Decodes a wrapped value; a missing member gives nil, if the value can be nil.
     public func decode<Wrapper: ValidatedWrapper & Decodable>(
         _ type: Wrapper.Type,
         forKey key: Key
@@ -13,7 +13,7 @@ extension KeyedDecodingContainer {
 }
 
 extension KeyedEncodingContainer {
-    /// Encodes a wrapped value; nil is no member.
+    /// Encodes a wrapped value; a nil is left out.
     public mutating func encode<Wrapper: ValidatedWrapper & Encodable>(
         _ wrapper: Wrapper,
         forKey key: Key
@@ -23,7 +23,7 @@ extension KeyedEncodingContainer {
 }
 
 extension ValidatedWrapper {
-    /// The wrapper of a nil, however deep that stands in others; nil where the value cannot be one.
+    /// The wrapper of a nil, however deeply nested; nil if the value cannot be nil.
     fileprivate static func absent() -> Self? {
         if let inner = Value.self as? any ValidatedWrapper.Type {
             return (inner.absent() as? Value).map { Self(unruled: $0) }

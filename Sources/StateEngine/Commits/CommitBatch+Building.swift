@@ -1,4 +1,4 @@
-/// A batch made of plain changes, for tests and benchmarks of backings: it owns the records that it hands out.
+/// A batch made of plain changes, for tests and benchmarks of backings: it owns its records.
 package final class BuiltBatch: @unchecked Sendable {
     /// One change, with everything that a record keeps.
     package struct Change: Hashable, Sendable {
@@ -10,7 +10,8 @@ package final class BuiltBatch: @unchecked Sendable {
         package var owner: UInt32
         package var version: Int64
         package var time: Int64
-        /// ``Cause/description`` in UTF-8, one for all changes of a revision; empty where nobody made it.
+        /// ``Cause/description`` in UTF-8, one for all changes of a revision; empty if nobody made
+        /// it.
         package var cause: [UInt8]
         package var previousRevision: Int64
         package var previousOrdinal: Int32
@@ -42,14 +43,16 @@ package final class BuiltBatch: @unchecked Sendable {
         }
     }
 
-    // Constant after `init`, so the object may go to another thread: the proof of `@unchecked Sendable`.
+    // Constant after `init`, so the object may move to another thread: the proof of `@unchecked
+    // Sendable`.
     private let batch = CommitBatch()
     private var causes = CauseTable()
     private var records: [Record] = []
 
     /// Makes the batch.
     ///
-    /// - Parameter changes: In order of revision and ordinal; those of one revision are one transaction.
+    /// - Parameter changes: In order of revision and ordinal; those of one revision are one
+    ///   transaction.
     package init(_ changes: [Change]) {
         var start = 0
         while start < changes.count {
@@ -62,7 +65,7 @@ package final class BuiltBatch: @unchecked Sendable {
 
     deinit { for record in records { record.deallocate() } }
 
-    /// Hands the batch to `backing`; its records live for that call.
+    /// Commits the batch to `backing`; its records live for that call.
     package func commit(to backing: some Backing) throws {
         try withExtendedLifetime(self) { try backing.commit(batch) }
     }

@@ -2,34 +2,37 @@ import CLinux
 
 /// Finished transactions on their way to the backing, in order of revision.
 ///
-/// Filled by whoever writes to the keyspace, then handed to who commits, then handed back: one owner at a time,
-/// and each hand-over is under the lock of the `CommitQueue`. That is the proof of `@unchecked Sendable`.
+/// The writer to the keyspace fills it, hands it to the committer and gets it back: it has one
+/// owner at a time, and each hand-over is under the lock of the `CommitQueue`. That is the proof of
+/// `@unchecked Sendable`.
 public final class CommitBatch: @unchecked Sendable {
     /// One transaction in the batch.
     struct Item {
         var revision: Int64
         /// One past its last change in `changes`.
         var changeEnd: Int
-        /// Alive as long as the records of the transaction are, which name it; not to be looked at where it has none.
+        /// Alive as long as the records of the transaction that name it; do not use it if there are
+        /// none.
         var cause: Unmanaged<InternedCause>
     }
 
-    /// A change of the history; revision 0: none.
+    /// The position of a change in the history; revision 0 means none.
     struct Place {
         var revision: Int64
         var ordinal: Int32
     }
 
-    /// One value, so that adding to it is one access to the object.
+    /// One struct, so that adding to it is one access to the object.
     private struct Contents {
         var items: [Item] = []
         var changes: [Record] = []
-        /// What each of them supersedes, read while its memory is at hand: the commit thread would wait for it.
+        /// What each change supersedes, read while its memory is cached: the commit thread would
+        /// have to wait for it.
         var superseded: [Place] = []
         /// In order of revision.
         var metadata: [MetadataEntry] = []
         var byteCount = 0
-        /// How many changes storage keeps, and the revision of the last.
+        /// How many changes storage keeps, and the revision of the last one.
         var storedCount = 0
         var storedRevision: Int64 = 0
 
@@ -73,7 +76,7 @@ public final class CommitBatch: @unchecked Sendable {
 
     @exclusivity(unchecked) private var contents = Contents()
 
-    /// What the commit does to the mark of files that it may not reach.
+    /// What the commit does to the list of pending files.
     @exclusivity(unchecked) package var pendingFileList = PendingFileListChange.keep
 
     init() {}
@@ -81,7 +84,7 @@ public final class CommitBatch: @unchecked Sendable {
     var items: [Item] { contents.items }
     var changes: [Record] { contents.changes }
     var byteCount: Int { contents.byteCount }
-    /// What the transactions note beside their changes, in order of revision.
+    /// The metadata that the transactions write, in order of revision.
     package var metadata: [MetadataEntry] { contents.metadata }
 
     /// Whether there is nothing to commit.
@@ -90,33 +93,34 @@ public final class CommitBatch: @unchecked Sendable {
     /// How many transactions there are.
     public var transactionCount: Int { items.count }
 
-    /// How many changes ``forEachChange(_:)`` hands out: those of keys in memory are none of them.
+    /// How many changes ``forEachChange(_:)`` passes; changes of keys in memory do not count.
     public var changeCount: Int { contents.storedCount }
 
-    /// The revision of the last transaction that storage keeps something of; nil where it keeps nothing.
+    /// The revision of the last transaction of which storage keeps something; nil if it keeps
+    /// nothing.
     var storedRevision: Int64? {
         let revision = max(contents.storedRevision, contents.metadata.last?.revision ?? 0)
         return revision > 0 ? revision : nil
     }
 
-    /// The revision of the first transaction; 0 where there is none.
+    /// The revision of the first transaction; 0 if there is none.
     public var firstRevision: Int64 { items.first?.revision ?? 0 }
 
     /// The revision of the first transaction that a failure undoes, or nil.
     var firstUndoneRevision: Int64? {
         var start = 0
         for item in items {
-            let isTold = start < item.changeEnd && changes[start].isTold
-            if !isTold { return item.revision }
+            let isPublished = start < item.changeEnd && changes[start].isPublished
+            if !isPublished { return item.revision }
             start = item.changeEnd
         }
         return nil
     }
 
-    /// The revision of the last transaction; 0 where there is none.
+    /// The revision of the last transaction; 0 if there is none.
     public var lastRevision: Int64 { items.last?.revision ?? 0 }
 
-    /// The revision of the last transaction that changed an entry; nil where none did.
+    /// The revision of the last transaction that changed an entry; nil if none did.
     var lastChangeRevision: Int64? {
         if contents.metadata.isEmpty { return lastRevision }
         return changes.last?.revision
@@ -124,17 +128,19 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// Calls `body` for each change that storage keeps, in order of revision and ordinal.
     ///
-    /// The bytes in a change are borrowed: they live until the batch's commit has ended. A key that moves from storage to memory is
-    /// deleted there.
+    /// The bytes in a change are borrowed: they live until the batch's commit has ended. A key that
+    /// moves from storage to memory is deleted from storage.
     public func forEachChange(_ body: (borrowing StoredChange) throws -> Void) rethrows {
         var index = 0
         let contents = contents
-        // Only records keep a cause alive: a transaction that has none may have outlived its own.
+        // Only records keep a cause alive: a transaction without records may have outlived its
+        // cause.
         for item in contents.items where index < item.changeEnd {
             try item.cause._withUnsafeGuaranteedRef { interned in
                 try interned.bytes.withUnsafeBytes { cause in
                     while index < item.changeEnd {
-                        // Another processor wrote it: to wait for each in turn was 8 % of a commit (perf).
+                        // Another processor wrote it: waiting for each in turn took 8 % of a commit
+                        // (perf).
                         if index + 4 < contents.changes.count {
                             clinux_prefetch(contents.changes[index + 4].address)
                         }
@@ -152,11 +158,14 @@ public final class CommitBatch: @unchecked Sendable {
         }
     }
 
-    /// Adds a change to the transaction that the next call of ``endTransaction(revision:cause:byteCount:)`` ends.
+    /// Adds a change to the transaction that the next call of
+    /// ``endTransaction(revision:cause:byteCount:)`` ends.
     func append(_ change: Record) { contents.append(change) }
 
-    /// The same where keys may be in memory, with the stored change that it supersedes: for one in memory, where storage has to delete
-    /// that.
+    /// The same if keys may be in memory.
+    ///
+    /// `place` is the stored change that it supersedes; if the key is in memory, storage has to
+    /// delete that one.
     func append(_ change: Record, superseding place: Place) {
         contents.append(change, place)
         guard !change.isVolatile || place.revision > 0 else { return }
@@ -164,7 +173,7 @@ public final class CommitBatch: @unchecked Sendable {
         contents.storedRevision = change.revision
     }
 
-    /// Adds notes to that transaction.
+    /// Adds metadata to that transaction.
     func append(_ metadata: [MetadataEntry]) { contents.metadata += metadata }
 
     func endTransaction(revision: Int64, cause: Unmanaged<InternedCause>, byteCount: Int) {
@@ -174,7 +183,7 @@ public final class CommitBatch: @unchecked Sendable {
         )
     }
 
-    /// Moves all of `other` behind what is here.
+    /// Moves all of `other` behind the current contents.
     func take(_ other: CommitBatch) {
         if contents.items.isEmpty {
             swap(&contents, &other.contents)
@@ -184,7 +193,7 @@ public final class CommitBatch: @unchecked Sendable {
         }
     }
 
-    /// Empties the batch and keeps its memory for the next, up to a bound.
+    /// Empties the batch and keeps its memory for reuse, up to a bound.
     func removeAll() {
         pendingFileList = .keep
         if contents.changes.capacity <= 1 << 16 { contents.empty() } else { contents = Contents() }
@@ -192,7 +201,7 @@ public final class CommitBatch: @unchecked Sendable {
 }
 
 extension Record {
-    /// The change that this version is, as a backing keeps it.
+    /// This version as the change that a backing keeps.
     func stored(cause: Bytes, superseding place: CommitBatch.Place) -> StoredChange {
         StoredChange(
             revision: revision,
@@ -210,7 +219,7 @@ extension Record {
         )
     }
 
-    /// The delete with which its key leaves storage.
+    /// The delete that removes its key from storage.
     func storedDelete(cause: Bytes, superseding place: CommitBatch.Place) -> StoredChange {
         var change = stored(cause: cause, superseding: place)
         change.value = nil

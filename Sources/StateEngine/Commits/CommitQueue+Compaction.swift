@@ -2,25 +2,25 @@ import CLinux
 import StateSystem
 import Synchronization
 
-/// Compaction, which the commit thread does: at once while it has nothing else to do, and else a piece after a commit once so much
-/// has gathered that the store would grow.
+/// Compaction on the commit thread: at once while the thread is idle, otherwise in pieces after a
+/// commit, once so much has gathered that the store would grow.
 extension CommitQueue {
-    /// What the commit thread knows of it.
+    /// The commit thread's state of compaction.
     struct Compaction {
-        /// Asked for and not answered.
+        /// Requests that are not answered yet.
         fileprivate var requests: [CompactionRequest] = []
-        /// What there was to do when the thread last had the backing.
+        /// The need for compaction when the thread last had the backing.
         fileprivate var need = CompactionNeed()
-        /// When it looks again though nothing was committed: changes grow old.
+        /// When it checks again although nothing was committed: changes grow old.
         fileprivate var lookAt: Int64 = 0
-        /// After a failure nothing is tried before, unless somebody asks for it.
+        /// After a failure nothing is tried before this time, unless somebody asks for it.
         fileprivate var retryAt: Int64 = 0
         fileprivate var pause: Int64 = 0
 
         init() {}
     }
 
-    /// What to do where nothing is queued; the backing may be in use by a writer.
+    /// What to do if nothing is queued; a writer may be using the backing.
     func idleness(_ compaction: Compaction) -> Step {
         guard capabilities.compaction != nil else { return .wait(nanoseconds: nil) }
         let now = clinux_monotonic_nanoseconds()
@@ -33,9 +33,10 @@ extension CommitQueue {
         !compaction.requests.isEmpty || state.withLock { $0.work.asksForCompaction }
     }
 
-    /// Finds out what there is to do, while the backing is this thread's.
+    /// Finds out how much there is to compact, while this thread has the backing.
     ///
-    /// What is too little for a piece of its own is done where nothing has come for a second.
+    /// What is too little for a piece of its own is compacted once nothing was committed for a
+    /// second.
     func lookForCompaction(_ compaction: inout Compaction) {
         guard let compacting = capabilities.compaction else { return }
         compaction.need = compacting.compactionNeed
@@ -44,7 +45,7 @@ extension CommitQueue {
         compaction.lookAt = max(clinux_monotonic_nanoseconds() + pause, compaction.retryAt)
     }
 
-    /// A piece while there is nothing to commit: it ends when something comes.
+    /// Compacts a piece while there is nothing to commit; the piece ends when something arrives.
     func compactWhileIdle(_ compaction: inout Compaction) {
         capabilities.compaction?.lookForRoom()
         lookForCompaction(&compaction)
@@ -57,9 +58,10 @@ extension CommitQueue {
         lookForCompaction(&compaction)
     }
 
-    /// A piece after a commit that took so long, where enough has gathered.
+    /// Compacts a piece after a commit that took `duration` nanoseconds, if enough has gathered.
     ///
-    /// As long as the commit, so that compaction takes half of the time at most; four times where it lags far behind.
+    /// The piece takes as long as the commit, so compaction takes at most half of the time; four
+    /// times as long if it lags far behind.
     func compactBetweenCommits(_ compaction: inout Compaction, after duration: Int64) {
         lookForCompaction(&compaction)
         let start = clinux_monotonic_nanoseconds()
@@ -96,7 +98,7 @@ extension CommitQueue {
         compaction.requests += requests
     }
 
-    /// Answers who asked, for nothing is left to do.
+    /// Answers the requests, because nothing is left to do.
     private func finish(
         _ compaction: inout Compaction,
         _ compacting: any CompactingBacking,
@@ -117,17 +119,20 @@ extension CommitQueue {
         _ = answer(.compacted(nil, answers))
     }
 
-    /// Who asked is told; it is tried again after 1 s, 2 s and so on up to a minute.
+    /// Answers the requests with the error.
+    ///
+    /// Compaction is tried again after 1 s, 2 s and so on up to a minute.
     private func fail(_ compaction: inout Compaction, _ error: StateError) {
         compaction.pause = min(max(compaction.pause * 2, 1_000_000_000), 60_000_000_000)
         compaction.retryAt = clinux_monotonic_nanoseconds() + compaction.pause
         answerRequests(&compaction, error)
         guard error.isOutcomeUnknown else { return }
-        // No acknowledged commit is in doubt, but nothing may be written before the store was checked.
+        // No acknowledged commit is in doubt, but nothing may be written before the store is
+        // checked.
         reopen(&compaction)
     }
 
-    /// The store cannot be opened: who asks need not wait until it can.
+    /// The store cannot be opened: those who asked need not wait until it can.
     func refuseRequests(_ compaction: inout Compaction, _ error: StateError) {
         takeRequests(&compaction)
         answerRequests(&compaction, error)
@@ -141,7 +146,7 @@ extension CommitQueue {
         if !answers.isEmpty { _ = answer(.compacted(nil, answers)) }
     }
 
-    /// At the end nobody may be left waiting.
+    /// Nobody may be left waiting at the end.
     func endCompaction(_ compaction: inout Compaction) {
         takeRequests(&compaction)
         answerRequests(
@@ -151,7 +156,7 @@ extension CommitQueue {
     }
 }
 
-/// What somebody who asked for a compaction is told.
+/// The answer to somebody who asked for a compaction.
 struct CompactionAnswer: Sendable {
     var result: Result<CompactionReply, StateError>
     var completion: @Sendable (Result<CompactionReply, StateError>) -> Void

@@ -1,9 +1,9 @@
 import CLinux
 import StateSystem
 
-/// The reservation of revisions: the commit thread raises it, for that waits for the disk.
+/// The reservation of revisions. The commit thread raises it, because that waits for the disk.
 extension CommitQueue {
-    /// How long to wait after a failure: 0.1 s, 0.2 s and so on up to 10 s.
+    /// The pause after a failure: 0.1 s, 0.2 s and so on up to 10 s.
     struct ReservationPatience {
         fileprivate var pause: Int64 = 0
 
@@ -13,7 +13,9 @@ extension CommitQueue {
         }
     }
 
-    /// Raises it; where it cannot be, it is tried again after a while, and commits go on meanwhile.
+    /// Raises it.
+    ///
+    /// If that fails, it is tried again after a pause; commits continue meanwhile.
     func reserveRevisionsNow(_ patience: inout ReservationPatience) {
         guard let reservation = state.withLock({ $0.reservation }) else { return }
         let hadFailed = patience.pause > 0

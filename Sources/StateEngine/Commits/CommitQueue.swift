@@ -3,32 +3,35 @@ import Glibc
 import StateSystem
 import Synchronization
 
-/// The commit thread: takes everything that queued up while the last commit ran, and commits it as one (group commit).
+/// The commit thread: takes everything that was queued while the last commit ran, and commits it at
+/// once (group commit).
 ///
-/// One thread at a time uses the backing. Where the commit thread has nothing to do, a writer that waits for its answer
-/// commits itself what is queued: to wake the commit thread and to be woken by it takes half as long again as a sync. What
-/// has come meanwhile, and all that is no commit (the store is opened anew, checkpoints, edits), is the commit thread's.
+/// One thread at a time uses the backing. If the commit thread is idle, a writer that waits for its
+/// answer commits on its own thread what is queued: waking the commit thread and being woken by it
+/// takes half as long again as a sync. What arrives meanwhile, and everything that is not a commit
+/// (reopening the store, checkpoints, edits), is left to the commit thread.
 ///
-/// After a commit that failed nothing more is taken until ``resume()``: what is queued was computed on it. After one whose
-/// outcome is unknown the store is opened anew first, however often that has to be tried.
+/// After a failed commit nothing more is taken until ``resume()``, because what is queued was
+/// computed on top of it. After a commit whose outcome is unknown the store is reopened first,
+/// however often that has to be tried.
 final class CommitQueue: Sendable {
-    /// What storage has answered.
+    /// What storage answered.
     enum Finished {
         /// The batch is durable.
         case committed(CommitBatch)
-        /// It is not, or nobody knows.
+        /// It is not durable, or its outcome is unknown.
         case failed(CommitBatch, StateError)
-        /// Others have changed the store; nothing of the batch, where there is one, was committed.
+        /// Others have changed the store; nothing of the batch, if there is one, was committed.
         case edited(CommitBatch?, [OutsideChange])
-        /// The store is open again; it holds these commits beyond what was reported, and this metadata.
+        /// The store is open again, with these commits beyond those reported, and this metadata.
         case reopened([AdoptedChange], metadata: [String: String])
-        /// It could not be opened; it is tried again.
+        /// The store could not be opened; it is tried again.
         case unopened(StateError)
-        /// Revisions up to this one may be told.
+        /// Revisions up to this one may be published.
         case raised(Int64)
-        /// A piece of the history was compacted, or could not be; and what is told to who asked for it.
+        /// A piece of the history was compacted, or could not be; with answers to the requests.
         case compacted(CompactionStep?, [CompactionAnswer])
-        /// The disk is too full for more than deletes, or is not any more.
+        /// The disk is too full for anything but deletes, or has room again.
         case room(shortage: StateError?)
     }
 
@@ -43,17 +46,17 @@ final class CommitQueue: Sendable {
     struct State {
         var work = CommitWorkList()
         var queued: CommitBatch?
-        /// Whether a writer that goes on without its answer is in it: nobody but the commit thread may come for it.
+        /// Whether only the commit thread may take it: some writer continues without its answer.
         var isForThread = false
         var finished: [Finished] = []
         /// Empty batches, to be filled again.
         var spare: [CommitBatch] = []
         var committer = Committer.nobody
-        /// Up to here everything is on stable storage.
+        /// Everything up to this revision is on stable storage.
         var storedRevision: Int64
         /// How many queued transactions wake the commit thread; nil if it is awake.
         var wakingCount: Int?
-        /// Whether what stood on a failed commit is not undone yet.
+        /// Whether what was computed on a failed commit is not undone yet.
         var isHalted = false
         var reservation: RevisionReservation?
         var notify: @Sendable () -> Void = {}
@@ -66,23 +69,23 @@ final class CommitQueue: Sendable {
 
     let backing: any Backing
     let capabilities: BackingCapabilities
-    /// The directories of the keys that live in files, where some do.
+    /// The directories of the keys that live in files; nil if none do.
     let files = StateLock<FileContainers?>(nil)
     let state: StateLock<State>
     let parking = BlockingSemaphore()
-    /// Whether `state.queued` holds something: what a commit thread that does not sleep yet looks at.
+    /// Whether `state.queued` holds something: checked by a commit thread that does not sleep yet.
     let hasQueued = Atomic(false)
-    /// Whether what was answered last of the room on the disk is that there is too little.
+    /// Whether the last answer about the disk was that it has too little room.
     private let isShort = Atomic(false)
     /// Whether the commit thread waits for something to commit.
     let waits = Atomic(false)
     private let thread: WorkerThread
 
-    /// Makes a queue whose thread is not started yet.
+    /// Makes a queue; its thread is not started yet.
     ///
     /// - Parameters:
     ///   - backing: Where commits go; it is loaded.
-    ///   - revision: What it was loaded at.
+    ///   - revision: The revision at which it was loaded.
     init(backing: any Backing, revision: Int64) {
         self.backing = backing
         capabilities = backing.capabilities
@@ -100,17 +103,16 @@ final class CommitQueue: Sendable {
     /// Whether the commit thread has nothing to do.
     var isIdle: Bool { waits.load(ordering: .relaxed) }
 
-    /// What is called after each answer of the storage, by who has committed.
+    /// Sets what is called after each answer of the storage, by the thread that committed.
     func setNotify(_ notify: @escaping @Sendable () -> Void) {
         state.withLock { $0.notify = notify }
     }
 
-    /// Hands finished transactions over, and leaves `batch` empty.
+    /// Takes finished transactions over, and leaves `batch` empty.
     ///
     /// - Parameters:
-    ///   - batch: At least one of them.
-    ///   - commitsOnCaller: Whether the caller calls ``commitHere()`` next: a commit thread that has nothing to do is not woken
-    ///     for it.
+    ///   - batch: At least one transaction.
+    ///   - commitsOnCaller: If the caller calls ``commitHere()`` next, an idle thread is not woken.
     func submit(_ batch: CommitBatch, commitsOnCaller: Bool) {
         let wakes = state.withLock { state in
             let queued = state.queued ?? state.spare.popLast() ?? CommitBatch()
@@ -124,9 +126,9 @@ final class CommitQueue: Sendable {
         if wakes { parking.signal() }
     }
 
-    /// Commits what is queued on this thread, where nobody else is at it; else returns at once.
+    /// Commits what is queued on this thread, unless another thread is committing.
     ///
-    /// Whoever calls this waits for what it submitted: here it is answered, or the commit thread has it.
+    /// The caller waits for what it submitted: it is answered here, or the commit thread has it.
     func commitHere() {
         let batch = state.withLock { state -> CommitBatch? in
             guard state.committer == .nobody, !state.isHalted, state.work.letsWritersCommit else {
@@ -138,13 +140,14 @@ final class CommitQueue: Sendable {
         let finished = commit(batch)
         let maintains = backing.needsMaintenance
         let shortage = capabilities.compaction?.shortage
-        // Order matters: the next commit begins, then the answers go, then comes the checkpoint.
+        // Order matters: the next commit begins, then the answers are sent, then comes the
+        // checkpoint.
         _ = answer(finished)
         answer(shortage)
         if maintains { submit(.maintain) }
     }
 
-    /// What storage has answered since the last call, in order.
+    /// The answers of storage since the last call, in order.
     func takeFinished() -> [Finished] {
         let (finished, wakes) = state.withLock { state -> ([Finished], Bool) in
             guard !state.finished.isEmpty else { return ([], false) }
@@ -156,10 +159,10 @@ final class CommitQueue: Sendable {
         return finished
     }
 
-    /// The first transaction that no commit has taken and that would be undone with it.
+    /// The revision of the first queued transaction that a failure would undo.
     var firstUndoneRevision: Int64? { state.withLock { $0.queued?.firstUndoneRevision } }
 
-    /// What no commit has taken yet.
+    /// Takes what no commit has taken yet.
     func takeQueued() -> CommitBatch? {
         state.withLock { state in
             let queued = state.queued
@@ -169,9 +172,9 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// Has the commit thread do something.
+    /// Submits work to the commit thread.
     ///
-    /// - Returns: Whether it will: at the end nobody may wait for it.
+    /// - Returns: Whether it will be done: at the end nobody may wait for it.
     @discardableResult
     func submit(_ work: CommitWork) -> Bool {
         let (isTaken, wakes) = state.withLock { state in
@@ -182,7 +185,8 @@ final class CommitQueue: Sendable {
         return isTaken
     }
 
-    /// Everything that stood on a failed commit is undone: what comes from now on may be committed.
+    /// Everything that was computed on a failed commit is undone: new transactions may be
+    /// committed.
     func resume() {
         let wakes = state.withLock { state in
             state.isHalted = false
@@ -191,12 +195,12 @@ final class CommitQueue: Sendable {
         if wakes { parking.signal() }
     }
 
-    /// From now on revisions have a reservation.
+    /// Sets the reservation of revisions.
     func bound(by reservation: RevisionReservation) {
         state.withLock { $0.reservation = reservation }
     }
 
-    /// Gives an answered batch back, to be filled again.
+    /// Returns an answered batch, to be filled again.
     func recycle(_ batch: CommitBatch) {
         batch.removeAll()
         state.withLock { if $0.spare.count < 4 { $0.spare.append(batch) } }
@@ -210,7 +214,7 @@ final class CommitQueue: Sendable {
 
     // MARK: Who commits
 
-    /// Takes what is queued, and with it the backing.
+    /// Takes what is queued, and with it the right to use the backing.
     func take(_ state: inout State, for committer: Committer) -> CommitBatch? {
         guard let batch = state.queued else { return nil }
         state.queued = nil
@@ -220,7 +224,7 @@ final class CommitQueue: Sendable {
         return batch
     }
 
-    /// Has storage commit a batch.
+    /// Commits a batch to storage.
     func commit(_ batch: CommitBatch) -> Finished {
         let files = files.withLock { $0 }
         do {
@@ -239,7 +243,8 @@ final class CommitQueue: Sendable {
         guard let files, let staged = try files.stage(batch) else {
             return try backing.commit(batch)
         }
-        // Order matters: new files beside their targets, the rows with the mark, then the files in their places.
+        // Order matters: new files beside their targets, the rows with the list of pending files,
+        // then the files in their places.
         do {
             try backing.commit(batch)
         } catch {
@@ -249,9 +254,10 @@ final class CommitQueue: Sendable {
         files.publish(staged)
     }
 
-    /// Answers what there is of room on the disk, if that has changed; by who has the backing, or had it last.
+    /// Reports whether the disk has room, if that has changed; called by the thread that has the
+    /// backing, or had it last.
     ///
-    /// Costs a comparison, without the lock, if nothing has.
+    /// Costs one comparison, without the lock, if nothing has changed.
     func answer(_ shortage: StateError?) {
         let isNow = shortage != nil
         guard isShort.exchange(isNow, ordering: .relaxed) != isNow else { return }
@@ -262,7 +268,7 @@ final class CommitQueue: Sendable {
         notify()
     }
 
-    /// Hands an answer to whoever settles; a writer hands the backing back with it.
+    /// Passes an answer to the thread that settles; a writer gives the backing back with it.
     ///
     /// - Returns: How many transactions wait for the next commit.
     func answer(_ finished: Finished) -> Int {
@@ -274,10 +280,10 @@ final class CommitQueue: Sendable {
             case .failed(_, let error):
                 state.isHalted = true
                 if error.isOutcomeUnknown { _ = state.work.submit(.reopen) }
-            // Else a commit of what was queued could be under way when it is refused.
+            // Otherwise a commit of what was queued could be running when it is refused.
             case .edited, .unopened: state.isHalted = true
             case .reopened(let adopted, _):
-                // Else the next failure would have them adopted once more.
+                // Otherwise the next failure would adopt them once more.
                 if let last = adopted.last { state.storedRevision = last.revision }
             case .raised, .compacted, .room: break
             }

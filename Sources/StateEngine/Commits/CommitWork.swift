@@ -1,24 +1,26 @@
 import CLinux
 
-/// What there is for the commit thread to do beside what is queued to be committed, the most urgent first.
+/// What the commit thread has to do besides queued commits, the most urgent first.
 enum CommitWork {
-    /// The store is opened anew, after a commit whose outcome is unknown.
+    /// The store is reopened, after a commit whose outcome is unknown.
     case reopen
-    /// The backing has something to do that takes its time.
+    /// The backing has maintenance to do, which takes time.
     case maintain
-    /// Who settles is notified: there is something to hand out that nobody is about.
+    /// The settling thread is notified: there is something to deliver that nobody is delivering.
     case notify
     /// More revisions are reserved, at this time of the monotonic clock in nanoseconds.
     case reserve(at: Int64)
-    /// Runs between two commits, once all that storage has answered is settled; with false if the end comes before.
+    /// Runs between two commits, once all answers of storage are settled; with false if the queue
+    /// stops before.
     ///
-    /// Nothing is committed until it has run: who compares files with entries has to see what is stored.
+    /// Nothing is committed until it has run: a comparison of files with entries has to see what is
+    /// stored.
     case run(@Sendable (_ isOpen: Bool) -> Void)
     /// Others may have changed the store.
     case look
     /// The history is compacted, if there is nothing to commit.
     case compact(CompactionRequest)
-    /// The thread ends, once what is queued is committed.
+    /// The thread ends, once everything queued is committed.
     case stop
 
     fileprivate var urgency: Int {
@@ -34,7 +36,7 @@ enum CommitWork {
         }
     }
 
-    /// Whether it need not wait until what a failed commit has undone is settled.
+    /// Whether it may run before the effects of a failed commit are settled.
     fileprivate var isUrgent: Bool {
         switch self {
         case .reopen, .maintain, .notify, .reserve, .stop: true
@@ -50,7 +52,7 @@ enum CommitWork {
         }
     }
 
-    /// Whether somebody waits for it, who has to be refused at the end.
+    /// Whether somebody waits for it, who must be refused at the end.
     fileprivate var isAwaited: Bool {
         switch self {
         case .notify, .run, .compact: true
@@ -59,18 +61,18 @@ enum CommitWork {
     }
 }
 
-/// Work in order of urgency; of the same urgency in the order in which it came.
+/// Work in order of urgency; work of the same urgency in order of arrival.
 struct CommitWorkList {
     private var items: [CommitWork] = []
 
     var isEmpty: Bool { items.isEmpty }
 
-    /// Whether the thread is to end.
+    /// Whether the thread must end.
     var isStopping: Bool {
         if case .stop? = items.last { true } else { false }
     }
 
-    /// Whether something waits for the thread to settle what storage has answered.
+    /// Whether something waits until the answers of storage are settled.
     var awaitsSettling: Bool {
         !isStopping && items.contains { if case .run = $0 { true } else { false } }
     }
@@ -83,13 +85,15 @@ struct CommitWorkList {
         items.contains { if case .compact = $0 { true } else { false } }
     }
 
-    /// When revisions are to be reserved, in nanoseconds of the monotonic clock; nil if they need not be.
+    /// When revisions must be reserved, in nanoseconds of the monotonic clock; nil if not at all.
     var reservationTime: Int64? {
         for case .reserve(let time) in items { return time }
         return nil
     }
 
-    /// Adds work; what is there already need not be done twice, unless somebody waits for each.
+    /// Adds work.
+    ///
+    /// Work that is already in the list is not added twice, unless somebody waits for each.
     ///
     /// - Returns: Whether it will be done: at the end nobody may wait for it.
     mutating func submit(_ work: CommitWork) -> Bool {
@@ -106,16 +110,17 @@ struct CommitWorkList {
         return true
     }
 
-    /// Takes the most urgent work that can be done now, but for compaction and the end, which come after what is queued.
+    /// Takes the most urgent work that can be done now, except compaction and the end, which come
+    /// after what is queued.
     ///
-    /// - Parameter isHeldUp: Whether what storage has answered has to be settled first.
+    /// - Parameter isHeldUp: Whether the answers of storage must be settled first.
     /// - Returns: Nil if there is none.
     mutating func take(isHeldUp: Bool) -> CommitWork? {
         let isStopping = isStopping
         let place = items.firstIndex { work in
             switch work {
             case .reopen, .maintain, .notify: true
-            // Nothing is reported any more at the end.
+            // At the end nothing is reported any more.
             case .reserve(let time): !isStopping && time <= clinux_monotonic_nanoseconds()
             case .run, .look: !isStopping && !isHeldUp
             case .compact, .stop: false
@@ -124,13 +129,13 @@ struct CommitWorkList {
         return place.map { items.remove(at: $0) }
     }
 
-    /// Takes all that was asked of compaction.
+    /// Takes all compaction requests.
     mutating func takeCompactions() -> [CompactionRequest] {
         defer { items.removeAll { if case .compact = $0 { true } else { false } } }
         return items.compactMap { if case .compact(let request) = $0 { request } else { nil } }
     }
 
-    /// Takes all that was to run between two commits.
+    /// Takes everything that was to run between two commits.
     mutating func takeRuns() -> [@Sendable (_ isOpen: Bool) -> Void] {
         defer { items.removeAll { if case .run = $0 { true } else { false } } }
         return items.compactMap { if case .run(let body) = $0 { body } else { nil } }
@@ -138,7 +143,7 @@ struct CommitWorkList {
 }
 
 extension CommitQueue.State {
-    /// Whether what storage has answered has to be settled before anything is committed.
+    /// Whether the answers of storage must be settled before anything is committed.
     var isHeldUp: Bool { isHalted || work.awaitsSettling && !finished.isEmpty }
 
     /// Whether there is something for the commit thread to do.
@@ -146,16 +151,16 @@ extension CommitQueue.State {
         work.hasUrgent || !isHeldUp && (queued != nil || !work.isEmpty)
     }
 
-    /// Whether the commit thread is to be signalled; it was parked, then.
+    /// Whether the commit thread must be signalled; if so, it was parked.
     ///
-    /// Not while a writer commits, who sees to it afterwards.
+    /// False while a writer commits; the writer checks afterwards.
     mutating func wakes() -> Bool {
         guard wakingCount != nil, committer != .writer, hasWork else { return false }
         wakingCount = nil
         return true
     }
 
-    /// What to do if there is nothing to do.
+    /// The step to take if there is nothing to do.
     var idleness: CommitQueue.Step {
         guard let time = work.reservationTime else { return .wait(nanoseconds: nil) }
         return .rest(nanoseconds: max(1, time - clinux_monotonic_nanoseconds()))

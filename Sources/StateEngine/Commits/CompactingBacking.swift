@@ -1,8 +1,8 @@
-/// A backing that takes superseded changes out of its history, in pieces of a few milliseconds.
+/// A backing that removes superseded changes from its history, in pieces of a few milliseconds.
 ///
-/// All of it is called where ``Backing/commit(_:)`` is: between commits.
+/// All of it is called between commits, by the thread that calls ``Backing/commit(_:)``.
 package protocol CompactingBacking: HistoryBacking {
-    /// What there is to do; asked after each commit.
+    /// How much there is to compact; asked after each commit.
     ///
     /// - Complexity: O(log *n*) in the history's length, without the disk.
     var compactionNeed: CompactionNeed { get }
@@ -10,39 +10,41 @@ package protocol CompactingBacking: HistoryBacking {
     /// Why only deletes can be committed; nil if everything can.
     var shortage: StateError? { get }
 
-    /// Looks whether there is room again.
+    /// Checks whether there is room again.
     func lookForRoom()
 
-    /// Has everything up to `revision` compacted, beyond what the retention says.
+    /// Lets compaction remove everything up to `revision`, beyond the retention.
     func raiseCompaction(to revision: Int64)
 
-    /// Does a piece of it, in one transaction.
+    /// Compacts a piece, in one transaction.
     ///
-    /// - Parameter goesOn: Asked often; where it says false, the piece ends within a fraction of a millisecond.
+    /// - Parameter goesOn: Asked often; if it returns false, the piece ends within a fraction of a
+    ///   millisecond.
     /// - Returns: What was done, and whether anything is left.
-    /// - Throws: ``StateError``; the history is as it was. Where the message begins with `outcome unknown` the store has to be
-    ///   opened anew.
+    /// - Throws: ``StateError``; the history is unchanged. If the message begins with `outcome
+    ///   unknown`, the store must be reopened.
     func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep
 
-    /// Makes sure that what was compacted stays so after a power cut.
+    /// Makes sure that the compaction survives a power cut.
     func syncCompaction() throws(StateError)
 
-    /// Gives free pages back to the file system; commits wait for the whole of it.
+    /// Gives free pages back to the file system; commits wait until it has ended.
     ///
     /// - Returns: By how many bytes the files became smaller.
-    /// - Throws: ``StateError/Code/noSpace`` where there is no room for a second copy of the values; nothing has changed.
+    /// - Throws: ``StateError/Code/noSpace`` if there is no room for a second copy of the values;
+    ///   nothing has changed.
     func shrink() throws(StateError) -> Int64
 }
 
 /// What there is to compact.
 package struct CompactionNeed: Hashable, Sendable {
-    /// It is worth a piece while there is nothing to commit.
+    /// Enough for a piece while there is nothing to commit.
     package var isWorthwhile = false
-    /// There is anything at all.
+    /// Anything at all.
     package var isAny = false
     /// So much that commits wait for a piece now and then.
     package var isDue = false
-    /// So much that commits wait for it more than for each other.
+    /// So much that commits wait longer for compaction than for each other.
     package var isUrgent = false
 
     package init() {}
@@ -61,9 +63,9 @@ package struct CompactionStep: Sendable {
         }
     }
 
-    /// From this revision on the history is whole.
+    /// From this revision on the history is complete.
     package var compacted: Int64
-    /// Deletes that left the history and that nothing had superseded.
+    /// Deletes that were removed from the history and that nothing had superseded.
     package var graves: [CompactedDelete] = []
     /// Whether nothing is left to do for now.
     package var isDone = true
@@ -71,20 +73,21 @@ package struct CompactionStep: Sendable {
     package init(compacted: Int64) { self.compacted = compacted }
 }
 
-/// What somebody asked for.
+/// A request for compaction.
 package struct CompactionRequest: Sendable {
-    /// The history is wanted from here on only; nil: from where the retention says.
+    /// The history is needed from this revision on only; nil: from the revision that the retention
+    /// gives.
     package var revision: Int64?
     /// Whether free pages are given back to the file system afterwards.
     package var shrinks: Bool
-    /// Called once, where answers are handed out.
+    /// Called once, when answers are delivered.
     package var completion: @Sendable (Result<CompactionReply, StateError>) -> Void
 }
 
-/// What became of it.
+/// The result of a request.
 package struct CompactionReply: Hashable, Sendable {
-    /// From this revision on the history is whole.
+    /// From this revision on the history is complete.
     package var compacted: Int64
-    /// Bytes that were given back; nil where nobody asked for it.
+    /// Bytes that were given back; nil if nobody asked for it.
     package var freedByteCount: Int64?
 }

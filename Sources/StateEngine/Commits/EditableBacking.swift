@@ -1,43 +1,48 @@
 /// A backing whose store others may change too: files, which people edit.
 ///
-/// Its keys are paths: where there is one, there is none below it, neither in the store nor in what is written to it.
+/// Its keys are paths: if a path is a key, no path below it is one, neither in the store nor in
+/// what is written to it.
 ///
-/// What others changed is a commit of its own. Where that is found out by a commit, nothing of the batch is committed
-/// (``EditedMeanwhile``): the keyspace undoes what is provisional, adopts what others did, and then does again what its
-/// callers had asked. So a condition on the old revision fails, and a plain set wins.
+/// What others changed is a commit of its own. If a commit finds such a change, nothing of the
+/// batch is committed (``EditedMeanwhile``). The keyspace undoes what is provisional, adopts the
+/// changes of others, and then repeats what its callers asked for. So a condition on the old
+/// revision fails, and a plain set wins.
 public protocol EditableBacking: Backing {
-    /// Refuses a key that the store cannot hold, or cannot write at the moment.
+    /// Refuses a key that the store cannot hold, or cannot write now.
     ///
     /// Called under the keyspace's lock for each set and delete; it may not wait for storage.
     ///
-    /// - Throws: ``StateError``, naming the key; the writer alone is refused.
+    /// - Throws: ``StateError``, naming the key; only this writer is refused.
     func validate(_ key: Bytes) throws(StateError)
 
-    /// Begins to tell of changes that others make, once, after the load.
+    /// Begins to report changes that others make. Called once, after the load.
     ///
-    /// - Parameter wake: Called on any thread whenever ``takeOutsideChanges()`` has something to look at, until `close`.
+    /// - Parameter wake: Called on any thread whenever ``takeOutsideChanges()`` has something to
+    ///   check, until `close`.
     func watchOutside(_ wake: @escaping @Sendable () -> Void)
 
     /// What others have changed since the last call, each key once; it is on stable storage.
     ///
-    /// Called from the commit thread, or after a commit that it interrupted from the same thread. What is as the keyspace has it already is no change: it may be among them.
+    /// Called from the commit thread, or after a commit that it interrupted from the same thread.
+    /// May contain values that the keyspace has already; these are not changes.
     func takeOutsideChanges() -> [OutsideChange]
 }
 
-/// Thrown by the `commit` of an ``EditableBacking``: nothing was committed, and ``EditableBacking/takeOutsideChanges()`` or
-/// ``EditableBacking/validate(_:)`` says more than before.
+/// Thrown by the `commit` of an ``EditableBacking``: nothing was committed, and
+/// ``EditableBacking/takeOutsideChanges()`` or ``EditableBacking/validate(_:)`` reports more than
+/// before.
 public struct EditedMeanwhile: Error {
     /// Makes the error.
     public init() {}
 }
 
-/// What others made of one key.
+/// A change that others made to one key.
 public struct OutsideChange: Hashable, Sendable {
     /// The key.
     public var key: [UInt8]
-    /// What it holds now; nil where it is gone.
+    /// Its new value; nil if the key was removed.
     public var value: [UInt8]?
-    /// Whom the commit names as its cause: the owner; nil where that is not known.
+    /// The cause of the commit: the owner; nil if unknown.
     public var writer: Cause?
     /// Wall time of the change in milliseconds since 1970.
     public var time: Int64

@@ -1,18 +1,20 @@
 import Glibc
 
-/// Keeps nothing: entries live as long as the process, and another start is another epoch.
+/// Keeps nothing: entries live as long as the process, and each start has a new epoch.
 ///
-/// With a directory it keeps one thing there, the reserved revision, so that they do not repeat: `memory.revisions`,
-/// under the `lock` of whoever owns the directory. A store in the same directory is another one, which is left alone.
+/// With a directory it keeps one thing there, the reserved revision, so that revisions do not
+/// repeat: `memory.revisions`, under the `lock` of the directory's owner. A store in the same
+/// directory is not touched.
 ///
-/// `load` is first and once, and nothing else is changed after it: the proof of `@unchecked Sendable`.
+/// `load` is first and once, and nothing else is changed after it: the proof of `@unchecked
+/// Sendable`.
 public final class MemoryBacking: Backing, @unchecked Sendable {
     private let directory: String?
     private let block: Int64
     /// Held from load to close.
     private var lock: OwnerLock?
     package private(set) var reservation: RevisionReservation?
-    /// What is called when the reservation cannot be raised; set before the load.
+    /// Called when the reservation cannot be raised; set before the load.
     package var onReservation: @Sendable (_ failure: String?) -> Void = { _ in }
 
     /// Makes a backing without a store.
@@ -21,7 +23,8 @@ public final class MemoryBacking: Backing, @unchecked Sendable {
         block = RevisionReservation.largestBlock
     }
 
-    /// Makes a backing whose revisions go on where they ended in this directory, which is made where it is absent.
+    /// Makes a backing whose revisions continue where they ended in this directory, which is
+    /// created if it is missing.
     ///
     /// Nothing is opened until ``load(_:)``.
     public convenience init(directory: String) {
@@ -44,17 +47,19 @@ public final class MemoryBacking: Backing, @unchecked Sendable {
         return capabilities
     }
 
-    /// Finds nothing; the epoch is new, and the revision not below any that was told in the directory before.
+    /// Finds nothing; the epoch is new, and the revision is not below any that was published in the
+    /// directory before.
     ///
-    /// - Throws: ``StateError/Code/locked`` with the pid of the directory's owner, ``StateError/Code/corrupt`` where the reservation
-    ///   is damaged, ``StateError/Code/storage`` or ``StateError/Code/readOnly`` where it cannot be read or raised.
+    /// - Throws: ``StateError/Code/locked`` with the pid of the directory's owner,
+    ///   ``StateError/Code/corrupt`` if the reservation is damaged, ``StateError/Code/storage`` or
+    ///   ``StateError/Code/readOnly`` if it cannot be read or raised.
     public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
         guard let directory else { return LoadedStore(epoch: .random(), revision: 0) }
         precondition(lock == nil, "\(directory) is loaded already")
         if mkdir(directory, 0o700) != 0, errno != EEXIST {
-            throw StateError(.storage, "\(directory) cannot be made: \(lastSystemError())")
+            throw StateError(.storage, "\(directory) cannot be created: \(lastSystemError())")
         }
-        // The very lock of a store in the directory: who owns that is asked what happens here, too.
+        // The same lock as that of a store in the directory: its owner owns this file, too.
         let lock = try OwnerLock(path: directory + "/lock", for: directory)
         let reservation = try RevisionReservation(
             path: directory + "/memory.revisions",

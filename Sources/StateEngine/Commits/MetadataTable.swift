@@ -1,13 +1,13 @@
-/// Notes by name, those of the open transaction and of commits that wait among them.
+/// Metadata by name, including that of the open transaction and of pending commits.
 struct MetadataTable: ~Copyable {
-    /// A note as it is now.
+    /// The newest version of an entry.
     struct Version: Sendable {
         var revision: Int64
         var text: String
     }
 
     private var versions: [String: Version] = [:]
-    /// Whether there is somebody to keep them; set before anything is written.
+    /// Whether the backing keeps metadata; set before anything is written.
     var isKept = true
 
     subscript(name: String) -> Version? { versions[name] }
@@ -20,17 +20,17 @@ struct MetadataTable: ~Copyable {
         versions[entry.name] = entry.text.map { Version(revision: entry.revision, text: $0) }
     }
 
-    /// Takes notes back, the newest first.
+    /// Undoes entries, the newest first.
     mutating func undo(_ metadata: [MetadataEntry]) {
         for entry in metadata.reversed() { versions[entry.name] = entry.superseded }
     }
 
-    /// Takes over what storage holds up to `revision`; nothing may be provisional.
+    /// Replaces everything with what storage holds up to `revision`; nothing may be provisional.
     mutating func load(_ stored: [String: String], at revision: Int64) {
         versions = stored.mapValues { Version(revision: revision, text: $0) }
     }
 
-    /// Whether some note is newer than `revision`.
+    /// Whether some entry is newer than `revision`.
     func isNewer(than revision: Int64) -> Bool {
         versions.values.contains { $0.revision > revision }
     }

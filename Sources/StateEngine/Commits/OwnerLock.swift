@@ -4,22 +4,23 @@ import StateSystem
 
 /// The lock that makes one process the owner of a store, held as long as this object lives.
 ///
-/// A lock of the open file description (F_OFD_SETLK): it goes when the process ends, however it ends, and it keeps two
-/// owners in one process apart, which a POSIX lock does not. The kernel does not tell who holds one, so the owner writes
-/// its pid into the file. https://man7.org/linux/man-pages/man2/fcntl_locking.2.html
+/// A lock of the open file description (F_OFD_SETLK): it ends with the process, however that ends,
+/// and it also excludes a second owner in the same process, which a POSIX lock does not. The kernel
+/// does not report who holds such a lock, so the owner writes its pid into the file.
+/// https://man7.org/linux/man-pages/man2/fcntl_locking.2.html
 package final class OwnerLock {
     private let descriptor: Int32
-    /// The file of the store that is locked, too; -1 for none.
+    /// The locked file of the store itself; -1 for none.
     private var held: Int32 = -1
 
-    /// Takes the lock at `path`, making the file where it is absent.
+    /// Takes the lock at `path`, creating the file if it is missing.
     ///
-    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage``, where the file cannot be
-    ///   made.
+    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage`` if
+    ///   the file cannot be created.
     package init(path: String, for store: String) throws(StateError) {
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard opened >= 0 else {
-            throw StateError(.storage, "\(store) cannot be owned: \(path): \(lastSystemError())")
+            throw StateError(.storage, "\(store) cannot be locked: \(path): \(lastSystemError())")
         }
         guard clinux_lock(opened) == 0 else {
             let error = OwnerLock.refusal(errno, lock: path, descriptor: opened, store: store)
@@ -30,17 +31,19 @@ package final class OwnerLock {
         writePid()
     }
 
-    /// Locks a file of the store itself, too: the lock file may be removed, and then another process would make a new one.
+    /// Locks a file of the store itself, too: somebody may remove the lock file, and then another
+    /// process would create a new one.
     ///
-    /// With flock(2), which is apart from the locks that SQLite has of its database. Closing a descriptor of a file drops those, so this
-    /// lock has to live longer than each connection.
+    /// Uses flock(2), which does not interfere with the locks that SQLite has on its database.
+    /// Closing a descriptor of a file drops those, so this lock must outlive each connection.
     ///
-    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage``, if the file cannot be opened.
+    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage`` if
+    ///   the file cannot be opened.
     package func hold(_ path: String) throws(StateError) {
         guard held < 0 else { return }
         let opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard opened >= 0 else {
-            throw StateError(.storage, "\(path) cannot be owned: \(lastSystemError())")
+            throw StateError(.storage, "\(path) cannot be locked: \(lastSystemError())")
         }
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
             let owner = FileLocks.holders(of: opened).first.map { "process \($0)" }
@@ -55,9 +58,11 @@ package final class OwnerLock {
             flock(held, LOCK_UN)
             Glibc.close(held)
         }
-        // The file stays: unlinking it would let a third process lock a file that a second one waits for.
+        // The file stays: unlinking it would let a third process lock a file that a second one
+        // waits for.
         ftruncate(descriptor, 0)
-        // Closing is not enough: where another thread starts a process, the child has the open file until its exec.
+        // Closing is not enough: if another thread starts a process, the child has the open file
+        // until its exec.
         clinux_unlock(descriptor)
         Glibc.close(descriptor)
     }
@@ -76,7 +81,7 @@ package final class OwnerLock {
     ) -> StateError {
         guard code == EAGAIN || code == EACCES else {
             let reason = String(cString: strerror(code))
-            return StateError(.storage, "\(store) cannot be owned: \(path): \(reason)")
+            return StateError(.storage, "\(store) cannot be locked: \(path): \(reason)")
         }
         return StateError(.locked, "\(store) is owned by \(owner(in: descriptor))")
     }
@@ -89,9 +94,10 @@ package final class OwnerLock {
             ?? "another process"
     }
 
-    /// Who owns the store whose lock is at `path`, or has locked `file` of it, in words; nil if nobody does.
+    /// The owner of the store whose lock is at `path`, or of a lock on its `file`, as text; nil if
+    /// there is none.
     ///
-    /// Takes and changes nothing.
+    /// Takes no lock and changes nothing.
     package static func owner(path: String, of file: String) throws(StateError) -> String? {
         if let pid = FileLocks.holders(of: file).first { return "process \(pid)" }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -104,5 +110,5 @@ package final class OwnerLock {
     }
 }
 
-/// What the last system call of this thread that failed said.
+/// The message of the last system call of this thread that failed.
 package func lastSystemError() -> String { String(cString: strerror(errno)) }

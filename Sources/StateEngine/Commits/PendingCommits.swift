@@ -1,36 +1,38 @@
-/// What was finished and is not on stable storage, and who waits for it.
+/// What is finished but not on stable storage, and who waits for it.
 package struct PendingCommits: ~Copyable {
     /// A caller's answer, until the commit that it depends on is durable or undone.
     struct HeldAnswer {
         var revision: Int64
         var result: Result<Int64, StateError>
         var completion: @Sendable (Result<Int64, StateError>) -> Void
-        /// What was asked, if it may have to be done again.
+        /// The request, if it may have to be repeated.
         var mutations: [Mutation] = []
     }
 
-    /// What is to be handed out without the lock.
+    /// What must be delivered without the lock.
     enum Delivery {
         case event(KeyspaceEvent, LocalWatch)
         case answer(HeldAnswer)
         case compaction(CompactionAnswer)
     }
 
-    /// What is not handed to the commit thread yet.
+    /// What the commit thread does not have yet.
     package let filling = CommitBatch()
-    /// The transactions before a commit whose outcome is unknown that nothing undoes, until the store is open again.
+    /// Transactions before a commit whose outcome is unknown; nothing undoes them until the store
+    /// is open again.
     let inDoubt = CommitBatch()
-    /// Bytes of all that is finished and not durable.
+    /// Bytes of everything that is finished and not durable.
     package internal(set) var byteCount = 0
-    /// Answers that wait, in order of revision.
+    /// Waiting answers, in order of revision.
     private var answers: [HeldAnswer] = []
     private var deliveries: [Delivery] = []
-    /// Whether somebody is handing them out.
+    /// Whether somebody is delivering them.
     private var isDelivering = false
 
     /// Keeps an answer until what it depends on is durable or undone.
     ///
-    /// A refusal may depend on an earlier commit than the answers before it: it waits among those of its revision.
+    /// A refusal may depend on an earlier commit than the answers before it: it waits among the
+    /// answers of its revision.
     ///
     /// - Complexity: O(*m*) in the answers of later revisions.
     mutating func hold(_ answer: HeldAnswer) {
@@ -39,12 +41,12 @@ package struct PendingCommits: ~Copyable {
         answers.insert(answer, at: place)
     }
 
-    /// The same, but an answer that depends on nothing above `durable` is handed out.
+    /// The same, but an answer that depends on nothing above `durable` is delivered.
     mutating func hold(_ answer: HeldAnswer, above durable: Int64) {
         if answer.revision > durable { hold(answer) } else { deliver(.answer(answer)) }
     }
 
-    /// Everything up to `durable` is on stable storage: what waited for it is handed out.
+    /// Everything up to `durable` is on stable storage: delivers the answers that waited for it.
     mutating func release(through durable: Int64) {
         guard let first = answers.first, first.revision <= durable else { return }
         let end = answers.firstIndex { $0.revision > durable } ?? answers.count
@@ -52,7 +54,7 @@ package struct PendingCommits: ~Copyable {
         answers.removeFirst(end)
     }
 
-    /// Commits from `revision` on have failed: what waited for them is handed out with the error.
+    /// Commits from `revision` on have failed: delivers the error to those who waited for them.
     mutating func fail(from revision: Int64, _ error: StateError) {
         let start = answers.firstIndex { $0.revision >= revision } ?? answers.count
         for var answer in answers[start...] {
@@ -62,7 +64,7 @@ package struct PendingCommits: ~Copyable {
         answers.removeSubrange(start...)
     }
 
-    /// All answers that wait; they wait no more.
+    /// Takes all waiting answers.
     mutating func takeAnswers() -> [HeldAnswer] {
         defer { answers = [] }
         return answers
@@ -74,7 +76,9 @@ package struct PendingCommits: ~Copyable {
 
     mutating func deliver(_ delivery: Delivery) { deliveries.append(delivery) }
 
-    /// What is to be handed out by the caller, who begins or goes on; nil if there is nothing or somebody else does.
+    /// What the caller must deliver; nil if there is nothing or somebody else is delivering.
+    ///
+    /// `goingOn`: whether the caller has already begun.
     mutating func takeDeliveries(goingOn: Bool) -> [Delivery]? {
         if isDelivering, !goingOn { return nil }
         guard !deliveries.isEmpty else {
@@ -86,6 +90,6 @@ package struct PendingCommits: ~Copyable {
         return deliveries
     }
 
-    /// The caller hands out no more, though there may be more.
+    /// The caller delivers no more, though there may be more.
     mutating func stopDelivering() { isDelivering = false }
 }

@@ -1,16 +1,17 @@
 import CLinux
 import Glibc
 
-/// The file that a reserved revision is kept in: 4 KiB, preallocated, overwritten in place.
+/// The file that holds a reserved revision: 4 KiB, preallocated, overwritten in place.
 ///
 /// ```
 /// slot 0 at byte 0, slot 1 at byte 2048, each of 24 bytes, little-endian:
 ///     0  "revsceil"     8  the reserved revision     16  0     20  CRC-32C of bytes 0 to 19
 /// ```
 ///
-/// They are written in turn, so that one that a crash tore leaves the other. What is damaged of a file that is read was torn,
-/// or it was whole once and is the newer of the two: as nobody can tell, the reserved revision is then taken for one block above the
-/// slot that is left, which is as far as the other can have been.
+/// The slots are written in turn, so that a write that a crash tore leaves the other. A damaged
+/// slot was either torn, or it was intact once and is the newer of the two. Nobody can know which,
+/// so the reserved revision is then taken as one block above the intact slot, which is as far as
+/// the other can have been.
 package struct ReservedRevisionFile: Sendable {
     static let byteCount = 4_096
     static let slotByteCount = 24
@@ -19,20 +20,21 @@ package struct ReservedRevisionFile: Sendable {
 
     let path: String
 
-    /// What a file says.
+    /// The contents of a file.
     package struct Contents: Equatable, Sendable {
-        /// No revision above it was told.
+        /// No revision above it was published.
         package var reserved: Int64
-        /// The slot to write next; nil where one is damaged.
+        /// The slot to write next; nil if one is damaged.
         package var nextSlot: Int?
     }
 
-    /// The file at `path`, which need not be there.
+    /// The file at `path`, which may be missing.
     package init(path: String) { self.path = path }
 
-    /// Reads the file; nil where there is none.
+    /// Reads the file; nil if there is none.
     ///
-    /// - Throws: ``StateError/Code/corrupt``, where neither slot is whole; ``StateError/Code/storage``, where it cannot be read.
+    /// - Throws: ``StateError/Code/corrupt`` if neither slot is intact; ``StateError/Code/storage``
+    ///   if the file cannot be read.
     package func read() throws(StateError) -> Contents? {
         guard let descriptor = try open() else { return nil }
         defer { close(descriptor) }
@@ -51,8 +53,8 @@ package struct ReservedRevisionFile: Sendable {
         case (nil, nil):
             throw StateError(
                 .corrupt,
-                "\(path) is damaged: it no longer says up to where revisions were told; restore it, or move it "
-                    + "away to begin at revision 0 under another epoch"
+                "\(path) is damaged and the reserved revision is lost; restore it, or move it away "
+                    + "to start at revision 0 with a new epoch"
             )
         }
     }
@@ -68,14 +70,14 @@ package struct ReservedRevisionFile: Sendable {
         let offset = off_t(ReservedRevisionFile.slotOffsets[slot])
         errno = 0
         guard pwrite(descriptor, bytes, bytes.count, offset) == bytes.count else {
-            // Where it ends early, no call says why.
+            // If the write ends early, no call reports why.
             if errno == 0 { errno = ENOSPC }
             throw failed("written")
         }
         guard fdatasync(descriptor) == 0 else { throw failed("synced") }
     }
 
-    /// Makes the file, in the place of one that is there, whole or not at all.
+    /// Creates or replaces the file atomically.
     func replace(_ reserved: Int64) throws(StateError) {
         var bytes = [UInt8](repeating: 0, count: ReservedRevisionFile.byteCount)
         for offset in ReservedRevisionFile.slotOffsets {
@@ -85,7 +87,7 @@ package struct ReservedRevisionFile: Sendable {
         try WholeFile.replace(path, with: bytes)
     }
 
-    /// The open file; nil where there is none.
+    /// The open file; nil if there is none.
     private func open() throws(StateError) -> Int32? {
         let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = Glibc.open(path, flags)
@@ -109,7 +111,7 @@ package struct ReservedRevisionFile: Sendable {
         return bytes + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> ($0 * 8)) }
     }
 
-    /// The reserved revision that a slot says; nil where it is damaged.
+    /// The reserved revision in a slot; nil if the slot is damaged.
     private static func reserved(in slot: ArraySlice<UInt8>) -> Int64? {
         let reserved = slot.dropFirst(8).prefix(8).reversed().reduce(0) { $0 << 8 | Int64($1) }
         let isPossible = (0...RevisionReservation.largestRevision).contains(reserved)

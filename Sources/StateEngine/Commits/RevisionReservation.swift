@@ -1,38 +1,41 @@
 import StateSystem
 
-/// A revision that is written ahead, above which none is told: so that revisions of changes that no storage keeps do not
-/// repeat, however the process ends.
+/// A revision that is written ahead; no revision above it is published.
 ///
-/// ``raise()`` is called by one thread at a time, which may wait for the disk: at a start before anything is told, later the commit
-/// thread. ``status`` may be asked for from anywhere.
+/// So revisions of changes that no storage keeps do not repeat, however the process ends.
+///
+/// One thread at a time calls ``raise(above:)``, which may wait for the disk: at the start before
+/// anything is published, later the commit thread. ``status`` may be read from anywhere.
 package final class RevisionReservation: Sendable {
-    /// How far the reservation goes up at a time.
+    /// The largest step by which the reservation is raised.
     package static let largestBlock: Int64 = 1 << 24
-    /// The last revision there is.
+    /// The largest revision.
     package static let largestRevision: Int64 = 1 << 53 - 1
 
-    /// Where it is kept.
+    /// The path of its file.
     package let path: String
-    /// How far this one goes up at a time; at most ``largestBlock``.
+    /// The step by which this one is raised; at most ``largestBlock``.
     package let block: Int64
-    /// Not below any revision that was told before: what the first of this life follows on.
+    /// Not below any revision that was published before; revisions of this process begin above it.
     package let floor: Int64
-    /// Called on the commit thread when it cannot be raised where it could before, and with nil when it can again.
+    /// Called on the commit thread when raising begins to fail, and with nil when it succeeds
+    /// again.
     let onFailure: @Sendable (_ failure: String?) -> Void
     private let file: ReservedRevisionFile
     private let state: StateLock<Status>
 
-    /// How far revisions may go, and what stands in the way of more.
+    /// How far revisions may go, and why not further.
     package struct Status: Equatable, Sendable {
         /// The reservation that is on stable storage.
         package var reserved: Int64
-        /// Why it could not be raised the last time; nil where it could.
+        /// Why the last raise failed; nil if it succeeded.
         package var failure: StateError?
     }
 
-    /// Reads the reservation from the file at `path`, which need not be there yet, and changes nothing.
+    /// Reads the reservation from the file at `path`, which may be missing, and changes nothing.
     ///
-    /// - Throws: ``StateError/Code/corrupt``, where the file no longer says it; ``StateError/Code/storage``, where it cannot be read.
+    /// - Throws: ``StateError/Code/corrupt`` if the file is damaged; ``StateError/Code/storage`` if
+    ///   it cannot be read.
     package init(
         path: String,
         block: Int64 = largestBlock,
@@ -52,10 +55,10 @@ package final class RevisionReservation: Sendable {
 
     /// Raises the reservation by a block, and syncs it.
     ///
-    /// - Parameter revision: The reservation goes a block above it at least.
-    /// - Returns: The new reserved revision: revisions up to it may be told.
-    /// - Throws: ``StateError/Code/readOnly``, naming the file and the reason; the reservation stays where it was, and the next
-    ///   call tries again.
+    /// - Parameter revision: The reservation is raised to a block above it, at least.
+    /// - Returns: The new reserved revision: revisions up to it may be published.
+    /// - Throws: ``StateError/Code/readOnly``, naming the file and the reason; the reservation does
+    ///   not change, and the next call tries again.
     /// - Complexity: one read, one write and one sync of 4 KiB.
     @discardableResult
     package func raise(above revision: Int64 = 0) throws(StateError) -> Int64 {
@@ -78,8 +81,10 @@ package final class RevisionReservation: Sendable {
         }
     }
 
-    /// In place where the file is as we left it; else it is made anew: after a failed write or sync nobody knows which of its
-    /// bytes are on the disk, and a file that somebody removed or restored says nothing of this life.
+    /// Writes in place if the file is as this process left it; otherwise replaces it.
+    ///
+    /// After a failed write or sync nobody knows which of its bytes are on the disk, and a file
+    /// that somebody removed or restored has nothing of this process.
     private func write(_ reserved: Int64, after last: Int64) throws(StateError) {
         let contents: ReservedRevisionFile.Contents?
         do throws(StateError) {
@@ -87,7 +92,7 @@ package final class RevisionReservation: Sendable {
         } catch  where error.code == .corrupt {
             contents = nil
         }
-        // Of two slots none is further above the other than what a torn one is taken for.
+        // The two slots must not be further apart than the block that is assumed for a torn slot.
         let isNear = reserved - last <= RevisionReservation.largestBlock
         if isNear, let contents, contents.reserved == last, let slot = contents.nextSlot {
             try file.write(reserved, slot: slot)

@@ -1,14 +1,14 @@
 import Glibc
 
-/// A file that is replaced whole, and on stable storage.
+/// Replaces a file atomically and durably.
 package enum WholeFile {
-    /// Puts a file in the place of one that is there, or makes it, whole or not at all.
+    /// Creates or replaces a file atomically.
     ///
     /// - Parameters:
-    ///   - path: Beside it stands the draft, whose name ends in `.new`.
-    ///   - bytes: What it is to hold; only the user may read and write it.
-    /// - Throws: ``StateError/Code/storage``, naming the file and the reason; the one that was there is there. Where the last sync
-    ///   of the directory failed, either may be there after a crash.
+    ///   - path: The file. The draft lies beside it, with a name that ends in `.new`.
+    ///   - bytes: The new contents; only the user may read and write the file.
+    /// - Throws: ``StateError/Code/storage``, naming the file and the reason; the former file is
+    ///   unchanged. If the last sync of the directory failed, a crash may leave either.
     /// - Complexity: one write and two syncs.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(StateError) {
         let draft = path + ".new"
@@ -38,7 +38,7 @@ package enum WholeFile {
         return isSynced
     }
 
-    /// A write may end early: the next one says why.
+    /// A write may end early: the next one reports why.
     private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {

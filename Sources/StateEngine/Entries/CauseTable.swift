@@ -1,4 +1,4 @@
-/// A cause, once, however many records name it.
+/// A cause, stored once, however many records name it.
 package final class InternedCause {
     package let cause: Cause
     package let number: UInt32
@@ -14,18 +14,19 @@ package final class InternedCause {
     }
 }
 
-/// The causes that records name by number, counted: a cause that nothing names goes.
+/// The causes that records name by number, with reference counts: a cause that nothing names is
+/// removed.
 struct CauseTable {
     private var slots: [InternedCause?] = []
     private var free: [UInt32] = []
     private var numbers: [[UInt8]: UInt32] = [:]
-    /// The last one interned from bytes: a load meets the same one again and again.
+    /// The last one interned from bytes: a load often meets the same one in succession.
     private var latest: InternedCause?
 
     /// How many times records and sessions name a cause.
     var referenceCount: Int { slots.reduce(0) { $0 + ($1?.referenceCount ?? 0) } }
 
-    /// The cause of a number that a record names.
+    /// The cause with a number that a record names.
     subscript(number: UInt32) -> InternedCause {
         guard let cause = slots[Int(number)] else {
             preconditionFailure("a record names cause \(number), which is gone")
@@ -48,7 +49,7 @@ struct CauseTable {
         return intern(cause, bytes: Array(bytes))
     }
 
-    /// The number of a cause, counted once more.
+    /// The interned cause, counted once more.
     mutating func intern(_ cause: Cause) -> InternedCause {
         intern(cause, bytes: Array(cause.description.utf8))
     }

@@ -1,4 +1,4 @@
-/// Objects, each once, in an array that is walked quickly; insertion and removal cost the same however many there are.
+/// Objects, each once, in an array for fast iteration; insertion and removal take constant time.
 struct IdentitySet<Element: AnyObject> {
     /// In no order.
     private(set) var all: [Element] = []

@@ -1,14 +1,16 @@
-/// Things under literals, found by one walk over a key for all the literals that it begins with.
+/// Objects under literals; one walk over a key finds the objects of all literals that it begins
+/// with.
 ///
-/// What a walk costs does not grow with the literals that the key does not begin with: it looks only at lengths that there are.
-/// What an insertion or a removal costs does not grow with how much there is, also under one literal.
+/// The cost of a walk does not grow with the number of literals that the key does not begin with:
+/// it checks only lengths that exist. The cost of an insertion or a removal does not grow with the
+/// size of the table, nor with the number of objects under one literal.
 package struct LiteralTable<Element: AnyObject> {
     fileprivate struct Group {
         let literal: [UInt8]
         var elements = IdentitySet<Element>()
     }
 
-    /// Who is found by chance is sorted out by the literal.
+    /// Hash collisions are resolved by the literal.
     private var byHash: [Int: [Group]] = [:]
     /// How many groups have a literal of each length.
     private var countsByLength: [Int] = []
@@ -19,7 +21,7 @@ package struct LiteralTable<Element: AnyObject> {
     /// Everything, in no order.
     package var all: some Sequence<Element> { byHash.values.joined().lazy.flatMap(\.elements.all) }
 
-    /// Puts `element`, which is nowhere in the table, under `literal`.
+    /// Puts `element`, which must not be in the table yet, under `literal`.
     ///
     /// - Complexity: O(*n*) in the bytes of the literal.
     package mutating func insert(_ element: Element, under literal: [UInt8]) {
@@ -53,15 +55,16 @@ package struct LiteralTable<Element: AnyObject> {
 
     /// Calls `body` with everything whose literal is `name`.
     ///
-    /// - Complexity: O(*n*) in the bytes of the name, but for what is found.
+    /// - Complexity: O(*n*) in the bytes of the name, plus the elements found.
     package func forEach(under name: Bytes, _ body: (Element) -> Void) {
         guard name.count < countsByLength.count, countsByLength[name.count] > 0 else { return }
         forEach(LiteralHash(of: name).value, name, body)
     }
 
-    /// Calls `body` with everything with whose literal `name` begins, the shortest literal first.
+    /// Calls `body` with everything whose literal is a prefix of `name`, the shortest literal
+    /// first.
     ///
-    /// - Complexity: O(*n*) in the bytes of the name, but for what is found.
+    /// - Complexity: O(*n*) in the bytes of the name, plus the elements found.
     package func forEach(atStartOf name: Bytes, _ body: (Element) -> Void) {
         var hash = LiteralHash()
         for length in 0..<min(name.count + 1, countsByLength.count) {

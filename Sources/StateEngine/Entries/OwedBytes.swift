@@ -1,16 +1,17 @@
-/// What all watches of one client owe it of latest values.
+/// The bytes of latest values that all watches of one client have not delivered yet.
 ///
 /// Everything is under the keyspace's lock.
 package final class OwedBytes {
-    /// Beyond it a watch that owes something gives up what it knows, and begins anew once there is room.
+    /// Beyond it, a watch with undelivered values drops its state, and starts again once there is
+    /// room.
     package var limit: Int
     package private(set) var byteCount = 0
     private var reportedByteCount = 0
     private let onGrowth: () -> Void
 
     /// - Parameters:
-    ///   - limit: How much there may be.
-    ///   - onGrowth: Called when there is notably more than before, or less.
+    ///   - limit: How many bytes there may be.
+    ///   - onGrowth: Called when the number of bytes has changed notably.
     package init(limit: Int = .max, onGrowth: @escaping () -> Void = {}) {
         self.limit = limit
         self.onGrowth = onGrowth

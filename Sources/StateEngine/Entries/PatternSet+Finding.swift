@@ -1,14 +1,16 @@
 import StateModel
 
 extension PatternSet {
-    /// Calls `body` for the matching records of `tree` after `bound`, in key order, until it says false.
+    /// Calls `body` for the matching records of `tree` after `bound`, in key order, until it
+    /// returns false.
     func forEach(in tree: borrowing RadixTree, after bound: Bytes?, _ body: (Record) -> Bool) {
         _ = forEach(in: tree, after: bound, comparing: .max, body)
     }
 
-    /// The same, where about `byteCount` bytes of keys are compared at most.
+    /// The same, but compares at most about `byteCount` bytes of keys.
     ///
-    /// - Returns: The last key that was compared, where there may be more; nil where all were, or `body` has said false.
+    /// - Returns: The last key that was compared, if there may be more; nil if all were compared,
+    ///   or `body` returned false.
     func forEach(
         in tree: borrowing RadixTree,
         after bound: Bytes?,
@@ -46,6 +48,6 @@ extension PatternSet {
         return nil
     }
 
-    /// As how many bytes of a key it counts that the key is compared with a pattern at all.
+    /// How many bytes of a key one comparison with a pattern counts as, besides the key's own.
     private static let overheadByteCount = 16
 }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// A place in the tree: nothing, a leaf (the address of a ``Record`` with its lowest bit set), or an inner node.
+/// A slot in the tree: empty, a leaf (the address of a ``Record`` with its lowest bit set), or an
+/// inner node.
 struct RadixReference: Equatable {
     var bits: UInt
 
@@ -12,10 +13,10 @@ struct RadixReference: Equatable {
 
     var isNone: Bool { bits == 0 }
 
-    /// Where the record or the node lies.
+    /// The address of the record or the node.
     var address: UnsafeRawPointer? { UnsafeRawPointer(bitPattern: bits & ~1) }
 
-    /// The record, where this is a leaf.
+    /// The record, if this is a leaf.
     var leaf: Record? {
         guard bits & 1 == 1, let address = UnsafeMutableRawPointer(bitPattern: bits ^ 1) else {
             return nil
@@ -23,7 +24,7 @@ struct RadixReference: Equatable {
         return Record(address: address)
     }
 
-    /// The node, where this is one: neither nothing nor a leaf.
+    /// The node; this must be one, neither empty nor a leaf.
     var node: RadixNode {
         guard let address = UnsafeMutableRawPointer(bitPattern: bits) else {
             preconditionFailure("nothing is taken for a node")
@@ -106,12 +107,12 @@ struct RadixNode: Equatable {
 
     var prefixByteCount: Int { Int(address.load(fromByteOffset: 4, as: UInt16.self)) }
 
-    /// The part of the prefix that is kept here.
+    /// The part of the prefix that is stored in the node.
     var inlinePrefix: Bytes {
         Bytes(start: address + 6, count: min(prefixByteCount, RadixNode.inlinePrefixByteCount))
     }
 
-    /// Takes `prefix` as what all keys below have in common; its bytes may be the node's own.
+    /// Sets `prefix` as the prefix of all keys below; its bytes may be the node's own.
     func setPrefix(_ prefix: Bytes) {
         address.storeBytes(of: UInt16(prefix.count), toByteOffset: 4, as: UInt16.self)
         let kept = min(prefix.count, RadixNode.inlinePrefixByteCount)
@@ -128,7 +129,7 @@ struct RadixNode: Equatable {
         (address + kind.childrenOffset).assumingMemoryBound(to: RadixReference.self)
     }
 
-    /// Where the child behind `byte` stands; nil where there is none.
+    /// The slot of the child behind `byte`; nil if there is none.
     @inline(__always)
     func child(_ byte: UInt8) -> UnsafeMutablePointer<RadixReference>? {
         switch kind {
@@ -151,7 +152,8 @@ struct RadixNode: Equatable {
         }
     }
 
-    /// The place of the first byte of `word` that equals `byte`, plus `base`; at least 8 more where none does.
+    /// The index of the first byte of `word` that equals `byte`, plus `base`; at least 8 more if
+    /// none does.
     @inline(__always)
     private static func place(of byte: UInt8, in word: UInt64, at base: Int) -> Int {
         let difference = word ^ (0x0101_0101_0101_0101 &* UInt64(byte))
@@ -159,9 +161,10 @@ struct RadixNode: Equatable {
         return base + zeros.trailingZeroBitCount >> 3
     }
 
-    /// Calls `body` for each edge byte of at least `start` and its child, in order, until it says false.
+    /// Calls `body` for each edge byte of at least `start` and its child, in order, until it
+    /// returns false.
     ///
-    /// - Returns: Whether `body` never said false.
+    /// - Returns: False if `body` returned false.
     func forEachChild(from start: UInt8, _ body: (UInt8, RadixReference) -> Bool) -> Bool {
         switch kind {
         case .small, .medium:
@@ -190,7 +193,9 @@ struct RadixNode: Equatable {
         return found
     }
 
-    /// Adds a child behind a byte that has none, and returns the node, which is another one where this was full.
+    /// Adds a child behind a byte that has none.
+    ///
+    /// Returns the node, which is a new one if this was full.
     func adding(_ child: RadixReference, behind byte: UInt8) -> RadixNode {
         guard childCount < kind.capacity else {
             let next: Kind = kind == .small ? .medium : kind == .medium ? .large : .full
@@ -217,7 +222,9 @@ struct RadixNode: Equatable {
         return self
     }
 
-    /// Takes the child behind `byte` away, and returns the node, which is a smaller one where few are left.
+    /// Removes the child behind `byte`.
+    ///
+    /// Returns the node, which is a smaller one if few children are left.
     func removing(_ byte: UInt8) -> RadixNode {
         let count = childCount
         switch kind {
@@ -233,7 +240,8 @@ struct RadixNode: Equatable {
             children[Int(byte)] = .none
         }
         childCount = count - 1
-        // Some way below the size's capacity, so that a key that comes and goes does not copy each time.
+        // Well below the capacity of the smaller size, so that a key that comes and goes does not
+        // copy each time.
         switch kind {
         case .medium where childCount <= 3: return copied(into: .small)
         case .large where childCount <= 12: return copied(into: .medium)

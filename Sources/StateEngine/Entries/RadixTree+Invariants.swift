@@ -1,20 +1,21 @@
 extension RadixTree {
-    /// Looks at every node; for tests.
+    /// Checks every node; for tests.
     ///
-    /// Every node has at least two children and no more than its kind holds, its kind is not larger than what
-    /// shrinking leaves, its edge bytes ascend and lead to what look-ups find, its prefix and the path to it are those of
-    /// every key below, and the count is right.
+    /// Every node has at least two children and no more than its kind holds. Its kind is no larger
+    /// than shrinking leaves it. Its edge bytes ascend and lead to what look-ups find. Its prefix
+    /// and the path to it are those of every key below. The count is correct.
     ///
-    /// - Returns: What is wrong, a sentence each; empty where nothing is.
+    /// - Returns: The faults, a sentence each; empty if there are none.
     /// - Complexity: O(*n*) in the bytes of all keys, times the depth of the tree.
     package func checkInvariants() -> [String] {
         var faults: [String] = []
         let found = RadixTree.check(root.pointee, path: [], &faults)
-        if found != count { faults.append("\(found) records where the count is \(count)") }
+        if found != count { faults.append("\(found) records, but the count is \(count)") }
         return faults
     }
 
-    /// Checks what is below `reference`, to which the edge and prefix bytes of `path` lead, and counts its records.
+    /// Checks everything below `reference`, to which the edge and prefix bytes of `path` lead, and
+    /// counts its records.
     private static func check(
         _ reference: RadixReference,
         path: [UInt8],
@@ -44,10 +45,10 @@ extension RadixTree {
         }
         if edges != Set(edges).sorted() { faults.append("edges \(edges) at \(path)") }
         if edges.count != node.childCount {
-            faults.append("\(edges.count) children where \(node.childCount) are counted at \(path)")
+            faults.append("\(edges.count) children, but the count is \(node.childCount) at \(path)")
         }
         for edge in UInt8.min...UInt8.max where node.child(edge) != nil && !edges.contains(edge) {
-            faults.append("a child behind \(edge) at \(path), which is no edge")
+            faults.append("a child behind \(edge) at \(path), which is not an edge")
         }
         return records
     }
@@ -65,7 +66,7 @@ extension RadixTree {
         }
     }
 
-    /// The whole prefix of a node, as a key below it has it.
+    /// The complete prefix of a node, as a key below it has it.
     private static func checkedPrefix(
         _ node: RadixNode,
         _ path: [UInt8],

@@ -2,11 +2,11 @@ import CLinux
 
 /// Records by key, in key order: an adaptive radix tree with compressed paths.
 ///
-/// One structure gives both look-ups whose cost does not depend on the number of keys and listings in order. A hash table
-/// beside an ordered index was rejected: it takes 5 bytes more an entry, and every overwrite would have
-/// to find its place in the index again.
+/// The tree provides both look-ups whose cost does not depend on the number of keys, and listings
+/// in order. A hash table beside an ordered index was rejected: it takes 5 more bytes per entry,
+/// and every overwrite would have to find its place in the index again.
 ///
-/// The byte 0 ends each key in the tree; keys have no control characters, so no key contains it.
+/// In the tree, the byte 0 ends each key; keys have no control characters, so no key contains it.
 /// The tree owns its nodes, never the records.
 package struct RadixTree: ~Copyable {
     private(set) var root = UnsafeMutablePointer<RadixReference>.allocate(capacity: 1)
@@ -33,9 +33,9 @@ package struct RadixTree: ~Copyable {
     /// - Complexity: O(*n*) in the bytes of the key.
     package func record(for key: Bytes) -> Record? { slot(for: key)?.pointee.leaf }
 
-    /// Puts `record` in the place of the one with the same key, which must be there.
+    /// Replaces the record with the same key, which must be there, by `record`.
     ///
-    /// - Returns: The one that was there.
+    /// - Returns: The replaced record.
     /// - Complexity: O(*n*) in the bytes of the key.
     package mutating func replace(with record: Record) -> Record {
         guard let slot = slot(for: record.key), let old = slot.pointee.leaf else {
@@ -45,15 +45,16 @@ package struct RadixTree: ~Copyable {
         return old
     }
 
-    /// Where the leaf of `key` stands.
+    /// The slot of the leaf of `key`.
     ///
-    /// Good until the next insertion or removal. Prefixes are skipped, not compared: the leaf has the whole key.
+    /// Valid until the next insertion or removal. Prefixes are skipped, not compared: the leaf has
+    /// the complete key.
     @inline(__always)
     func slot(for key: Bytes) -> UnsafeMutablePointer<RadixReference>? {
         var slot = root
         var depth = 0
         while !slot.pointee.isNone {
-            // The lines of a node, or of a record, come at once instead of one after the other.
+            // Prefetches the cache lines of a node or a record at once, not one after the other.
             clinux_prefetch(slot.pointee.address)
             if let leaf = slot.pointee.leaf { return leaf.key.isEqual(to: key) ? slot : nil }
             let node = slot.pointee.node
@@ -74,7 +75,7 @@ package struct RadixTree: ~Copyable {
 
     // MARK: Insertion
 
-    /// Adds a record whose key is not there.
+    /// Adds a record whose key is not in the tree.
     ///
     /// - Complexity: O(*n*) in the bytes of the key.
     package mutating func insert(_ record: Record) {
@@ -121,7 +122,8 @@ package struct RadixTree: ~Copyable {
         )
     }
 
-    /// A node over `node`, of whose prefix only the first `shared` bytes are the record's, and the record.
+    /// A node over the record and `node`, whose prefix has only its first `shared` bytes in common
+    /// with the record's key.
     private static func split(
         _ node: RadixNode,
         _ record: Record,
@@ -141,7 +143,7 @@ package struct RadixTree: ~Copyable {
         )
     }
 
-    /// How many bytes of the node's prefix are those of `key` from `depth` on.
+    /// How many bytes of the node's prefix are equal to those of `key` from `depth` on.
     private static func sharedPrefix(_ node: RadixNode, _ key: Bytes, _ depth: Int) -> Int {
         let length = node.prefixByteCount
         guard length > 0 else { return 0 }
@@ -167,7 +169,7 @@ package struct RadixTree: ~Copyable {
 
     // MARK: Removal
 
-    /// Takes out the record of `key`, which must be there.
+    /// Removes the record of `key`, which must be there.
     ///
     /// - Complexity: O(*n*) in the bytes of the key.
     package mutating func remove(_ key: Bytes) {
@@ -202,7 +204,7 @@ package struct RadixTree: ~Copyable {
             ? RadixTree.collapse(node, at: parent.depth) : RadixReference(node)
     }
 
-    /// The only child of `node`, with the path of both; `node` goes.
+    /// The only child of `node`, with the path of both; frees `node`.
     private static func collapse(_ node: RadixNode, at depth: Int) -> RadixReference {
         let child = node.firstChild
         if child.leaf == nil {
@@ -215,7 +217,8 @@ package struct RadixTree: ~Copyable {
 
     // MARK: In order
 
-    /// Calls `body` for the records whose keys begin with `prefix` and come after `bound`, in key order, until it says false.
+    /// Calls `body` for the records whose keys begin with `prefix` and come after `bound`, in key
+    /// order, until it returns false.
     ///
     /// - Complexity: O(*m*) in the records visited, plus O(*n*) in the bytes of prefix and bound.
     package func forEach(prefix: Bytes, after bound: Bytes?, _ body: (Record) -> Bool) {
@@ -240,7 +243,8 @@ package struct RadixTree: ~Copyable {
         _ = RadixTree.visit(reference, depth, bound, body)
     }
 
-    /// Visits what is below `reference`; with a bound, whose first `depth` bytes are those of the path, what comes after it.
+    /// Visits what is below `reference`; with a bound, whose first `depth` bytes are those of the
+    /// path, only what comes after it.
     private static func visit(
         _ reference: RadixReference,
         _ depth: Int,

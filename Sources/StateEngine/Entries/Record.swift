@@ -6,15 +6,17 @@ import Glibc
 /// ```
 ///  0 older      address of the version that this one supersedes, while this one is not durable
 ///  8 revision   24 version       40 ordinal, owner
-/// 16 created    32 time (48 bits), marks (5), key length (11)      48 cause, value length (all ones: deleted)
-/// 56 when it expires, where it does (8); key bytes, value bytes
+/// 16 created    32 time (48 bits), flags (5), key length (11)
+/// 48 cause, value length (all ones: deleted)
+/// 56 time of expiry, if there is one (8); key bytes, value bytes
 /// ```
 ///
-/// Memory by hand, because a store holds millions: a Swift object costs 16 bytes more each and an atomic
-/// pair for each look. The rule that makes it safe: **a record belongs to the chain of its key in the
-/// ``EntryStore``**, from `make` until the table frees it, when a later version is durable or this one is undone.
-/// Everything but `older` and what ``Deadlines`` keeps in it is constant from the moment that its transaction is finished, so the commit thread
-/// may read it while its batch is under way.
+/// Memory is managed by hand, because a store holds millions of records: a Swift object costs 16
+/// bytes more each and an atomic pair for each access. The rule that makes it safe: **a record
+/// belongs to the chain of its key in the ``EntryStore``**, from `make` until the table frees it,
+/// when a later version is durable or this one is undone. Everything but `older` and the fields of
+/// ``Deadlines`` is constant once its transaction is finished, so the commit thread may read it
+/// while its batch is in progress.
 @frozen
 package struct Record: Equatable {
     @usableFromInline package let address: UnsafeMutableRawPointer
@@ -25,17 +27,17 @@ package struct Record: Equatable {
     @usableFromInline static let headerByteCount = 56
     @usableFromInline static let deletedBit = UInt32.max
 
-    // Beside the time: what the rules say of the key.
+    // Flags beside the time.
     @usableFromInline static let keyLengthMask: UInt64 = 0x7FF
-    /// Before the key it has the time at which it expires, and what ``Deadlines`` knows of it: 24 bytes.
+    /// Bytes before the key of a record that expires: that time, and the fields of ``Deadlines``.
     @usableFromInline static let deadlineByteCount = 24
     @usableFromInline static let expiryBit: UInt64 = 1 << 13
-    /// Its writer has been answered: it is not undone with what was before it.
+    /// Its change was published before it was durable: a failed commit does not undo it.
     @usableFromInline static let publishedBit: UInt64 = 1 << 14
     /// No storage keeps it.
     @usableFromInline static let volatileBit: UInt64 = 1 << 15
 
-    /// What a version says beside key and value.
+    /// The fields of a version besides key and value.
     @frozen
     package struct Fields {
         package var revision: Int64
@@ -72,7 +74,7 @@ package struct Record: Equatable {
             self.isVolatile = isVolatile
         }
 
-        /// What storage says of a version, with the number of its cause.
+        /// The stored fields of a version, with the number of its cause.
         init(_ change: borrowing StoredChange, cause: UInt32) {
             self.init(
                 revision: change.revision,
@@ -87,7 +89,7 @@ package struct Record: Equatable {
         }
     }
 
-    /// Allocates a version; `value` nil is a delete.
+    /// Allocates a version; a nil `value` is a delete.
     ///
     /// - Complexity: O(*n*) to copy key and value.
     package static func make(
@@ -100,7 +102,7 @@ package struct Record: Equatable {
         return make(fields, key: key, value: value, appending: suffix, in: &none)
     }
 
-    /// The same with memory of `pool`, where that has some.
+    /// The same with memory of `pool`, if it has some.
     static func make(
         _ fields: Fields,
         key: Bytes,
@@ -132,8 +134,8 @@ package struct Record: Equatable {
         address.storeBytes(of: fields.ordinal, toByteOffset: 40, as: Int32.self)
         address.storeBytes(of: fields.owner, toByteOffset: 44, as: UInt32.self)
         address.storeBytes(of: fields.cause, toByteOffset: 48, as: UInt32.self)
-        let mark = value == nil ? deletedBit : UInt32(valueByteCount)
-        address.storeBytes(of: mark, toByteOffset: 52, as: UInt32.self)
+        let length = value == nil ? deletedBit : UInt32(valueByteCount)
+        address.storeBytes(of: length, toByteOffset: 52, as: UInt32.self)
         if let base = key.baseAddress { memcpy(address + keyStart, base, key.count) }
         var end = keyStart + key.count
         if let value, let base = value.baseAddress {
@@ -152,7 +154,8 @@ package struct Record: Equatable {
         pool.give(address, keyStart + byteCount)
     }
 
-    /// The version that this one supersedes; nil once this one is durable, and for the first.
+    /// The version that this one supersedes; nil once this one is durable, and for the first
+    /// version.
     @inlinable
     package var older: Record? {
         get { UnsafeMutableRawPointer(bitPattern: address.load(as: UInt.self)).map(Record.init) }
@@ -180,7 +183,7 @@ package struct Record: Equatable {
     @inlinable
     package var time: Int64 { Int64(address.load(fromByteOffset: 32, as: UInt64.self) >> 16) }
 
-    /// The place of this change in its commit.
+    /// The position of this change in its commit.
     @inlinable
     package var ordinal: Int32 {
         get { address.load(fromByteOffset: 40, as: Int32.self) }
@@ -191,7 +194,7 @@ package struct Record: Equatable {
     @inlinable
     package var owner: UInt32 { address.load(fromByteOffset: 44, as: UInt32.self) }
 
-    /// Who wrote it, as the ``CauseTable`` numbers it.
+    /// The number in the ``CauseTable`` of its writer.
     @inlinable
     package var cause: UInt32 { address.load(fromByteOffset: 48, as: UInt32.self) }
 
@@ -208,15 +211,15 @@ package struct Record: Equatable {
     @inlinable
     package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
 
-    /// Whether its writer has been answered though it is not durable: then nothing undoes it.
+    /// Whether its change was published before it was durable: then nothing undoes it.
     @inlinable
-    package var isTold: Bool { timeAndKey & Record.publishedBit != 0 }
+    package var isPublished: Bool { timeAndKey & Record.publishedBit != 0 }
 
     func markPublished() {
         address.storeBytes(of: timeAndKey | Record.publishedBit, toByteOffset: 32, as: UInt64.self)
     }
 
-    /// Wall time in milliseconds since 1970 at which it expires; nil where it does not.
+    /// Wall time in milliseconds since 1970 at which it expires; nil if it does not expire.
     @inlinable
     package var expires: Int64? {
         guard timeAndKey & Record.expiryBit != 0 else { return nil }
@@ -227,7 +230,7 @@ package struct Record: Equatable {
     @inlinable
     package var hasDeadline: Bool { timeAndKey & Record.expiryBit != 0 }
 
-    /// When it expires, in milliseconds of CLOCK_BOOTTIME; only of one that has a deadline, and known once ``Deadlines`` has it.
+    /// When it expires, in milliseconds of CLOCK_BOOTTIME; valid once ``Deadlines`` has the record.
     var deadline: Int64 {
         get { address.load(fromByteOffset: Record.headerByteCount + 8, as: Int64.self) }
         nonmutating set {
@@ -239,7 +242,7 @@ package struct Record: Equatable {
         }
     }
 
-    /// Its place among the deadlines, negative where it has none there; only of one that has a deadline.
+    /// Its index among the deadlines, negative if it is not there; only if it has a deadline.
     var deadlineSlot: Int {
         get { address.load(fromByteOffset: Record.headerByteCount + 16, as: Int.self) }
         nonmutating set {
@@ -253,8 +256,8 @@ package struct Record: Equatable {
 
     @inlinable
     var keyStart: Int {
-        let mark = timeAndKey & Record.expiryBit
-        return Record.headerByteCount + Int(mark >> 10 | mark >> 9)
+        let flag = timeAndKey & Record.expiryBit
+        return Record.headerByteCount + Int(flag >> 10 | flag >> 9)
     }
 
     /// The key, for as long as the record lives.
@@ -267,16 +270,16 @@ package struct Record: Equatable {
     /// The value, for as long as the record lives; nil for a delete.
     @inlinable
     package var value: Bytes? {
-        let mark = address.load(fromByteOffset: 52, as: UInt32.self)
-        guard mark != Record.deletedBit else { return nil }
-        return Bytes(start: address + (keyStart + keyByteCount), count: Int(mark))
+        let length = address.load(fromByteOffset: 52, as: UInt32.self)
+        guard length != Record.deletedBit else { return nil }
+        return Bytes(start: address + (keyStart + keyByteCount), count: Int(length))
     }
 
     /// Bytes of key and value.
     @inlinable
     package var byteCount: Int { keyByteCount + (value?.count ?? 0) }
 
-    /// The newest version of the chain that is not above `revision`.
+    /// The newest version of the chain whose revision is at most `revision`.
     @inlinable
     package func version(at revision: Int64) -> Record? {
         var record = self
@@ -288,9 +291,10 @@ package struct Record: Equatable {
     }
 }
 
-/// Ends the process: what was acknowledged is stored, and nothing else may be served.
+/// Ends the process: acknowledged writes are stored, and nothing else can be served.
 func noMemory(for byteCount: Int) -> Never {
     fatalError(
-        "no memory for \(byteCount) bytes: raise what bounds it (ulimit -v, memory.max), or keep less"
+        "out of memory: \(byteCount) bytes cannot be allocated; "
+            + "raise the limit (ulimit -v, memory.max) or store less"
     )
 }

@@ -1,9 +1,10 @@
-/// Where a listing stands that is made in slices, and which keys behind it have changed since they were passed.
+/// The position of a listing that runs in slices, and the keys behind it that have changed since
+/// they were passed.
 ///
-/// Who lists takes the changed keys and looks at each of them again: then what it has listed is the state of that moment.
-/// Everything is under the keyspace's lock.
+/// The lister takes the changed keys and reads each of them again: then its result is the state of
+/// that moment. Everything is under the keyspace's lock.
 package final class ScanPosition {
-    /// Keys up to this one were looked at; nil before the first.
+    /// Keys up to this one were read; nil before the first.
     package var passed: [UInt8]?
     private var changed: Set<[UInt8]> = []
 
@@ -17,7 +18,7 @@ package final class ScanPosition {
 
     package var hasChanged: Bool { !changed.isEmpty }
 
-    /// Notes that a key has changed, if it is behind the position.
+    /// Records that a key has changed, if it is behind the position.
     ///
     /// - Complexity: O(*n*) in the bytes of the key.
     package func note(_ key: Bytes) {
@@ -27,21 +28,23 @@ package final class ScanPosition {
 }
 
 extension EntryStore {
-    /// Notes changed keys for a listing, until ``end(_:)``.
+    /// Records changed keys for a listing, until ``end(_:)``.
     package mutating func begin(_ scan: ScanPosition) { scans.append(scan) }
 
     package mutating func end(_ scan: ScanPosition) { scans.removeAll { $0 === scan } }
 
-    /// The listings that are made in slices now.
+    /// How many listings are running in slices.
     package var scanCount: Int { scans.count }
 }
 
 extension KeyspaceCore {
-    /// Calls `body` for the newest versions that have not expired, comparing about `byteCount` bytes of keys with patterns at most.
+    /// Calls `body` for the newest versions that have not expired; compares at most about
+    /// `byteCount` bytes of keys with patterns.
     ///
-    /// Everything counts as looked at, the keys that are absent, too.
+    /// Everything counts as read, absent keys too.
     ///
-    /// - Returns: The last key that was compared, if there may be more; nil if all were, or `body` has said false.
+    /// - Returns: The last key that was compared, if there may be more; nil if all were compared,
+    ///   or `body` returned false.
     package func forEach(
         _ patterns: PatternSet,
         after bound: Bytes?,

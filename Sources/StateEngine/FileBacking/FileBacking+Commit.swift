@@ -1,11 +1,13 @@
 extension FileBacking {
-    /// Writes the files of all changes beside their targets, syncs them, renames them and syncs the directories.
+    /// Writes the files of all changes beside their targets, syncs them, renames them and syncs the
+    /// directories.
     ///
-    /// - Throws: ``EditedMeanwhile``, if others changed one of the files or something else is in its place. ``StateError``
-    ///   with ``StateError/Code/noSpace`` or ``StateError/Code/readOnly``: every file is as it was, unless the message begins
-    ///   with `outcome unknown`.
-    /// - Complexity: O(*n*) in the bytes of the values, with one sync for each file and each directory, and two for a journal
-    ///   if there are several files.
+    /// - Throws: ``EditedMeanwhile``, if others changed one of the files or something else is in
+    ///   its place. ``StateError`` with ``StateError/Code/noSpace`` or
+    ///   ``StateError/Code/readOnly``: every file is as it was, unless the message begins with
+    ///   `outcome unknown`.
+    /// - Complexity: O(*n*) in the bytes of the values, with one sync for each file and each
+    ///   directory, and two for a journal if there are several files.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard let files, unfinished == nil else {
             throw StateError(.readOnly, "\(directory) is not open: nothing was committed")
@@ -29,7 +31,7 @@ extension FileBacking {
         files.finish(staged)
     }
 
-    /// Adopts what the commit has met; nothing of it is staged then.
+    /// Adopts the edits that the commit has found; nothing of it is staged then.
     private func meet(_ staged: StagedFiles, in files: FileDirectory) throws {
         guard staged.edited.isEmpty else { try adopt(staged.edited, in: files) }
         meetingCount = 0
@@ -50,7 +52,7 @@ extension FileBacking {
             meetingCount = 0
             throw StateError(
                 .conflict,
-                "\(paths[0]) is changed again and again by others: nothing was committed"
+                "\(paths[0]) keeps being changed by others: nothing was committed; try again"
             )
         }
         for path in paths {

@@ -1,6 +1,6 @@
-/// What others do to the files.
+/// Edits by others.
 extension FileBacking {
-    /// Reads every value at the start, and removes what a crash left of new files.
+    /// Reads every value at the start, and removes the new files that a crash left behind.
     ///
     /// - Returns: How many there are.
     func readAll(_ files: FileDirectory, _ receive: (borrowing StoredChange) -> Void) -> Int {
@@ -24,7 +24,7 @@ extension FileBacking {
         return Int(ordinal)
     }
 
-    /// What others have changed and are not writing any more.
+    /// What others have changed and are no longer writing.
     public func takeOutsideChanges() -> [OutsideChange] {
         guard let files else { return [] }
         let places = files.takeDue()
@@ -36,9 +36,10 @@ extension FileBacking {
         return met.filter { !again.contains($0.key) } + found
     }
 
-    /// Looks at one place, and notes what is there.
+    /// Reads one place, and records what is there.
     ///
-    /// - Returns: What it holds, if that may be new; nil if nothing changed, it holds no value, or is still being written.
+    /// - Returns: Its contents, if they may be new; nil if nothing changed, it holds no value, or
+    ///   it is still being written.
     func look(at path: FilePath, isWritten: Bool, in files: FileDirectory) -> OutsideChange? {
         guard let found = files.look(at: path, isWritten: isWritten) else { return nil }
         return OutsideChange(

@@ -1,6 +1,6 @@
-/// The new files in their places, and what becomes of a commit that fails there.
+/// Puts the new files into place, and handles a commit that fails there.
 extension FileBacking {
-    /// Takes the steps of a commit whose new files are written.
+    /// Carries out the steps of a commit whose new files are written.
     func publish(_ staged: StagedFiles, in files: FileDirectory) throws {
         guard !staged.steps.isEmpty else { return }
         let tree = files.tree
@@ -23,7 +23,7 @@ extension FileBacking {
         if isJournaled { try? tree.remove(FileJournal.path) }
     }
 
-    /// What others did in the moment of a commit comes after it.
+    /// Edits at the moment of a commit come after it.
     private func note(
         _ edited: [FilePath],
         _ obstructed: [(path: FilePath, failure: FileFailure)],
@@ -49,7 +49,8 @@ extension FileBacking {
             _ = try written.get()
             try tree.directory(FileJournal.directory).sync()
         } catch {
-            // Nothing was committed only if the journal is certainly gone: else a start may replay it.
+            // Nothing was committed only if the journal is certainly gone: else a start may replay
+            // it.
             do throws(FileFailure) { try tree.removeJournal() } catch let second {
                 throw StateError(.readOnly, "\(StateError.unknownOutcome): \(second.sentence)")
             }
@@ -60,12 +61,13 @@ extension FileBacking {
 
     // MARK: After a commit whose outcome is unknown
 
-    /// Takes the steps of the commit whose outcome is unknown again, to its end.
+    /// Carries out the steps of the commit whose outcome is unknown again, to the end.
     ///
-    /// Only a rename or the sync of a directory can have failed in it, the files were synced before. A file system that has lost
-    /// a change of a directory refuses every sync after it (it aborts its journal), so one that succeeds is to be believed.
+    /// Only a rename or the sync of a directory can have failed; the files were synced before. A
+    /// file system that has lost a change of a directory refuses every later sync (it aborts its
+    /// journal), so a sync that succeeds can be trusted.
     ///
-    /// - Throws: ``StateError/Code/storage``, if they cannot be taken yet.
+    /// - Throws: ``StateError/Code/storage`` if that is not possible yet.
     public func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void

@@ -1,17 +1,21 @@
 import CLinux
 import Glibc
 
-/// One file for each key, below a directory: the value as it is, for people, editors, git and configuration management.
+/// One file for each key, below a directory: the value as it is, for people, editors, git and
+/// configuration management.
 ///
-/// `FileName` says which file is a key's. A commit writes each new file beside its target, with the old one's mode and
-/// owner, and syncs it; then come the renames and the sync of each directory. If it changes several files, a journal makes
-/// them all or none across a crash. What others do to the files is adopted as commits whose cause is `file`.
+/// `FileName` determines the file of a key. A commit writes each new file beside its target, with
+/// the old one's mode and owner, and syncs it; then come the renames and the sync of each
+/// directory. If it changes several files, a journal makes them atomic across a crash. Edits of the
+/// files by others are adopted as commits whose cause is `file`.
 ///
-/// The files hold values and nothing else: each start is another epoch, with every entry at its first revision.
+/// The files hold values and nothing else: each start has a new epoch, with every entry at its
+/// first revision.
 ///
-/// `.stated` in the directory holds the journal; the directory itself is locked. ``load(_:)`` is first and once, everything after it is
-/// one call at a time, as ``Backing`` says; ``validate(_:)`` and ``unreadable`` may be called from anywhere. That, and the
-/// lock around what they read, is the proof of `@unchecked Sendable`.
+/// `.stated` in the directory holds the journal; the directory itself is locked. ``load(_:)`` is
+/// first and once, everything after it is one call at a time, as ``Backing`` requires;
+/// ``validate(_:)`` and ``unreadable`` may be called from anywhere. That, and the lock around what
+/// they read, is the proof of `@unchecked Sendable`.
 public final class FileBacking: EditableBacking, @unchecked Sendable {
     /// True: what is committed outlives the process.
     public let isPersistent = true
@@ -24,7 +28,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     /// The directory, as it was given.
     public let directory: String
 
-    /// A file that is no value, and what of it.
+    /// A file that does not hold a value, and why.
     public struct Unreadable: Hashable, Sendable {
         /// Its place below the directory.
         public var path: String
@@ -37,27 +41,30 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
     private let isShared: Bool
     let onUnreadable: @Sendable (Unreadable) -> Void
 
-    // From load to close; only for whoever has the backing.
+    // From load to close; only for the thread that has the backing.
     var files: FileDirectory?
-    /// What a commit whose outcome is unknown has to do still.
+    /// The remaining steps of a commit whose outcome is unknown.
     var unfinished: UnfinishedCommit?
-    /// Edits that a commit has met.
+    /// Edits that a commit has found.
     var met: [OutsideChange] = []
-    /// How many commits in a row have met some.
+    /// How many commits in a row have found edits.
     var meetingCount = 0
 
     private let obstacles = FileObstacles()
 
-    /// The store in a directory, which is made with mode 0700 if it is missing.
+    /// A store in a directory, which is created with mode 0700 if it is missing.
     ///
     /// Nothing is opened until ``load(_:)``.
     ///
     /// - Parameters:
     ///   - directory: The directory of the files.
-    ///   - isShared: Whether others than root and this process's user may write the directory itself.
-    ///   - newFileMode: The mode of a file that supersedes none; one that does keeps the old mode.
-    ///   - valueByteCount: The largest file that is a value; not below the limit of the keyspace.
-    ///   - onUnreadable: Called by who uses the backing for each file that is found to be no value; see ``unreadable``.
+    ///   - isShared: Whether other users than root and this process's user may write to the
+    ///     directory itself.
+    ///   - newFileMode: The mode of a new file; a file that replaces another keeps the old mode.
+    ///   - valueByteCount: The largest file that counts as a value; not below the limit of the
+    ///     keyspace.
+    ///   - onUnreadable: Called by the thread that uses the backing, for each file that turns out
+    ///     not to hold a value; see ``unreadable``.
     public init(
         directory: String,
         isShared: Bool = false,
@@ -72,17 +79,19 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
         self.onUnreadable = onUnreadable
     }
 
-    /// Files in the place of keys that are no values: directories, links, pipes, too large or not readable.
+    /// What is in the place of keys but is not a value: directories, links, pipes, files that are
+    /// too large or not readable.
     ///
-    /// They are left as they are, the entries keep the values that they had, and a write to such a key is refused.
+    /// They are left unchanged, the entries keep their values, and a write to such a key is
+    /// refused.
     public var unreadable: [Unreadable] {
         obstacles.all.map { Unreadable(path: $0.key.description, error: $0.value) }
             .sorted { $0.path < $1.path }
     }
 
-    /// Refuses a key that no file can have, or in whose place is something that could not be read.
+    /// Refuses a key that no file can have, or whose place holds something that could not be read.
     ///
-    /// - Throws: ``StateError/Code/rejected``, or what is wrong with what is there.
+    /// - Throws: ``StateError/Code/rejected``, or the reason why the place could not be read.
     /// - Complexity: O(*n*) in the bytes of the key.
     public func validate(_ key: Bytes) throws(StateError) {
         let path = try FileName.path(of: key)
@@ -94,7 +103,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
         files?.watcher.setWake(wake)
     }
 
-    /// Does nothing: there is nothing to tidy up.
+    /// Does nothing: there is nothing to maintain.
     public func maintain() {}
 
     /// False: there is nothing to maintain.
@@ -108,17 +117,18 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
 
     // MARK: Opening
 
-    /// Opens the directory, finishes what a crash left half done, and reads every file.
+    /// Opens the directory, finishes a commit that a crash interrupted, and reads every file.
     ///
-    /// - Parameter receive: Called for each value; the bytes in it live for that call.
+    /// - Parameter receive: Called for each value; the bytes in it are valid during the call.
     /// - Returns: A new epoch.
-    /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid, or ``StateError/Code/storage``, if the
-    ///   directory cannot be used or others may write it. No file of a key was touched then.
+    /// - Throws: ``StateError``: ``StateError/Code/locked`` with the owner's pid, or
+    ///   ``StateError/Code/storage`` if the directory cannot be used or others may write to it. No
+    ///   file of a key was touched then.
     /// - Complexity: O(*n*) in the bytes of the files.
     public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
         precondition(files == nil, "\(directory) is loaded already")
         if mkdir(directory, 0o700) != 0, errno != EEXIST {
-            throw StateError(.storage, "\(directory) cannot be made: \(lastSystemError())")
+            throw StateError(.storage, "\(directory) cannot be created: \(lastSystemError())")
         }
         let tree = try FileTree(directory)
         do {
@@ -129,7 +139,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
             let onUnreadable = onUnreadable
             var limits = Limits()
             limits.valueByteCount = valueByteCount
-            // Order matters: an edit from here on is noticed.
+            // Order matters: an edit from here on is detected.
             let files = try FileDirectory(
                 tree,
                 lock: lock,

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What happens to an edit that a commit meets before it was adopted.
+/// What happens to an edit that a commit finds before it was adopted.
 enum EditOrder {
     /// It comes before the commit: nothing is staged, and the commit is repeated on top of it.
     case below
@@ -16,7 +16,7 @@ enum EditOrder {
     }
 }
 
-/// What a commit makes of one file.
+/// The change that a commit makes to one file.
 struct FileChange {
     let path: FilePath
     /// Nil if the key is deleted; the bytes live as long as the batch.
@@ -36,29 +36,29 @@ extension Array {
 struct StagedFiles {
     /// Why a file is left out.
     enum Obstacle {
-        /// Something stands there, or on the way to it.
+        /// Something is there, or on the path to it.
         case blocked(by: FilePath)
         case failure(FileFailure)
     }
 
     /// How the new files take their places.
     fileprivate(set) var steps: [FileStep] = []
-    /// What each new file holds.
-    fileprivate var marks: [FilePath: ValueDigest] = [:]
+    /// The digest of the contents of each new file.
+    fileprivate var digests: [FilePath: ValueDigest] = [:]
     /// Files that others have changed since they were read.
     fileprivate(set) var edited: [FilePath] = []
     fileprivate(set) var obstructed: [(path: FilePath, obstacle: Obstacle)] = []
 }
 
-/// The first half of a commit: the files are compared with what is known of them, and new ones are written.
+/// The first half of a commit: compares the files with their known states, and writes new ones.
 extension FileDirectory {
     /// Writes the new files of a commit beside their targets, and syncs them.
     ///
-    /// With ``EditOrder/below``, nothing is left of them if a file was edited or is obstructed.
+    /// With ``EditOrder/below``, all of them are removed if a file was edited or is obstructed.
     ///
     /// - Parameter changes: One for each file.
     /// - Returns: What is staged, and what is left out.
-    /// - Throws: ``FileFailure``; the new files are gone then.
+    /// - Throws: ``FileFailure``; the new files are removed then.
     /// - Complexity: O(*n*) in the bytes of the values, with one sync for each.
     func stage(_ changes: [FileChange]) throws(FileFailure) -> StagedFiles {
         let deleted = Set(changes.lazy.filter { $0.value == nil }.map(\.path))
@@ -89,7 +89,8 @@ extension FileDirectory {
         return staged
     }
 
-    /// Adds a change to `free` if the commit may touch its file, with what stands there.
+    /// Adds a change to `free` if the commit may touch its file, with the status of the present
+    /// file.
     private func look(
         at change: FileChange,
         _ deleted: Set<FilePath>,
@@ -100,7 +101,7 @@ extension FileDirectory {
         let status = try tree.status(path)
         if status?.stamp == known[path]?.stamp { return free.append((change, status)) }
         let isDirectory = known[path] == nil && status?.isDirectory ?? false
-        // A directory makes way if everything in it is deleted.
+        // A directory is replaced if everything in it is deleted.
         if isDirectory, try isEmptied(path, by: deleted) { return free.append((change, nil)) }
         if isDirectory, edits == .after {
             staged.obstructed.append((path, .blocked(by: path)))
@@ -109,7 +110,7 @@ extension FileDirectory {
         }
     }
 
-    /// Whether everything in a directory is among `deleted`, and there is something.
+    /// Whether everything in a directory is among `deleted`, and it is not empty.
     private func isEmptied(
         _ path: FilePath,
         by deleted: Set<FilePath>
@@ -125,7 +126,7 @@ extension FileDirectory {
                 } else if rest.count < deleted.count {
                     rest.append(below)
                 } else {
-                    // Each of them would hold one of the deleted at least.
+                    // Each of them would hold at least one of the deleted files.
                     isKept = true
                 }
             }
@@ -152,7 +153,7 @@ extension FileDirectory {
         }
         let path = parent.appending(tree.temporaryName())
         let stamp = try tree.write(value, to: path, like: old, mode: newFileMode ?? inheritedMode)
-        staged.marks[target] = ValueDigest(value)
+        staged.digests[target] = ValueDigest(value)
         staged.steps.append(
             FileStep(
                 target: target,
@@ -162,9 +163,10 @@ extension FileDirectory {
         )
     }
 
-    /// Read and write permission for those who may read and write the directory.
+    /// Read and write permission for the users who may read and write the directory.
     ///
-    /// In a sticky directory others may not write: it protects the files of each user from the others.
+    /// In a sticky directory others may not write: it protects the files of each user from the
+    /// others.
     private var inheritedMode: mode_t {
         let mode = (try? tree.status(.root))?.mode ?? 0o600
         return 0o600 | mode & (mode & S_ISVTX == 0 ? 0o066 : 0o044)
@@ -181,12 +183,13 @@ extension FileDirectory {
     func finish(_ staged: StagedFiles) {
         for step in staged.steps {
             known[step.target] = step.staged.map {
-                KnownFile(stamp: $0.stamp, mark: staged.marks[step.target])
+                KnownFile(stamp: $0.stamp, digest: staged.digests[step.target])
             }
         }
     }
 
-    /// Has files looked at again, as edits even if nothing changes; until then no commit touches them.
+    /// Marks files to be read again, as edits even if nothing changes; until then no commit touches
+    /// them.
     func lookAgain(
         at paths: [FilePath],
         after nanoseconds: Int64 = FileWatcher.quietNanoseconds
@@ -200,6 +203,6 @@ extension FileDirectory {
 }
 
 extension FileStamp {
-    /// That of no file.
+    /// The stamp of a missing file.
     static let none = FileStamp(device: 0, inode: 0, byteCount: -1, modified: 0)
 }

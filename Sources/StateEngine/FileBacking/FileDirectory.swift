@@ -1,32 +1,33 @@
 import Glibc
 import StateSystem
 
-/// A file as it was last read or written.
+/// The state of a file when it was last read or written.
 struct KnownFile {
     var stamp: FileStamp
-    /// What it held; nil if that is not known.
-    var mark: ValueDigest?
-    /// Whether its entry may differ: the next look takes it for an edit even if it has not changed.
+    /// What it held; nil if unknown.
+    var digest: ValueDigest?
+    /// Whether its entry may differ: the next look treats it as edited even if it has not changed.
     var isDoubtful = false
 }
 
-/// What stands in the place of a key, if that may be new.
+/// What is in the place of a key, if that may be new.
 struct FoundFile {
     let path: FilePath
     let key: Key
     /// Nil if the file is gone.
     let value: [UInt8]?
     let status: FileStatus?
-    /// What was known of it before.
+    /// Its known state before.
     let before: KnownFile?
 
-    /// Whom a commit names as its cause.
+    /// The cause of the commit.
     var writer: Cause { .file(uid: status?.uid ?? .max, gid: status?.gid ?? .max) }
 }
 
-/// The files of keys below one directory: which of them are known, and what others do to them.
+/// The files of keys below one directory: their known states, and the edits by others.
 ///
-/// ``FileBacking`` and ``FileContainer`` both use it. Only whoever has the backing may, but any thread may ask watcher and obstacles.
+/// ``FileBacking`` and ``FileContainer`` both use it. Only the thread that has the backing may use
+/// it, but any thread may read watcher and obstacles.
 final class FileDirectory {
     let tree: FileTree
     private let lock: DirectoryLock
@@ -39,24 +40,26 @@ final class FileDirectory {
     private let keyOf: (FilePath) -> Key?
     private let report: (FilePath, StateError) -> Void
 
-    /// The file that each entry was last read from or written to.
+    /// The file from which each entry was last read, or to which it was written.
     var known: [FilePath: KnownFile] = [:]
-    /// Whether there were more names than there may be, and the rest was left.
+    /// Whether there were more names than the limit, so that some were not read.
     private var isPartial = false
-    /// Whether there are no more now, and what was removed meanwhile is not known.
+    /// Whether the number of names fell below the limit again; what was removed meanwhile is
+    /// unknown.
     private var isWholeAgain = false
 
-    /// Begins to watch the directory; nothing is looked at yet.
+    /// Begins to watch the directory; nothing is read yet.
     ///
     /// - Parameters:
     ///   - tree: The directory.
-    ///   - lock: What makes this process its owner, for as long as this object lives.
-    ///   - obstacles: Notes what stands in the way of keys.
-    ///   - limits: The largest file that is a value, and how many names there may be.
-    ///   - edits: What happens to an edit that a commit meets.
-    ///   - newFileMode: The mode of a file that replaces none; nil if the mode of the directory decides.
+    ///   - lock: Makes this process the owner of the directory, as long as this object lives.
+    ///   - obstacles: Records what obstructs keys.
+    ///   - limits: The largest file that counts as a value, and the largest number of names.
+    ///   - edits: What happens to an edit that a commit finds.
+    ///   - newFileMode: The mode of a file that replaces none; nil if the mode of the directory
+    ///     decides.
     ///   - keyOf: The key whose value a file is.
-    ///   - report: Called for each file that is found to be no value.
+    ///   - report: Called for each file that turns out not to hold a value.
     /// - Throws: ``StateError/Code/storage``, if it cannot be watched.
     init(
         _ tree: FileTree,
@@ -83,7 +86,7 @@ final class FileDirectory {
 
     // MARK: Which places there are
 
-    /// The places of all keys; removes what an earlier start left of new files.
+    /// The places of all keys; removes new files that an earlier process left behind.
     func collectAll() -> [FilePath] {
         let found = collect(.root)
         for path in found.leftovers { try? tree.remove(path) }
@@ -92,7 +95,8 @@ final class FileDirectory {
 
     /// The places of keys below `directory`.
     ///
-    /// If there are more names than there may be, the rest is left, and all of the directory refused and looked at again later.
+    /// If there are more names than the limit, the rest is not read; the complete directory is
+    /// refused and read again later.
     private func collect(_ directory: FilePath) -> Found {
         var found = Found()
         var rest = [directory]
@@ -108,7 +112,7 @@ final class FileDirectory {
                 watcher.note([place], after: 5_000_000_000)
                 return found
             } catch  where error.code == ENOENT || error.code == ENOTDIR {
-                // It has no keys; what it had is looked at one by one.
+                // It has no keys; the files that it had are checked one by one.
             } catch {
                 refuse(next, StateError(.storage, error.sentence))
             }
@@ -118,16 +122,16 @@ final class FileDirectory {
         return found
     }
 
-    /// Returns true once after there were more names than there may be.
+    /// Returns true once after the number of names fell below the limit again.
     func takeWholeAgain() -> Bool {
         defer { isWholeAgain = false }
         return isWholeAgain
     }
 
-    /// What is in directories, by its names.
+    /// What the names in directories are.
     private struct Found {
         var paths: [FilePath] = []
-        /// What an earlier start left of new files.
+        /// New files that an earlier process left behind.
         var leftovers: [FilePath] = []
         var nameCount = 0
     }
@@ -161,7 +165,7 @@ final class FileDirectory {
         var places: [FilePath: Bool] = [:]
         for place in due { places[place.path] = place.isWritten }
         addTrees(due, to: &places)
-        // A file that has become a directory is met by what appeared in it.
+        // A file that became a directory is found by what appeared in it.
         for path in places.keys {
             for above in path.ancestors where known[above] != nil && places[above] == nil {
                 places[above] = false
@@ -173,7 +177,8 @@ final class FileDirectory {
     private func addTrees(_ due: [FileWatcher.Place], to places: inout [FilePath: Bool]) {
         let trees = Set(due.lazy.filter(\.isTree).map(\.path))
         guard !trees.isEmpty else { return }
-        // Whoever makes directories one by one has all known files asked each time: that allocates nothing.
+        // Somebody who makes directories one by one causes a check of all known files each time:
+        // that must not allocate.
         let isIn: (FilePath) -> Bool = { path in
             trees.count <= 16
                 ? trees.contains(where: path.isBelow)
@@ -189,13 +194,14 @@ final class FileDirectory {
 
     // MARK: What is there
 
-    /// Looks at one place, and notes what is there.
+    /// Reads one place, and records what is there.
     ///
     /// - Parameters:
     ///   - path: The place.
-    ///   - isWritten: Whether it is read though it seems to be the file that is known.
-    ///   - syncs: Whether what is read is made durable.
-    /// - Returns: What it holds, if that may be new; nil if nothing changed, it holds no value, or is still being written.
+    ///   - isWritten: Whether it is read even if its stamp is unchanged.
+    ///   - syncs: Whether its contents are made durable.
+    /// - Returns: Its contents, if they may be new; nil if nothing changed, it holds no value, or
+    ///   it is still being written.
     func look(at path: FilePath, isWritten: Bool, syncs: Bool = true) -> FoundFile? {
         guard let key = keyOf(path) else { return nil }
         do throws(StateError) {
@@ -219,7 +225,7 @@ final class FileDirectory {
             } else {
                 obstacles.remove(path)
             }
-            let file = KnownFile(stamp: read.stamp, mark: ValueDigest(value))
+            let file = KnownFile(stamp: read.stamp, digest: ValueDigest(value))
             let before = known.updateValue(file, forKey: path)
             return FoundFile(path: path, key: key, value: value, status: read, before: before)
         } catch {
@@ -234,7 +240,7 @@ final class FileDirectory {
         }
     }
 
-    /// Whether there is surely nothing.
+    /// Whether there is certainly no file.
     func isAbsent(_ path: FilePath) -> Bool {
         do throws(FileFailure) { return try tree.status(path) == nil } catch { return false }
     }
@@ -246,14 +252,14 @@ final class FileDirectory {
 
     private func holdsKeys(_ path: FilePath) -> Bool { !collect(path).paths.isEmpty }
 
-    /// A file of another owner can be read, and not be replaced by one that is his.
+    /// A file of another owner can be read, but must not be replaced by one of this process's user.
     private func refusalToReplace(_ path: FilePath, _ status: FileStatus) -> StateError? {
         let user = geteuid()
         guard user != 0, status.uid != user else { return nil }
         return StateError(.noPermission, "\(path) belongs to uid \(status.uid)")
     }
 
-    /// From now on a write to the place is refused.
+    /// Refuses writes to the place from now on.
     func refuse(_ path: FilePath, _ error: StateError) {
         if obstacles.put(error, at: path) { report(path, error) }
     }
@@ -263,7 +269,7 @@ final class FileDirectory {
         for parent in Set(paths.map(\.parent)) { try? tree.directory(parent).sync() }
     }
 
-    /// Waits until a file was left alone for the quiet time, for a second at most.
+    /// Waits until nobody has changed a file for the quiet time, for at most a second.
     func awaitRest(_ path: FilePath) {
         for _ in 0..<10 {
             guard let status = try? tree.status(path), status.isRegular else { return }

@@ -1,21 +1,23 @@
 import CLinux
 
-/// The steps of a commit that changes several files, on disk before the first is taken, so that all are or none.
+/// The steps of a commit that changes several files, on disk before the first is taken, so that all
+/// of them take effect or none.
 ///
 /// ```
 /// "stated files 1\n"  number of steps
-/// each step: target, 1 and the stamp before or 0, 1 and staged path and stamp or 0
+/// each step: target, 1 and the former stamp or 0, 1 and staged path and stamp or 0
 /// CRC-32C of all that
 /// ```
 ///
-/// Numbers are little-endian, paths have their length before them. A journal that is cut short was never acted on.
+/// Numbers are little-endian, paths are preceded by their length. No step of a truncated journal
+/// was taken.
 enum FileJournal {
     static let directory = FilePath(".stated")
     static let path = directory.appending(Array("journal".utf8))
-    private static let mark = Array("stated files 1\n".utf8)
+    private static let magic = Array("stated files 1\n".utf8)
 
     static func encoded(_ steps: [FileStep]) -> [UInt8] {
-        var writer = Writer(bytes: mark)
+        var writer = Writer(bytes: magic)
         writer.put(UInt64(steps.count))
         for step in steps {
             writer.put(step.target)
@@ -33,11 +35,11 @@ enum FileJournal {
 
     /// The steps of a journal; nil if it is incomplete.
     static func decoded(_ bytes: [UInt8]) -> [FileStep]? {
-        guard bytes.count >= mark.count + 16, bytes.starts(with: mark) else { return nil }
+        guard bytes.count >= magic.count + 16, bytes.starts(with: magic) else { return nil }
         let body = bytes[..<(bytes.count - 8)]
         var tail = Reader(bytes: bytes[(bytes.count - 8)...])
         guard tail.number() == UInt64(checksum(body)) else { return nil }
-        var reader = Reader(bytes: body.dropFirst(mark.count))
+        var reader = Reader(bytes: body.dropFirst(magic.count))
         guard let count = reader.number(), count <= bytes.count else { return nil }
         var steps: [FileStep] = []
         for _ in 0..<count {

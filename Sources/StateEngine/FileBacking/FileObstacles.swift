@@ -1,9 +1,10 @@
 import StateSystem
 
-/// What stands in the way of keys below a directory, and why; they keep the values that they have.
+/// What obstructs keys below a directory, and why; these keys keep their values.
 final class FileObstacles: Sendable {
-    /// More than these are not kept: whoever may make names makes as many as he likes, and each that is not kept is met when it is
-    /// written.
+    /// At most this many are kept: a user who may create names can create any number.
+    ///
+    /// One that is not kept is found when it is written.
     static let limit = 10_000
 
     private let state = StateLock<[FilePath: StateError]>([:])
@@ -11,10 +12,10 @@ final class FileObstacles: Sendable {
     /// Everything, in no order.
     var all: [FilePath: StateError] { state.withLock { $0 } }
 
-    /// What stands in `path` itself.
+    /// The obstacle at `path` itself.
     subscript(path: FilePath) -> StateError? { state.withLock { $0[path] } }
 
-    /// What stands in `path` or on the way to it.
+    /// The obstacle at `path` or on the path to it.
     func onTheWay(to path: FilePath) -> StateError? {
         state.withLock { obstacles in
             guard !obstacles.isEmpty else { return nil }
@@ -25,9 +26,9 @@ final class FileObstacles: Sendable {
         }
     }
 
-    /// Notes what stands in a place: from now on a write to it is refused.
+    /// Records an obstacle: from now on a write to the place is refused.
     ///
-    /// - Returns: Whether that is new; false for one that is not kept.
+    /// - Returns: Whether it is new; false if it is not kept.
     func put(_ error: StateError, at path: FilePath) -> Bool {
         state.withLock { obstacles in
             guard obstacles.count < FileObstacles.limit || path.isRoot || obstacles[path] != nil
@@ -48,7 +49,7 @@ final class FileObstacles: Sendable {
 }
 
 extension StateError {
-    /// The refusal of a write to `key` for what stands in its place.
+    /// The refusal of a write to `key` because of an obstacle.
     static func obstructed(_ key: Bytes, by obstacle: StateError) -> StateError {
         StateError(
             obstacle.code,

@@ -1,31 +1,34 @@
 import CLinux
 import Glibc
 
-/// Takes the steps of a commit: deletes, then renames, then fsync of each directory that was touched.
+/// Carries out the steps of a commit: deletes, then renames, then fsync of each directory that was
+/// touched.
 ///
-/// Taking steps again that were taken, all or some, changes nothing: so a journal is replayed. A file that somebody else
-/// put in place in the moment between the look at it and the rename is put back: it comes after what was written.
+/// Repeating all or some of the steps changes nothing, so a journal can be replayed. If somebody
+/// else puts a file in place between the check and the rename, it is put back: it comes after what
+/// was written.
 struct FilePublisher: ~Copyable {
     private let tree: FileTree
-    /// Whether a step that cannot be taken is left out; else it ends the others.
+    /// Whether a step that fails is left out; otherwise it ends the others.
     private let leavesOut: Bool
     /// Whether anything was changed under the name of a key.
     private(set) var hasBegun = false
     /// Targets that others have changed meanwhile.
     private(set) var edited: [FilePath] = []
-    /// Targets that are no files any more, and others that were left out; their new files are removed.
+    /// Targets that are no longer files, and others that were left out; their new files are
+    /// removed.
     private(set) var obstructed: [(path: FilePath, failure: FileFailure)] = []
     private var touched: Set<FilePath> = []
 
-    /// Begins with nothing done.
+    /// Begins with no steps taken.
     init(_ tree: FileTree, leavesOut: Bool = false) {
         self.tree = tree
         self.leavesOut = leavesOut
     }
 
-    /// - Throws: ``FileFailure``; what was done so far stays, and the steps may be taken again.
+    /// - Throws: ``FileFailure``; the steps taken so far stay, and all may be repeated.
     mutating func take(_ steps: [FileStep]) throws(FileFailure) {
-        // Order matters: a file may make way for a directory, and the other way round.
+        // Order matters: a file may be replaced by a directory, and the reverse.
         for step in steps where step.staged == nil {
             do throws(FileFailure) { try remove(step) } catch  where leavesOut {
                 obstructed.append((step.target, error))
@@ -68,7 +71,7 @@ struct FilePublisher: ~Copyable {
         removeEmptyDirectories(from: target.parent)
     }
 
-    /// The directories that a delete left empty go, the root stays.
+    /// Removes the directories that a delete left empty, but not the root.
     private mutating func removeEmptyDirectories(from path: FilePath) {
         for directory in [path] + path.ancestors where !directory.isRoot {
             guard let parent = try? tree.directory(directory.parent) else { return }
@@ -94,14 +97,14 @@ struct FilePublisher: ~Copyable {
                 obstructed.append((target, error))
             }
         }
-        // What lies there now is what was displaced.
+        // What is there now was displaced.
         try tree.remove(staged.path)
     }
 
     private mutating func swap(_ staged: FileStep.Staged, _ step: FileStep) throws(FileFailure) {
         var expected = step.before
         var mine: FileStamp? = staged.stamp
-        // Who edits faster than this eight times over wins as he is.
+        // A user who edits faster than this eight times in a row wins.
         for _ in 0..<8 {
             let displaced = try exchange(staged.path, step.target, expected)
             hasBegun = true
@@ -112,9 +115,9 @@ struct FilePublisher: ~Copyable {
         }
     }
 
-    /// Puts the file at `source` in the place of `target`, and what is there in its.
+    /// Exchanges the file at `source` with that at `target`, if there is one.
     ///
-    /// - Returns: What was there.
+    /// - Returns: The stamp of the file that was at `target`.
     private func exchange(
         _ source: FilePath,
         _ target: FilePath,
@@ -129,7 +132,7 @@ struct FilePublisher: ~Copyable {
             if rename(from, source.name, to, target.name, flags) == 0 {
                 return present == nil ? nil : try FileTree.status(source.name, in: from)?.stamp
             }
-            // If the file system knows no flags, the last look has to do.
+            // If the file system does not support flags, the last check has to do.
             if errno == EINVAL, rename(from, source.name, to, target.name, 0) == 0 {
                 return present?.stamp
             }
@@ -159,7 +162,7 @@ struct FilePublisher: ~Copyable {
             } catch  where leavesOut && error.isUntrusted {
                 // Its steps are left out.
             } catch  where error.code == ENOENT || error.code == ENOTDIR {
-                // It was removed, and the one that it was in is among those that were touched.
+                // It was removed; its parent is among the touched directories.
             }
         }
     }

@@ -1,14 +1,14 @@
 /// What a commit does to one file.
 struct FileStep: Hashable {
-    /// A new file that waits under another name.
+    /// A new file under a temporary name.
     struct Staged: Hashable {
         var path: FilePath
         var stamp: FileStamp
     }
 
     var target: FilePath
-    /// The file that is replaced; nil if there is none.
+    /// The stamp of the file that is replaced; nil if there is none.
     var before: FileStamp?
-    /// The file that takes its place; nil if the key is deleted.
+    /// The file that replaces it; nil if the key is deleted.
     var staged: Staged?
 }

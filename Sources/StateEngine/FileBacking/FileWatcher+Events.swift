@@ -2,16 +2,17 @@ import CLinux
 import Glibc
 import StateSystem
 
-/// What inotify(7) says.
+/// The events of inotify(7).
 extension FileWatcher {
     private static let events: UInt32 =
         UInt32(IN_MODIFY) | UInt32(IN_CLOSE_WRITE) | UInt32(IN_ATTRIB) | UInt32(IN_MOVED_FROM)
         | UInt32(IN_MOVED_TO) | UInt32(IN_CREATE) | UInt32(IN_DELETE) | UInt32(IN_ONLYDIR)
         | UInt32(IN_EXCL_UNLINK)
 
-    /// Watches a directory and those in it; before anything in them is looked at, so that nothing is missed.
+    /// Watches a directory and its subdirectories, before anything in them is read, so that nothing
+    /// is missed.
     ///
-    /// One that is watched already is not read again, unless events were lost.
+    /// A directory that is watched already is not listed again, unless events were lost.
     func add(_ path: FilePath, afterLoss: Bool = false) {
         var rest = [path]
         while let next = rest.popLast() { watch(next, &rest, afterLoss) }
@@ -35,7 +36,8 @@ extension FileWatcher {
                 }
             }
         } catch  where error.code == ENOENT || error.code == ENOTDIR || error.isUntrusted {
-            // One that is gone is none. One that others may change is refused when it is looked at.
+            // A missing directory needs no watch. One that others may change is refused when it is
+            // read.
             state.withLock { $0.unwatched[path] = nil }
         } catch {
             fail(path, error.sentence)
@@ -72,9 +74,9 @@ extension FileWatcher {
         }
     }
 
-    /// A directory that cannot be watched, or be read for those in it.
+    /// Records that a directory cannot be watched, or its subdirectories cannot be listed.
     private func fail(_ path: FilePath, _ cause: String) {
-        let error = StateError(.storage, "\(cause); edits in it are found by looking, every 5 s")
+        let error = StateError(.storage, "\(cause); it is checked for edits every 5 s instead")
         state.withLock { state in
             guard state.unwatched[path]?.error != error else { return }
             state.unwatched[path] = Unwatched(error: error)
@@ -96,7 +98,7 @@ extension FileWatcher {
         for watch in left { inotify_rm_watch(queue, watch) }
     }
 
-    /// Notes what the kernel has queued.
+    /// Records the events that the kernel has queued.
     func readEvents() {
         reading.withLock { _ in
             state.withLock { $0.readerCount += 1 }
@@ -148,10 +150,10 @@ extension FileWatcher {
             state.withLock { $0.removedAt = now }
         }
         if isTree {
-            // One that was removed was empty, and IN_IGNORED ends its own watch.
+            // A removed directory was empty, and IN_IGNORED ends its own watch.
             if has(IN_MOVED_FROM) { forget(path) }
             if has(IN_DELETE) { state.withLock { $0.unwatched[path] = nil } }
-            // One that others might change was not watched until now.
+            // A directory that others could change was not watched until now.
             if has(IN_MOVED_TO) || has(IN_CREATE) || has(IN_ATTRIB) { add(path) }
         }
         return Place(path: path, isTree: isTree, isWritten: isWritten)

@@ -3,57 +3,60 @@ import Glibc
 import StateSystem
 import Synchronization
 
-/// Notices what others do in the directory, by inotify(7), on a thread of its own; what it names is looked at by the commit thread.
+/// Detects edits by others in the directory, by inotify(7), on a thread of its own; the commit
+/// thread reads the places that it reports.
 ///
-/// A place counts as soon as nothing happened there for a while, so that a file that is being written is not taken half.
+/// A place is reported once nothing has happened there for a while, so that a file is not read
+/// while it is being written.
 final class FileWatcher: Sendable {
     /// A place that may have changed.
     struct Place: Hashable {
         var path: FilePath
-        /// Whether all that is below it may have changed, too.
+        /// Whether everything below it may have changed, too.
         var isTree = false
-        /// Whether bytes of the file itself were written, or its mode changed: no rename of ours does that.
+        /// Whether bytes of the file itself were written, or its mode changed: renames by this
+        /// process do neither.
         var isWritten = true
     }
 
     struct State {
-        /// When each place counts, in nanoseconds of CLOCK_MONOTONIC.
+        /// When each place is due, in nanoseconds of CLOCK_MONOTONIC.
         var due: [FilePath: (place: Place, time: Int64)] = [:]
         /// Places that were taken and are being looked at.
         var taken: [FilePath: Place] = [:]
         /// When the last file or directory was removed, on the monotonic clock.
         var removedAt: Int64 = .min
-        /// How many threads read events that they have not noted yet.
+        /// How many threads are reading events that they have not recorded yet.
         var readerCount = 0
         var wake: @Sendable () -> Void = {}
-        /// The directories that are watched; who reads events changes them.
+        /// The watched directories; changed by the thread that reads events.
         var directories: [Int32: FilePath] = [:]
-        /// Those that could not be.
+        /// The directories that could not be watched.
         var unwatched: [FilePath: Unwatched] = [:]
     }
 
     /// Why a directory is not watched.
     struct Unwatched {
         var error: StateError
-        /// Whether it was handed out.
-        var isTold = false
+        /// Whether it was reported.
+        var isReported = false
     }
 
     static let quietNanoseconds: Int64 = 100_000_000
-    /// Directories that cannot be watched are looked at so often.
+    /// How often directories that cannot be watched are checked.
     private static let probeNanoseconds: Int64 = 5_000_000_000
-    /// More places than these become the whole tree.
+    /// Above this number of places, the whole tree is due.
     private static let placeLimit = 65_536
-    /// More directories than these are not watched: the watches of a user are for all his programs.
+    /// At most this many directories are watched: all programs of a user share his watches.
     static let directoryLimit = 65_536
 
     let tree: FileTree
     let queue: Int32
-    /// Has the thread look again.
+    /// Makes the thread check again.
     private let bell: Int32
     private let isStopping = Atomic(false)
     let state = StateLock(State())
-    /// Whoever reads events notes them before another does.
+    /// Held while reading events, so that they are recorded before another thread reads more.
     let reading = StateLock(())
     private let thread = WorkerThread(name: "files")
 
@@ -66,7 +69,8 @@ final class FileWatcher: Sendable {
             for descriptor in [queue, bell] where descriptor >= 0 { close(descriptor) }
             throw StateError(
                 .storage,
-                "\(tree.location) cannot be watched: \(reason) (inotify; see sysctl fs.inotify.max_user_instances)"
+                "\(tree.location) cannot be watched: \(reason) "
+                    + "(inotify; see sysctl fs.inotify.max_user_instances)"
             )
         }
         add(.root)
@@ -92,7 +96,7 @@ final class FileWatcher: Sendable {
         wake()
     }
 
-    /// The places that count now, and directories that cannot be watched, once each.
+    /// The places that are due now, and directories that cannot be watched, once each.
     func takeDue() -> (places: [Place], failures: [(FilePath, StateError)]) {
         let now = clinux_monotonic_nanoseconds()
         return state.withLock { state in
@@ -101,23 +105,23 @@ final class FileWatcher: Sendable {
                 state.due[place.path] = nil
                 state.taken[place.path] = place
             }
-            let untold = state.unwatched.filter { !$0.value.isTold }
-            for path in untold.keys { state.unwatched[path]?.isTold = true }
-            return (places, untold.map { ($0.key, $0.value.error) })
+            let unreported = state.unwatched.filter { !$0.value.isReported }
+            for path in unreported.keys { state.unwatched[path]?.isReported = true }
+            return (places, unreported.map { ($0.key, $0.value.error) })
         }
     }
 
-    /// Directories in which edits are only found by looking, and why.
+    /// Directories that are only checked for edits periodically, and why.
     var unwatched: [FilePath: StateError] {
         state.withLock { $0.unwatched.mapValues(\.error) }
     }
 
-    /// What was taken has been looked at, and what it has become is known.
+    /// The taken places were read, and what was found is recorded.
     func finishLook() {
         state.withLock { if !$0.taken.isEmpty { $0.taken = [:] } }
     }
 
-    /// Has places looked at after another quiet time, or after some other nanoseconds.
+    /// Schedules places to be read after another quiet time, or after some other nanoseconds.
     func note(_ places: [Place], after nanoseconds: Int64 = FileWatcher.quietNanoseconds) {
         guard !places.isEmpty else { return }
         add(places, after: nanoseconds)
@@ -129,7 +133,7 @@ final class FileWatcher: Sendable {
         write(bell, &one, 8)
     }
 
-    /// The same without waking the thread, for who reads events.
+    /// The same without waking the thread, for the thread that reads events.
     func add(_ places: [Place], after nanoseconds: Int64 = FileWatcher.quietNanoseconds) {
         let time = clinux_monotonic_nanoseconds() + nanoseconds
         state.withLock { state in
@@ -150,19 +154,20 @@ final class FileWatcher: Sendable {
 
     // MARK: Whether anything has changed
 
-    /// Whether places are noted that are not quiet yet.
+    /// Whether there are places that are not quiet yet.
     var isMoving: Bool { state.withLock { !$0.due.isEmpty } }
 
     /// When the last file or directory was removed, on the monotonic clock.
     var removedAt: Int64 { state.withLock { $0.removedAt } }
 
-    /// Whether others may have changed the file at `path`, or any file if it is nil, and what they did is not known yet.
+    /// Whether others may have changed the file at `path`, or any file if it is nil, and that is
+    /// not known yet.
     ///
-    /// Looks at no file: the kernel has queued the event of a change before the call that made it returns. So what somebody did
-    /// before he asked is seen here.
+    /// Reads no file: the kernel has queued the event of a change before the call that made it
+    /// returns. So everything that somebody did before asking is seen here.
     func mayHaveChanged(_ path: FilePath?) -> Bool {
         var events = pollfd(fd: queue, events: Int16(POLLIN), revents: 0)
-        // Order matters: events are either still queued, or being noted, or noted.
+        // Order matters: events are either still queued, or being recorded, or recorded.
         if poll(&events, 1, 0) > 0 { return true }
         return state.withLock { state in
             if state.readerCount > 0 { return true }
@@ -175,7 +180,7 @@ final class FileWatcher: Sendable {
         }
     }
 
-    /// Forgets events of this process's own renames, if `isOurs` returns true for the place.
+    /// Discards events of this process's own renames, if `isOurs` returns true for the place.
     func forgetOwn(_ paths: [FilePath], where isOurs: (FilePath) -> Bool) {
         readEvents()
         for path in paths {
@@ -183,7 +188,7 @@ final class FileWatcher: Sendable {
             guard let noted, !noted.place.isWritten, !noted.place.isTree, isOurs(path) else {
                 continue
             }
-            // What somebody did since is another note.
+            // A later change by somebody else makes a new entry.
             readEvents()
             state.withLock { state in
                 if state.due[path]?.time == noted.time { state.due[path] = nil }
@@ -207,7 +212,7 @@ final class FileWatcher: Sendable {
             guard poll(&waiting, 2, timeout) > 0 else { continue }
             if waiting[1].revents != 0 {
                 readEvents()
-                // One look for many events.
+                // Collects events for 20 ms before the places are checked.
                 waiting[0].revents = 0
                 poll(&waiting, 1, 20)
             }
@@ -218,26 +223,28 @@ final class FileWatcher: Sendable {
         }
     }
 
-    /// Looks at the directories that cannot be watched, and tries again to watch them.
+    /// Checks the directories that cannot be watched, and tries again to watch them.
     private func probe(_ next: inout Int64) {
         let now = clinux_monotonic_nanoseconds()
         guard now >= next else { return }
         next = now + FileWatcher.probeNanoseconds
         let paths = Array(state.withLock { $0.unwatched.keys })
         guard !paths.isEmpty else { return }
-        // Order matters: what happens before a directory is watched is found by looking afterwards.
+        // Order matters: what happens before a directory is watched is found by the check
+        // afterwards.
         reading.withLock { _ in for path in paths { add(path, afterLoss: true) } }
         add(paths.map { Place(path: $0, isTree: true) })
     }
 
     /// Wakes the commit thread if a place is due.
     ///
-    /// - Returns: Milliseconds until the next one is, or until `probe` if a directory is not watched; -1 if there is none.
+    /// - Returns: Milliseconds until the next place is due, or until `probe` if a directory is not
+    ///   watched; -1 if there is none.
     private func wakeDue(orAt probe: Int64) -> Int32 {
         let now = clinux_monotonic_nanoseconds()
         let (wake, rest) = state.withLock { state -> ((@Sendable () -> Void)?, Int64?) in
             var next = state.unwatched.isEmpty ? nil : probe
-            var isDue = state.unwatched.values.contains { !$0.isTold }
+            var isDue = state.unwatched.values.contains { !$0.isReported }
             for entry in state.due.values {
                 if entry.time <= now {
                     isDue = true

@@ -1,12 +1,12 @@
-/// The keys of one rule that live in files, and the file of each.
+/// The keys of one rule that live in files, and the path of each key's file.
 ///
 /// A file and its key determine each other: `key(of: path(of: key))` is `key`.
 struct ContainerKeys: Sendable {
-    /// What each key begins with before the part that is its file's path.
+    /// The bytes of each key before the part that is its file's path.
     let prefix: [UInt8]
-    /// The key of a rule that names a single one.
+    /// The key of a rule that names a single key.
     let only: [UInt8]?
-    /// Returns true for a key of which this is the most specific rule.
+    /// Returns true for a key for which this is the most specific rule.
     let holds: @Sendable (Bytes) -> Bool
 
     init(_ rule: FileRule, holds: @escaping @Sendable (Bytes) -> Bool) {

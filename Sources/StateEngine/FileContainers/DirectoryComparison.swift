@@ -1,18 +1,21 @@
 import CLinux
 
-/// The comparison of all files with their entries, which a directory needs that was lost and is back.
+/// The comparison of all files with their entries, which is needed when a directory that was lost
+/// is back.
 ///
-/// Until it is done, what was known of the files before it counts: a commit has to note what each file holds.
+/// Until it is done, the earlier state of the files counts: a commit must record what each file
+/// holds.
 struct DirectoryComparison {
     private(set) var known: [FilePath: KnownFile] = [:]
-    /// When it begins even if files are still changing, on the monotonic clock; nil if none is due.
+    /// When it begins even if files are still changing, on the monotonic clock; nil if no
+    /// comparison is due.
     private(set) var deadline: Int64?
 
     var isDue: Bool { deadline != nil }
 
-    /// Keeps what is known of the files of a directory that is not used any more.
+    /// Keeps the known state of the files of a directory that is no longer used.
     mutating func keep(_ known: [FilePath: KnownFile]) {
-        // Of one that is back and not compared yet, less is known.
+        // If the directory is back but not compared yet, less is known of it.
         if deadline == nil { self.known = known }
     }
 
@@ -21,6 +24,6 @@ struct DirectoryComparison {
         deadline = clinux_monotonic_nanoseconds() + nanoseconds
     }
 
-    /// The directory is being compared: what is found there counts.
+    /// The directory is being compared: what is found there counts from now on.
     mutating func end() { (known, deadline) = ([:], nil) }
 }

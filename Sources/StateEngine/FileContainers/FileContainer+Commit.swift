@@ -2,16 +2,16 @@
 struct FilePart {
     let container: FileContainer
     var staged = StagedFiles()
-    /// What each file that is to be replaced held before.
+    /// The digest of each file before it is replaced.
     var old: [FilePath: ValueDigest?] = [:]
-    /// Edits that are part of the commit: their files hold what it says.
+    /// Edits that are part of the commit: their files hold the values already.
     var adopted: [FilePath] = []
     /// Keys whose files cannot be written, and why.
     var obstructed: [(path: FilePath, reason: String)] = []
 
-    /// Leaves out a file; `known` is what is known of it.
+    /// Leaves out a file; `known` is its known state.
     mutating func leaveOut(_ path: FilePath, _ known: KnownFile?, _ reason: String) {
-        old[path] = known?.mark
+        old[path] = known?.digest
         obstructed.append((path, reason))
     }
 }
@@ -19,10 +19,12 @@ struct FilePart {
 extension FileContainer {
     /// Writes the new files of a batch beside their targets.
     ///
-    /// A file that others have changed, and that was not adopted yet, is left: what they made of it comes after this commit. So is one
-    /// that cannot be written: its row is stored, its key is refused from then on, and no other key's commit fails for it.
+    /// A file that others have changed, and that was not adopted yet, is left alone: their edit
+    /// comes after this commit. A file that cannot be written is left out, too: its row is stored,
+    /// writes to its key are refused from then on, and no other key's commit fails because of it.
     ///
-    /// - Throws: ``StateError``, if nothing can be written to the directory; the new files are gone then, and every other is as it was.
+    /// - Throws: ``StateError`` if nothing can be written to the directory; the new files are
+    ///   removed then, and all others are unchanged.
     func stage(_ changes: [FileChange]) throws(StateError) -> FilePart {
         var part = FilePart(container: self)
         let changes = changes.filter { change in
@@ -34,7 +36,7 @@ extension FileContainer {
         }
         guard let files, isInPlace, !comparison.isDue else {
             let known = comparison.isDue ? comparison.known : files?.known ?? comparison.known
-            let reason = files == nil || !isInPlace ? "is gone" : "is being read"
+            let reason = files == nil || !isInPlace ? "is missing" : "is being read"
             for path in changes.map(\.path) {
                 part.leaveOut(path, known[path], "the directory \(location) \(reason)")
             }
@@ -53,7 +55,7 @@ extension FileContainer {
         _ part: inout FilePart
     ) throws(FileFailure) {
         part.staged = try files.stage(changes)
-        for step in part.staged.steps { part.old[step.target] = files.known[step.target]?.mark }
+        for step in part.staged.steps { part.old[step.target] = files.known[step.target]?.digest }
         for (path, obstacle) in part.staged.obstructed {
             part.leaveOut(path, files.known[path], reason(obstacle, at: path))
         }
@@ -68,7 +70,7 @@ extension FileContainer {
         }
     }
 
-    /// Puts the new files in place, after the rows are on stable storage.
+    /// Puts the new files into place, after the rows are on stable storage.
     func publish(_ part: FilePart) {
         for path in part.adopted { adopting[path] = nil }
         for (path, reason) in part.obstructed {
@@ -78,7 +80,7 @@ extension FileContainer {
         for path in targets { unpublished[path] = nil }
         guard !targets.isEmpty else { return }
         guard let files else {
-            leaveUnpublished(part, "the directory \(location) is gone")
+            leaveUnpublished(part, "the directory \(location) is missing")
             return
         }
         var publisher = FilePublisher(files.tree, leavesOut: true)
@@ -86,20 +88,20 @@ extension FileContainer {
             try publisher.take(part.staged.steps)
         } catch {
             files.drop(part.staged)
-            // The reason is one for all of them, and names none.
+            // The reason is the same for all of them, and names no file.
             leaveUnpublished(part, "the directory \(location) cannot be written: \(error.reason)")
             return
         }
         files.finish(part.staged)
         for path in targets { problems.accept(path) }
-        // Order matters: nothing tries again what may be written now.
+        // Order matters: what may be written now must not be tried again.
         problems.allowWrites()
         if unpublished.isEmpty { retry.end() }
         for (path, failure) in publisher.obstructed {
             files.known[path] = nil
             leaveUnpublished(path, old: part.old[path] ?? nil, failure.sentence)
         }
-        // What others did in the moment of a commit comes after it.
+        // Edits at the moment of a commit come after it.
         files.lookAgain(at: publisher.edited)
         files.watcher.forgetOwn(targets) { path in
             (try? files.tree.status(path))?.stamp == files.known[path]?.stamp
@@ -113,22 +115,22 @@ extension FileContainer {
         }
     }
 
-    /// Brings a file to the value of its row, unless somebody has made something else of it.
+    /// Sets a file to the value of its row, unless somebody has edited it.
     ///
-    /// - Returns: Whether that is settled: what somebody has made of it is an edit, to be looked at.
+    /// - Returns: Whether that is done; an edit by somebody is left to be read.
     func settle(_ path: FilePath, old: ValueDigest?, to value: [UInt8]?) -> Bool {
         guard let files, isInPlace else { return false }
         do {
             var present: [UInt8]?
             let status = try files.tree.status(path)
             if value == nil, status?.isDirectory ?? false {
-                // Keys below it: the file is gone.
+                // There are keys below it: the file is gone.
                 files.known[path] = nil
             } else if status != nil {
                 let contents = try files.tree.contents(of: path, limit: limits.valueByteCount)
                 guard case .value(let bytes, let read)? = contents else { return false }
                 present = bytes
-                files.known[path] = KnownFile(stamp: read.stamp, mark: ValueDigest(bytes))
+                files.known[path] = KnownFile(stamp: read.stamp, digest: ValueDigest(bytes))
             } else {
                 files.known[path] = nil
             }

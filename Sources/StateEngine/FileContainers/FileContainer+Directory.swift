@@ -3,25 +3,26 @@ import StateSystem
 
 /// The directory: opened, given up, and back again.
 extension FileContainer {
-    /// Whether the directory that is used is the one at its place; asked from any thread.
+    /// Whether the directory in use is the one at its path; may be called from any thread.
     var isInPlace: Bool { used.withLock { $0.identity }?.stands(at: location) ?? false }
 
-    /// Opens the directory, and begins to watch it; nothing is looked at yet.
+    /// Opens the directory, and begins to watch it; nothing is read yet.
     ///
     /// - Parameters:
-    ///   - expectsFiles: Whether it held the files of keys when it was last used. Another one that is empty is refused then: what is
-    ///     below a mount that is not there looks so.
-    ///   - noted: The one that it was then, if that is known.
-    ///   - acceptsAnother: Whether it may be another than the one that this container has used before.
-    ///   - wake: Called on any thread when there is something to look at.
-    /// - Throws: ``StateError``, if it cannot be used, or is another than the one that this container has used before.
+    ///   - expectsFiles: Whether it held the files of keys when it was last used. A different
+    ///     directory that is empty is refused then: it looks like that if a mount is missing.
+    ///   - noted: The directory that was used then, if known.
+    ///   - acceptsAnother: Whether it may differ from the one that this container has used before.
+    ///   - wake: Called on any thread when there is something to read.
+    /// - Throws: ``StateError`` if it cannot be used, or is not the one that this container has
+    ///   used before.
     func open(
         expectsFiles: Bool = false,
         noted: DirectoryIdentity? = nil,
         acceptsAnother: Bool = false,
         _ wake: @escaping @Sendable () -> Void
     ) throws {
-        let tree = try FileTree(trusted: location, isShared: isShared, marks: temporaryMarks)
+        let tree = try FileTree(trusted: location, isShared: isShared, owners: temporaryOwners)
         do {
             let found = try DirectoryIdentity(tree.root)
             let last = used.withLock { $0.identity }
@@ -48,25 +49,26 @@ extension FileContainer {
         }
     }
 
-    /// Another directory stands at the path: whoever put it there might read and write what he should not.
+    /// Another directory is at the path: whoever put it there might read and write what they should
+    /// not.
     private func exchanged() -> StateError {
         StateError(
             .storage,
-            "the directory \(location) is another than the one that was opened; if that is meant, have the configuration "
-                + "reloaded (statectl reload)"
+            "the directory \(location) was replaced by another one; if that is intended, "
+                + "reload the configuration (statectl reload)"
         )
     }
 
-    /// An empty directory is not the one that held the files.
+    /// The directory is empty, but another one held the files.
     private func empty() -> StateError {
         StateError(
             .storage,
-            "the directory \(location) is empty, and not the one that held files of keys: is it not mounted? "
-                + "If all of them are to go, make \(location)/.stated"
+            "the directory \(location) is empty, and is not the one that held the files of keys: "
+                + "is a mount missing? To delete all of these keys, create \(location)/.stated"
         )
     }
 
-    /// Gives up a directory that is not the one at the place any more.
+    /// Gives up a directory that is no longer at its path.
     func release() {
         files?.watcher.stop()
         used.withLock { $0.watcher = nil }
@@ -74,13 +76,13 @@ extension FileContainer {
         files = nil
     }
 
-    /// Why a directory cannot be used, and what to do if a service may not write it.
+    /// Why a directory cannot be used, and what to do if a service may not write to it.
     static func unusable(_ location: String, _ failure: FileFailure) -> StateError {
         var advice = ""
         if failure.code == EROFS || getenv("INVOCATION_ID") != nil {
             advice =
-                "; for a service, put ReadWritePaths=\(location) below [Service] in a drop-in of stated.service "
-                + "(systemctl edit stated.service)"
+                "; for a service, put ReadWritePaths=\(location) below [Service] in a drop-in of "
+                + "stated.service (systemctl edit stated.service)"
         }
         return StateError(
             .storage,
@@ -90,8 +92,9 @@ extension FileContainer {
 }
 
 extension FileTree {
-    /// Whether a directory is the one that held files of keys: it was noted as that, or holds some still, or somebody says so by an
-    /// entry `.stated`, which is never opened. (Whoever may make one there may remove the files as well.)
+    /// Whether a directory is the one that held files of keys: it was recorded as that, or it still
+    /// holds some, or somebody confirms it with an entry `.stated`, which is never opened. (Whoever
+    /// may make one there may remove the files as well.)
     func isOwn(
         _ found: DirectoryIdentity,
         _ noted: DirectoryIdentity?

@@ -2,15 +2,16 @@ import CLinux
 import StateSystem
 
 extension FileContainer {
-    /// Opens the directory again if the one in use is not at its path any more.
+    /// Opens the directory again if the one in use is no longer at its path.
     func checkPlace(acceptsAnother: Bool = false, _ wake: @escaping @Sendable () -> Void) {
         if files != nil, isInPlace { return }
         release()
         do {
-            // Another counts as at a start: it may be empty because nothing is mounted there.
+            // A different directory is treated as at a start: it may be empty because nothing is
+            // mounted there.
             try open(expectsFiles: true, acceptsAnother: acceptsAnother, wake)
-            problems.lose("the directory \(location) has come back, and is being read")
-            // Whoever puts the directory there may be writing into it.
+            problems.lose("the directory \(location) is back and is being read")
+            // Whoever puts the directory there may still be writing into it.
             comparison.begin(within: 2_000_000_000)
             files?.watcher.note([FileWatcher.Place(path: .root, isTree: true)])
         } catch {
@@ -18,7 +19,7 @@ extension FileContainer {
         }
     }
 
-    /// Goes on with other limits: what was too large or too much is looked at again.
+    /// Sets other limits: what was too large or too much is read again.
     func take(_ limits: Limits) {
         let isSame =
             limits.fileCount == self.limits.fileCount
@@ -29,19 +30,19 @@ extension FileContainer {
         compareAll(files)
     }
 
-    /// Has the next look compare all of the directory.
+    /// Makes the next look compare all of the directory.
     private func compareAll(_ files: FileDirectory) {
         guard !comparison.isDue else { return }
         comparison.keep(files.known)
         comparison.begin(within: 0)
     }
 
-    /// What others have changed and are not writing any more.
+    /// What others have changed and are no longer writing.
     func takeFound() -> [FoundFile] {
         guard let files else { return [] }
         let due = files.takeDue()
         if files.takeWholeAgain() {
-            // What was removed while not all of it was looked at, is found by comparing all.
+            // Removals while not all of it was read are found by comparing all.
             compareAll(files)
             let all = FileWatcher.Place(path: .root, isTree: true)
             files.watcher.note(due.map { FileWatcher.Place($0) } + [all])
@@ -55,13 +56,13 @@ extension FileContainer {
         var found: [FoundFile] = []
         var byteCount = 0
         for (path, isWritten) in places {
-            // As much as a transaction may hold, then what others commit, then the rest.
+            // As much as a transaction may hold; then others may commit, then comes the rest.
             guard byteCount <= limits.transactionByteCount else {
                 let place = FileWatcher.Place(path: path, isWritten: isWritten)
                 files.watcher.note([place], after: 0)
                 continue
             }
-            // What stands there is compared with the row when that is tried again.
+            // It is compared with the row when writing it is tried again.
             if unpublished[path] != nil {
                 retry.hasten()
                 continue
@@ -75,9 +76,9 @@ extension FileContainer {
                 if files.known[path] == nil { problems.accept(path) }
                 continue
             }
-            // Touched, or written as it was.
+            // It was only touched, or written with the same contents.
             if let value = file.value, let before = file.before, !before.isDoubtful,
-                before.mark == ValueDigest(value)
+                before.digest == ValueDigest(value)
             {
                 continue
             }
@@ -85,12 +86,13 @@ extension FileContainer {
             found.append(file)
         }
         guard !found.isEmpty else { return [] }
-        // Order matters: what was read is durable before it is acknowledged.
+        // Order matters: what was read is durable before it is adopted.
         if isMany { files.tree.syncAll() } else { files.syncParents(of: found.map(\.path)) }
         return found
     }
 
-    /// How long removed files wait, in nanoseconds: a directory that is removed with all its files removes no key.
+    /// How long removed files wait, in nanoseconds: removing a directory with all its files removes
+    /// no key.
     private func pauseOfRemovals(_ count: Int, _ files: FileDirectory) -> Int64 {
         guard count > 0 else { return 0 }
         let now = clinux_monotonic_nanoseconds()
@@ -101,7 +103,8 @@ extension FileContainer {
         return now - since < 5_000_000_000 ? pause : 0
     }
 
-    /// Returns true if a file has the name of a key that lives here; refuses it otherwise, once.
+    /// Returns true if the name of a file is that of a key that lives here; otherwise refuses it,
+    /// once.
     func isNamed(_ path: FilePath) -> Bool {
         guard keys.only == nil else { return keys.key(of: path) != nil }
         if path.isRoot || keys.key(of: path) != nil { return !path.isRoot }
@@ -109,7 +112,7 @@ extension FileContainer {
             problems.accept(path)
             return false
         }
-        let error = StateError(.rejected, "its name is not that of a key that lives here")
+        let error = StateError(.rejected, "its name is not that of a key in this directory")
         problems.refuse(path, error)
         return false
     }
@@ -124,7 +127,7 @@ extension FileContainer {
         }
     }
 
-    /// Edits that could not be adopted now are looked at again.
+    /// Edits that cannot be adopted now are read again.
     func lookAgain(_ found: some Sequence<FoundFile>, after nanoseconds: Int64) {
         guard let files else { return }
         for file in found { files.known[file.path] = file.before }

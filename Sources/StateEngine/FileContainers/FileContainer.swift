@@ -2,18 +2,18 @@ import StateSystem
 
 /// The files of one rule: a directory, and the keys that live in it.
 ///
-/// Immutable fields, `problems` and `used` may be read from any thread; everything else only by whoever has the backing: the proof of
-/// `@unchecked Sendable`.
+/// Immutable fields, `problems` and `used` may be read from any thread; everything else only by the
+/// thread that has the backing: the proof of `@unchecked Sendable`.
 final class FileContainer: @unchecked Sendable {
     // Immutable.
     let keys: ContainerKeys
     let isShared: Bool
     let problems: FileProblems
 
-    /// The directory that is in use.
+    /// The directory in use.
     struct Used {
         var watcher: FileWatcher?
-        /// Which one it is, or was last.
+        /// The identity of the directory that is, or was last, in use.
         var identity: DirectoryIdentity?
     }
 
@@ -26,23 +26,23 @@ final class FileContainer: @unchecked Sendable {
         var value: [UInt8]?
     }
 
-    /// A key whose row is on stable storage and whose file is not.
+    /// A key whose row is on stable storage, but whose file is not.
     struct Unpublished {
         /// What the file held before.
         var old: ValueDigest?
         var reason: String
     }
 
-    // Of whoever has the backing.
+    // Only for the thread that has the backing.
     var limits: Limits
-    /// The stores whose temporary files these are, the present one first.
-    var temporaryMarks: [String] = []
+    /// The stores whose temporary files these are, the current one first.
+    var temporaryOwners: [String] = []
     /// Nil while the directory cannot be used.
     var files: FileDirectory?
     var adopting: [FilePath: Adopted] = [:]
     var unpublished: [FilePath: Unpublished] = [:]
     var comparison = DirectoryComparison()
-    /// Since when removed files wait for the rest of the directory.
+    /// When removed files began to wait for the rest of the directory.
     var removalsHeldSince: Int64?
     var retry = Retry()
 
@@ -65,12 +65,13 @@ final class FileContainer: @unchecked Sendable {
 
     // MARK: From any thread
 
-    /// Refuses a key that no file can have, or whose file cannot be written at the moment.
+    /// Refuses a key that no file can have, or whose file cannot be written now.
     func validate(_ key: Bytes, isDelete: Bool) throws(StateError) {
         try problems.validate(key, at: try keys.path(of: key), isDelete: isDelete)
     }
 
-    /// Whether others may have changed the file of a key, or any file if it is nil, and that is not known yet.
+    /// Whether others may have changed the file of a key, or any file if it is nil, and that is not
+    /// known yet.
     func mayHaveChanged(_ key: Bytes?) -> Bool {
         guard let watcher = used.withLock({ $0.watcher }) else { return false }
         guard let key else { return watcher.mayHaveChanged(nil) }
@@ -78,19 +79,21 @@ final class FileContainer: @unchecked Sendable {
         return watcher.mayHaveChanged(path)
     }
 
-    /// Everything that keeps files and entries apart.
+    /// All differences between files and entries.
     var refused: [(path: String, error: StateError)] {
         problems.all(used.withLock { $0.watcher }?.unwatched ?? [:])
     }
 
-    /// Refuses a key whose row is stored and whose file cannot be written, and tries again.
+    /// Refuses writes to a key whose row is stored and whose file cannot be written, and schedules
+    /// another try.
     func leaveUnpublished(_ path: FilePath, old: ValueDigest?, _ reason: String) {
         unpublished[path] = Unpublished(old: unpublished[path]?.old ?? old, reason: reason)
         problems.refuseWrites(to: path, reason)
         retry.begin()
     }
 
-    /// Returns true if a file holds `value` because of an edit that is on its way to storage; nil means that the file is gone.
+    /// Returns true if a file holds `value` because of an edit that is on its way to storage; nil
+    /// means that the file was removed.
     ///
     /// Revisions up to `revision` are on stable storage.
     func isAdopted(_ path: FilePath, as value: [UInt8]?, after revision: Int64) -> Bool {

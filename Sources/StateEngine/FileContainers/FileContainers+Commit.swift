@@ -1,16 +1,19 @@
-/// What a commit does to all files: between ``FileContainers/stage(_:)`` and ``FileContainers/publish(_:)`` the rows are stored.
+/// The changes of a commit to all files; the rows are stored between ``FileContainers/stage(_:)``
+/// and ``FileContainers/publish(_:)``.
 struct FilePublication {
     var parts: [FilePart] = []
-    var mark = PendingFileListChange.keep
+    var listChange = PendingFileListChange.keep
     fileprivate var isPendingFileListMinimal = false
 }
 
 extension FileContainers {
-    /// Writes the new files of a batch beside their targets, and gives the batch the mark that names them.
+    /// Writes the new files of a batch beside their targets, and sets the batch's list of pending
+    /// files.
     ///
-    /// - Returns: What is to be published once the batch is stored; nil if there is nothing to do.
+    /// - Returns: What must be published once the batch is stored; nil if there is nothing to do.
     /// - Throws: ``StateError``; every file is as it was.
-    /// - Complexity: O(*n*) in the bytes of the values that live in files, with one sync for each; else in the changes.
+    /// - Complexity: O(*n*) in the bytes of the values that live in files, with one sync for each;
+    ///   otherwise in the changes.
     func stage(_ batch: CommitBatch) throws(StateError) -> FilePublication? {
         let changes = try self.changes(of: batch)
         guard !changes.isEmpty || hasPendingFileList else { return nil }
@@ -25,7 +28,7 @@ extension FileContainers {
             }
         }
         addPendingFiles(to: &publication)
-        batch.pendingFileList = publication.mark
+        batch.pendingFileList = publication.listChange
         onStep(1)
         return publication
     }
@@ -50,39 +53,40 @@ extension FileContainers {
     }
 
     private func addPendingFiles(to publication: inout FilePublication) {
-        var mark = PendingFileList()
+        var list = PendingFileList()
         for part in publication.parts {
             for (path, old) in part.old {
                 guard let key = part.container.keys.key(of: path) else { continue }
-                mark.entries.append((key.bytes, part.container.unpublished[path]?.old ?? old))
+                list.entries.append((key.bytes, part.container.unpublished[path]?.old ?? old))
             }
         }
-        let isMinimal = mark.entries.isEmpty
+        let isMinimal = list.entries.isEmpty
         let pending = containers.contains { !$0.unpublished.isEmpty }
         if isMinimal, !hasPendingFileList || pending && isPendingFileListMinimal { return }
         for container in containers {
             for (path, left) in container.unpublished {
                 guard let key = container.keys.key(of: path),
-                    !mark.entries.contains(where: { $0.key == key.bytes })
+                    !list.entries.contains(where: { $0.key == key.bytes })
                 else { continue }
-                mark.entries.append((key.bytes, left.old))
+                list.entries.append((key.bytes, left.old))
             }
         }
         publication.isPendingFileListMinimal = isMinimal
-        publication.mark = mark.entries.isEmpty ? .remove : .set(mark.text)
+        publication.listChange = list.entries.isEmpty ? .remove : .set(list.text)
     }
 
-    /// Takes back what was staged.
+    /// Removes what was staged.
     func drop(_ publication: FilePublication) {
         for part in publication.parts { part.container.files?.drop(part.staged) }
     }
 
-    /// Puts the new files of a batch that is stored in their places.
+    /// Puts the new files of a stored batch into place.
     ///
-    /// A file that cannot be written is tried again, and its key refused meanwhile: the rows are stored, and acknowledged.
+    /// A file that cannot be written is tried again, and writes to its key are refused meanwhile:
+    /// the rows are stored and acknowledged.
     func publish(_ publication: FilePublication) {
         onStep(2)
-        switch publication.mark {
+        switch publication.listChange {
         case .keep: break
         case .remove: hasPendingFileList = false
         case .set: hasPendingFileList = true
@@ -94,14 +98,15 @@ extension FileContainers {
         onStep(3)
     }
 
-    /// Sees to it that what has failed is tried again.
+    /// Schedules another try of what has failed.
     func wakeForRetries() {
         for container in containers {
             if let time = container.retry.at { wake(at: time) }
         }
     }
 
-    /// A commit has failed, and everything that was computed on it is undone: edits on their way to storage among it.
+    /// A commit has failed, and everything computed on it is undone, including edits on their way
+    /// to storage.
     func undoAdoptions() {
         guard containers.contains(where: { !$0.adopting.isEmpty }) else { return }
         adoptionRetry.next()

@@ -1,10 +1,10 @@
 import CLinux
 import StateSystem
 
-/// What others do to the files, on the commit thread.
+/// Handles the edits by others, on the commit thread.
 extension FileContainers {
-    /// Adopts what others did to files that have come to rest, looks whether the directories are in their places, and tries again what
-    /// has failed.
+    /// Adopts edits of files that are quiet, checks whether the directories are in their places,
+    /// and tries again what has failed.
     func look() {
         guard let keyspace = keyspace.withLock({ $0 }) else { return }
         if let limits = takeReload() { reload(limits, keyspace) }
@@ -22,17 +22,17 @@ extension FileContainers {
         wakeForRetries()
     }
 
-    /// A reload: the administrator means the directories that stand at their places now.
+    /// A reload: the administrator accepts the directories that are at their paths now.
     private func reload(_ limits: Limits, _ keyspace: LocalKeyspace) {
         let former = places
         for container in containers {
             container.checkPlace(acceptsAnother: true, wake)
             container.take(limits)
         }
-        guard places != former, let marks = keyspace.queue.capabilities.files else { return }
-        // If this note cannot be written, the next start takes them for its own if they are not empty.
-        guard let record = try? marks.fileContainers() else { return }
-        try? marks.setFileContainers(FormerFiles(record).standing(at: places).text)
+        guard places != former, let store = keyspace.queue.capabilities.files else { return }
+        // If this record cannot be written, the next start accepts them if they are not empty.
+        guard let record = try? store.fileContainers() else { return }
+        try? store.setFileContainers(FormerFiles(record).standing(at: places).text)
     }
 
     private func retry(_ container: FileContainer, _ keyspace: LocalKeyspace) {
@@ -70,9 +70,10 @@ extension FileContainers {
 
     /// Reads every file of a container.
     ///
-    /// Of the keys without a file those that `hadFile` were removed. Files that a key has `left` are nobody's edits; what is on its way to
-    /// storage has nothing to do with the files yet, but for edits that were adopted; what could not be written is no edit. What is more
-    /// than a transaction may hold is found later, like an edit.
+    /// Of the keys without a file, those that `hadFile` were removed. Files that a key has `left`
+    /// do not count as edits. Transactions on their way to storage are not in the files yet, except
+    /// for adopted edits. A file that could not be written is not an edit. What exceeds a
+    /// transaction is found later, like an edit.
     ///
     /// - Returns: What differs from the entries.
     func compare(
@@ -94,7 +95,7 @@ extension FileContainers {
                 !(left?.has(file.value, at: path, in: container.location) ?? false),
                 !keyspace.holds(file)
             else { continue }
-            // A directory full of values that rules refuse does not fill the memory.
+            // A directory full of values that rules refuse must not fill the memory.
             guard byteCount <= container.limits.transactionByteCount else {
                 container.lookAgain([file], after: 0)
                 continue
@@ -118,7 +119,7 @@ extension FileContainers {
                 files.known[path] == nil, container.unpublished[path] == nil,
                 !container.isAdopted(path, as: nil, after: stored),
                 files.obstacles.onTheWay(to: path) == nil,
-                // One that is being written is there.
+                // A file that is being written exists.
                 files.isAbsent(path)
             else { return nil }
             let file = FoundFile(path: path, key: key, value: nil, status: nil, before: nil)
@@ -128,8 +129,8 @@ extension FileContainers {
 
     /// The keys that live in a container, as stable storage has them.
     ///
-    /// A delete that is not committed yet does not count: without a file the next start would take its key for removed, though its
-    /// transaction never came to be.
+    /// A delete that is not committed yet does not count: if its transaction failed, the next start
+    /// would find a key without a file and take it for removed.
     func keys(of container: FileContainer, in keyspace: LocalKeyspace) -> [Key] {
         keyspace.withCore { core in
             var keys: [Key] = []
@@ -146,7 +147,7 @@ extension FileContainers {
         }
     }
 
-    /// Makes edits transactions like any other: one for all of them, unless that is more than one may hold.
+    /// Makes edits ordinary transactions: one for all of them, unless they exceed one.
     func adopt(_ found: [FoundFile], of container: FileContainer, into keyspace: LocalKeyspace) {
         var rest = found[...]
         while !rest.isEmpty {
@@ -162,11 +163,11 @@ extension FileContainers {
     }
 }
 
-/// What became of an edit.
+/// The result of adopting an edit.
 enum FileAdoption {
     /// It is the transaction of this revision.
     case adopted(Int64)
-    /// The entry is so already.
+    /// The entry has this value already.
     case same
     case refused(StateError)
 }

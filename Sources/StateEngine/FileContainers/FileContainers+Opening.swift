@@ -1,28 +1,29 @@
 import Glibc
 import StateSystem
 
-/// The start: files and entries are brought together.
+/// The start: makes files and entries agree.
 extension FileContainers {
-    /// Opens every directory; what was half done by the last process is finished, what differs is handed to the keyspace.
+    /// Opens every directory, finishes what the last process began, and adopts what differs.
     ///
     /// - Parameters:
-    ///   - marks: The store.
-    ///   - keyspace: What it holds.
-    /// - Throws: Why a directory cannot be used; files are as they were.
-    func open(_ marks: any PendingFileListBacking, _ keyspace: LocalKeyspace) throws {
+    ///   - store: The store.
+    ///   - keyspace: The entries of the store.
+    /// - Throws: ``StateError`` if a directory cannot be used; the files are unchanged.
+    func open(_ store: any PendingFileListBacking, _ keyspace: LocalKeyspace) throws {
         try FileContainers.checkOverlaps(containers.map(\.location))
-        let record = try marks.fileContainers()
+        let record = try store.fileContainers()
         let former = FormerFiles(record)
         let held = { (container: FileContainer, key: Key) in container.heldFile(of: key, former) }
         for container in containers {
             let hasFiles = keys(of: container, in: keyspace).contains { held(container, $0) }
             let place = former.places[container.location]
-            // What a copy of a store finds of the one it was copied from is nobody's either: the lock is ours.
-            container.temporaryMarks = [FormerFiles.text(keyspace.epoch)]
-            if let epoch = former.epoch { container.temporaryMarks.append(epoch) }
+            // Of a copied store, neither the original's temporary files are in use: this process
+            // has the lock.
+            container.temporaryOwners = [FormerFiles.text(keyspace.epoch)]
+            if let epoch = former.epoch { container.temporaryOwners.append(epoch) }
             try container.open(expectsFiles: hasFiles, noted: place, wake)
         }
-        let text = marks.takePendingFileList()
+        let text = store.takePendingFileList()
         try settle(text, where: held) { keyspace.entry(for: $0)?.value }
         let left = LeftFiles(former, now: self, in: keyspace, text.flatMap { PendingFileList($0) })
         let now = FormerFiles(rules, keyspace.epoch, at: former.places.merging(places) { $1 })
@@ -30,20 +31,21 @@ extension FileContainers {
         var exports: [FileExport] = []
         var found: [[FoundFile]] = []
         do {
-            // Order matters: after a crash, a start under other rules has to know whose the files are that are written from here on.
+            // Order matters: if this crashes, a start under other rules must know whose files are
+            // written from here on.
             if isAnew {
-                try marks.setFileContainers(former.filling(now, rules, keyspace.epoch).text)
+                try store.setFileContainers(former.filling(now, rules, keyspace.epoch).text)
             }
             for container in containers {
                 found.append(compare(container, with: keyspace, left) { held(container, $0) })
                 try export(container, keyspace, left, &exports) { !held(container, $0) }
             }
             onStep(0)
-            if isAnew { try marks.setFileContainers(now.leaving(former).text) }
+            if isAnew { try store.setFileContainers(now.leaving(former).text) }
         } catch {
-            // What is written and belongs to no key yet would count as an edit the next time.
+            // Files that were written and belong to no key yet would count as edits the next time.
             let kept = exports.compactMap { $0.takeBack() }
-            if isAnew { try? marks.setFileContainers(former.keeping(former.kept + kept).text) }
+            if isAnew { try? store.setFileContainers(former.keeping(former.kept + kept).text) }
             throw error
         }
         for (container, found) in zip(containers, found) {
@@ -51,11 +53,11 @@ extension FileContainers {
             container.files?.watcher.finishLook()
         }
         let kept = left.remove(now: self, notice)
-        // If this note cannot be written, the next start looks again.
-        if isAnew { try? marks.setFileContainers(now.keeping(kept).text) }
+        // If this record cannot be written, the next start checks again.
+        if isAnew { try? store.setFileContainers(now.keeping(kept).text) }
     }
 
-    /// Which directories are used, by their paths.
+    /// The identities of the directories in use, by their paths.
     var places: [String: DirectoryIdentity] {
         var places: [String: DirectoryIdentity] = [:]
         for container in containers {
@@ -64,13 +66,14 @@ extension FileContainers {
         return places
     }
 
-    /// Finishes what a commit had not reached, by the mark that it left in the store.
+    /// Finishes what a commit had not reached, by the list of pending files in the store.
     ///
     /// - Parameters:
-    ///   - text: The mark; nil if there is none.
-    ///   - hadFile: Whether a key had its file where it has it now: a file that is not there was removed, then.
-    ///   - value: What the store says of a key.
-    /// - Throws: ``StateError/Code/corrupt``, if it is no mark.
+    ///   - text: The list; nil if there is none.
+    ///   - hadFile: Whether a key had its file in the same place before: if it is missing now, it
+    ///     was removed.
+    ///   - value: The value that the store has of a key.
+    /// - Throws: ``StateError/Code/corrupt`` if the list is malformed.
     func settle(
         _ text: String?,
         where hadFile: (FileContainer, Key) -> Bool = { _, _ in true },
@@ -78,13 +81,13 @@ extension FileContainers {
     ) throws(StateError) {
         guard let text else { return }
         hasPendingFileList = true
-        guard let mark = PendingFileList(text) else {
+        guard let list = PendingFileList(text) else {
             throw StateError(
                 .corrupt,
-                "what the store notes of files that are not written cannot be read"
+                "the list of pending files in the store is malformed; restore the store from a copy"
             )
         }
-        for (key, old) in mark.entries {
+        for (key, old) in list.entries {
             guard let key = try? Key(bytes: key),
                 let container = key.bytes.withUnsafeBytes({ container(of: $0) }),
                 let path = try? key.bytes.withBorrowed(container.keys.path),
@@ -101,8 +104,9 @@ extension FileContainers {
         wakeForRetries()
     }
 
-    /// Writes those of the keys that storage keeps and that have no file: because they had none here before, or because another key's
-    /// stands in its place, which a start under other rules put there that did not end.
+    /// Writes files for the stored keys that have none: because they had none here before, or
+    /// because the file of another key is in their place, left by a start under other rules that
+    /// did not finish.
     private func export(
         _ container: FileContainer,
         _ keyspace: LocalKeyspace,
@@ -116,7 +120,7 @@ extension FileContainers {
             guard isNew || left.mayHaveFile(at: path, in: container.location) else { continue }
             guard let files = container.files, let value = keyspace.entry(for: key)?.value
             else { continue }
-            // That of another key that has left makes way.
+            // The file of another key that has left is replaced.
             let former = files.known[path] == nil ? nil : try container.value(at: path)
             if files.known[path] == nil {
                 guard isNew else { continue }
@@ -137,7 +141,7 @@ extension FileContainers {
         }
     }
 
-    /// Refuses directories one of which is in another, also by way of links.
+    /// Refuses directories one of which is inside another, including through links.
     package static func checkOverlaps(_ directories: [String]) throws(StateError) {
         let resolved = directories.map { directory -> [Substring] in
             guard let path = realpath(directory, nil) else {
@@ -151,7 +155,8 @@ extension FileContainers {
             where mine.starts(with: theirs) || theirs.starts(with: mine) {
                 throw StateError(
                     .err,
-                    "the directories \(directories[other]) and \(directories[index]) overlap; each rule needs one of its own"
+                    "the directories \(directories[other]) and \(directories[index]) overlap; "
+                        + "each rule needs one of its own"
                 )
             }
         }
@@ -170,7 +175,7 @@ extension FileContainers {
     }
 }
 
-/// A file that was written for a key that begins to live in a directory.
+/// A file that was written for a key that is new in a directory.
 private struct FileExport {
     let container: FileContainer
     let path: FilePath
@@ -178,17 +183,17 @@ private struct FileExport {
     let old: [UInt8]?
     let new: [UInt8]
 
-    /// Has it hold that again, unless somebody has made something else of it.
+    /// Restores the former contents, unless somebody has edited the file.
     ///
     /// - Returns: The file, if that failed.
     func takeBack() -> KeptFiles? {
-        let mark = ValueDigest(new)
-        guard !container.settle(path, old: mark, to: old) else { return nil }
+        let digest = ValueDigest(new)
+        guard !container.settle(path, old: digest, to: old) else { return nil }
         var kept = KeptFiles(
             directory: container.location,
             prefixByteCount: container.keys.prefix.count
         )
-        if let key = container.keys.key(of: path) { kept.marks.entries = [(key.bytes, mark)] }
+        if let key = container.keys.key(of: path) { kept.digests.entries = [(key.bytes, digest)] }
         return kept
     }
 }
@@ -199,12 +204,12 @@ extension FileContainer {
         key.bytes.withUnsafeBytes { former.rule(of: $0) }.map(isPlace) ?? false
     }
 
-    /// Whether a key that had its file where a rule says would have it here, in the same place.
+    /// Whether a rule gives a key the same place as this container.
     func isPlace(of rule: FileRule) -> Bool {
         rule.directory == location && rule.prefixByteCount == keys.prefix.count
     }
 
-    /// What a file holds; nil if it is no value.
+    /// The value in a file; nil if it does not hold one.
     fileprivate func value(at path: FilePath) throws -> [UInt8]? {
         let contents = try files?.tree.contents(of: path, limit: limits.valueByteCount)
         guard case .value(let bytes, _)? = contents else { return nil }

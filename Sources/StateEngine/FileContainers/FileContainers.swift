@@ -2,15 +2,18 @@ import CLinux
 import StateSystem
 import Synchronization
 
-/// The directories whose files hold the values of keys, beside the history that all keys have in common.
+/// The directories whose files hold the values of keys, beside the history that all keys share.
 ///
-/// A commit with keys that live in files takes four steps, the order of which is the guarantee (``CommitQueue/commit(_:)``): each new file
-/// is written beside its target and synced; the rows are committed, and with them a mark of the files that are not reached yet
-/// (``PendingFileList``); the new files take their places; the commit is acknowledged. What others do to the files is noticed, and adopted as commits like any
-/// other whose cause is `file`: they are rows too. If such an edit meets a write, it comes after it; a writer who asks
-/// ``mayHaveChanged(_:)`` first, and waits while it may, comes after every edit that was complete before.
+/// A commit with keys that live in files takes four steps, whose order is the guarantee
+/// (``CommitQueue/commit(_:)``): each new file is written beside its target and synced; the rows
+/// are committed, with a list of the pending files (``PendingFileList``); the new files take their
+/// places; the commit is acknowledged. Edits by others are adopted as ordinary commits whose cause
+/// is `file`: they are rows, too. If such an edit meets a write, the edit comes after it. A writer
+/// that checks ``mayHaveChanged(_:)`` first, and waits while it returns true, comes after every
+/// edit that was complete before.
 ///
-/// What is not immutable or under a lock belongs to whose turn the backing is: the proof of `@unchecked Sendable`.
+/// What is neither immutable nor under a lock belongs to the thread that has the backing: the proof
+/// of `@unchecked Sendable`.
 @usableFromInline
 package final class FileContainers: @unchecked Sendable {
     let containers: [FileContainer]
@@ -20,19 +23,20 @@ package final class FileContainers: @unchecked Sendable {
     let byRule: [FileContainer?]
     let notice: @Sendable (String) -> Void
 
-    /// What a reload says, until the commit thread takes it.
+    /// The limits of a reload, until the commit thread takes them.
     private let reloaded = StateLock<Limits?>(nil)
     /// The keyspace, from ``LocalKeyspace/attach(_:)`` until it is closed.
     let keyspace = StateLock<LocalKeyspace?>(nil)
 
-    // Only for whoever has the backing.
-    /// Whether the store has a mark, and the keys that it names are only those that are not published.
+    // Only for the thread that has the backing.
+    /// Whether the store has a list of pending files, and whether that names only unpublished keys.
     var hasPendingFileList = false
     var isPendingFileListMinimal = false
-    /// After a failure, edits are adopted again later and later.
+    /// After failures, edits are adopted again at growing intervals.
     var adoptionRetry = Retry()
 
-    /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published; 0 is an opening that has filled directories.
+    /// Called between the steps of a commit, for tests: 1 is staged, 2 stored, 3 published; 0 is an
+    /// opening that has filled directories.
     package var onStep: @Sendable (Int) -> Void = { _ in }
 
     private let alarm = StateLock<Int64?>(nil)
@@ -44,8 +48,8 @@ package final class FileContainers: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - rules: The rules that say where their keys live.
-    ///   - limits: The largest file that is a value, and how many files there may be.
-    ///   - notice: Told of what is found to be wrong, a sentence each; called from any thread.
+    ///   - limits: The largest file that counts as a value, and the largest number of files.
+    ///   - notice: Called for each problem, with a sentence; from any thread.
     package init?(
         _ rules: [FileRule],
         limits: Limits,
@@ -64,7 +68,7 @@ package final class FileContainers: @unchecked Sendable {
 
     // MARK: From any thread
 
-    /// The container of a key; nil if it lives in no file.
+    /// The container of a key; nil if it does not live in a file.
     func container(of key: Bytes) -> FileContainer? {
         table.rule(of: key).flatMap { byRule[$0] }
     }
@@ -74,7 +78,8 @@ package final class FileContainers: @unchecked Sendable {
 
     /// Whether others may have changed the file of `key`, and that is not adopted yet.
     ///
-    /// Every change before the call is seen, because the kernel has queued its event. Looks at no file.
+    /// Every change before the call is seen, because the kernel has queued its event. Reads no
+    /// file.
     package func mayHaveChanged(_ key: Bytes) -> Bool {
         container(of: key)?.mayHaveChanged(key) ?? false
     }
@@ -82,13 +87,13 @@ package final class FileContainers: @unchecked Sendable {
     /// The same for any file of all containers.
     package func mayHaveChanged() -> Bool { containers.contains { $0.mayHaveChanged(nil) } }
 
-    /// Everything that keeps files and entries apart, each with the path of the file.
+    /// All differences between files and entries, each with the path of the file.
     ///
-    /// Values that a rule refuses, names that are no key's, links, pipes, what is too large, what cannot be written, directories
-    /// that are gone.
+    /// Values that a rule refuses, names that are not those of keys, links, pipes, files that are
+    /// too large or cannot be written, missing directories.
     package var refused: [(path: String, error: StateError)] { containers.flatMap(\.refused) }
 
-    /// What STATE.STATUS reports.
+    /// The text for STATE.STATUS.
     package var report: String {
         let refused = refused
         guard let first = refused.first else { return "ok" }
@@ -96,7 +101,8 @@ package final class FileContainers: @unchecked Sendable {
         return "\(first.path): \(first.error.message)\(more)"
     }
 
-    /// Has the commit thread go on with other limits, and use what stands at the places of directories that are not in use.
+    /// Makes the commit thread use other limits, and accept the directories at the paths of those
+    /// that are not in use.
     package func reload(limits: Limits) {
         reloaded.withLock { $0 = limits }
         wake()
@@ -110,9 +116,10 @@ package final class FileContainers: @unchecked Sendable {
 
     func start() { thread.start { [unowned self] in run() } }
 
-    /// Has the commit thread look if a directory is not at its path any more, or something is to be tried again.
+    /// Makes the commit thread check if a directory is no longer at its path, or a retry is due.
     ///
-    /// The kernel queues no event if a directory is unmounted, or moved with one above it: this looks once a second.
+    /// The kernel queues no event if a directory is unmounted, or moved with one above it: this
+    /// checks once a second.
     private func run() {
         while !isStopping.load(ordering: .acquiring) {
             let now = clinux_monotonic_nanoseconds()
@@ -129,7 +136,7 @@ package final class FileContainers: @unchecked Sendable {
         }
     }
 
-    /// Has the commit thread look at a time, or before.
+    /// Makes the commit thread check at a time, or before.
     func wake(at time: Int64) {
         alarm.withLock { $0 = min($0 ?? .max, time) }
         parking.signal()
@@ -139,7 +146,7 @@ package final class FileContainers: @unchecked Sendable {
         { [weak self] in self?.keyspace.withLock { $0 }?.queue.submit(.look) }
     }
 
-    /// Ends what watches; nothing is adopted or published afterwards.
+    /// Stops watching; nothing is adopted or published afterwards.
     func close() {
         keyspace.withLock { $0 = nil }
         isStopping.store(true, ordering: .releasing)

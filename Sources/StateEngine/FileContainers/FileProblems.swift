@@ -1,12 +1,13 @@
 import StateSystem
 
-/// What keeps the files of one directory and their keys apart: the refusals of writes, and what STATE.STATUS reports.
+/// Differences between the files of one directory and their keys: the refusals of writes, and the
+/// report for STATE.STATUS.
 ///
 /// Any thread may ask. Each problem is logged once, when it is new.
 final class FileProblems: Sendable {
     /// The directory as the configuration names it.
     let location: String
-    /// What stands in the way of writes.
+    /// What obstructs writes.
     let obstacles = FileObstacles()
     /// Files whose values are refused, so that file and entry differ.
     private let refusals = FileObstacles()
@@ -15,7 +16,7 @@ final class FileProblems: Sendable {
     private struct State {
         /// Why the directory cannot be used.
         var loss: StateError?
-        /// Why nothing can be written to it for a while; deletes can be tried.
+        /// Why nothing can be written to it now; deletes may be tried.
         var failure: StateError?
     }
 
@@ -26,18 +27,18 @@ final class FileProblems: Sendable {
         self.log = NoticeLimit(location, log)
     }
 
-    /// A file as messages name it.
+    /// The path of a file in messages.
     func shown(_ path: FilePath) -> String {
         path.isRoot ? location : "\(location)/\(path.shown)"
     }
 
-    /// Refuses a key whose file cannot be written at the moment.
+    /// Refuses a key whose file cannot be written now.
     func validate(_ key: Bytes, at path: FilePath, isDelete: Bool) throws(StateError) {
         let (loss, failure) = state.withLock { ($0.loss, $0.failure) }
         if let loss { throw .obstructed(key, by: loss) }
         if let failure, !isDelete { throw .obstructed(key, by: failure) }
         guard let obstacle = obstacles.onTheWay(to: path) else { return }
-        // The wire has no code for what is wrong with a file: the key cannot be written.
+        // The protocol has no codes for problems of files: the key cannot be written.
         let codes: [StateError.Code] = [.noPermission, .noSpace]
         let code = codes.contains(obstacle.code) ? obstacle.code : .readOnly
         throw .obstructed(key, by: StateError(code, obstacle.message))
@@ -54,29 +55,29 @@ final class FileProblems: Sendable {
         return found.map { (shown($0.key), $0.value) }.sorted { $0.path < $1.path }
     }
 
-    /// Notes a file whose value is refused: the file is left, and its key keeps its value.
+    /// Records a file whose value is refused: the file is left alone, and its key keeps its value.
     func refuse(_ path: FilePath, _ error: StateError) {
         if refusals.put(error, at: path) {
-            log("\(shown(path)) is not taken over: \(error.message)")
+            log("\(shown(path)) is ignored: \(error.message)")
         }
     }
 
     func accept(_ path: FilePath) { refusals.remove(path) }
 
-    /// Refuses writes to a key whose row is stored and whose file cannot be written.
+    /// Refuses writes to a key whose row is stored, but whose file cannot be written.
     func refuseWrites(to path: FilePath, _ reason: String) {
         let error = StateError(.readOnly, "its file cannot be written: \(reason)")
         if obstacles.put(error, at: path) {
-            log("\(shown(path)) cannot be written, and is tried again: \(reason)")
+            log("\(shown(path)) cannot be written, retrying: \(reason)")
         }
     }
 
-    /// Logs an entry of the directory that is no value.
+    /// Logs an entry of the directory that is not a value.
     func skip(_ path: FilePath, _ error: StateError) {
-        log("\(shown(path)) is not followed: \(error.message)")
+        log("\(shown(path)) is ignored: \(error.message)")
     }
 
-    /// Forgets the files of another directory; obstacles stay for which `isKept` returns true.
+    /// Forgets the files of another directory, except obstacles for which `isKept` returns true.
     func forgetFiles(except isKept: (FilePath) -> Bool) {
         refusals.removeAll { _ in true }
         obstacles.removeAll { !isKept($0) }
@@ -85,7 +86,7 @@ final class FileProblems: Sendable {
     /// The directory cannot be used: its keys keep their values, and writes to them are refused.
     func lose(_ reason: String) {
         if state.withLock({ exchange(&$0.loss, StateError(.readOnly, reason)) }) {
-            log("\(reason); its keys keep their values, and are not written meanwhile")
+            log("\(reason); its keys keep their values, and writes to them are refused")
         }
     }
 
@@ -96,9 +97,10 @@ final class FileProblems: Sendable {
         }
     }
 
-    /// Nothing can be written to the directory, and nothing was stored: writes are refused, so that no other commit fails for it.
+    /// Nothing can be written to the directory, and nothing was stored: writes are refused, so that
+    /// no other commit fails because of it.
     ///
-    /// - Returns: The refusal of the commit. It names no key, because it is the answer to others, too.
+    /// - Returns: The error of the commit. It names no key, because it also answers others.
     func fail(_ failure: FileFailure) -> StateError {
         let error = StateError(
             failure.refusal.code,
@@ -108,7 +110,7 @@ final class FileProblems: Sendable {
         return StateError(error.code, "\(error.message); nothing was committed")
     }
 
-    /// Allows another try of what failed.
+    /// Allows another try after a failure.
     func allowWrites() { state.withLock { $0.failure = nil } }
 
     /// Returns true if that changed the error.

@@ -1,10 +1,11 @@
-/// Where the configuration says that the keys of a pattern live, as far as files are concerned.
+/// Where the configuration puts the keys of a pattern, as far as files are concerned.
 package struct FileRule: Hashable, Sendable {
     /// The keys; a glob never lives in files.
     package var keys: Pattern
-    /// The directory of their files; nil if they live elsewhere, though a wider rule may say files.
+    /// The directory of their files; nil if they live elsewhere, even if a wider rule names a
+    /// directory.
     package var directory: String?
-    /// Whether others than root and this process's user may write the directory.
+    /// Whether others than root and this process's user may write to the directory.
     package var isShared: Bool
 
     package init(keys: Pattern, directory: String?, isShared: Bool = false) {
@@ -24,9 +25,9 @@ struct FileRuleTable: Sendable {
         index = PatternIndex(self.rules)
     }
 
-    /// The place of the rule in the list; nil if no rule matches.
+    /// The index of the most specific rule; nil if no rule matches.
     ///
-    /// - Complexity: O(*n*) in the bytes of the key, but for the rules that it begins as.
+    /// - Complexity: O(*n*) in the bytes of the key, plus the rules whose literal it begins with.
     func rule(of key: Bytes) -> Int? {
         var best: Int?
         index.forEachMatch(key) { rule in

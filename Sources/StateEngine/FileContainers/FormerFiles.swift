@@ -1,12 +1,15 @@
-/// Where keys lived when the store was last open: what the store notes of the rules of then.
+/// Where keys lived when the store was last open: a record in the store of the rules at that time.
 ///
-/// The epoch of the store, so that a copy of it, which is another, does not take these files for its own; then a line for each rule that
-/// said where keys live: its pattern, a tab, and the directory, or nothing where it was no file. Below each word `left` are those of
-/// before, while not all files that they left are removed, or those whose directories are about to be filled: a start under other rules
-/// takes what it finds there for files that keys have left. Below the word `places` are the directories themselves, as
-/// ``DirectoryIdentity`` says it, a tab, and the path: another one that is empty has lost no files. Below the word `files` are files that could not be removed: the bytes of a
-/// key before the part that is its file's path, a tab, and the directory; then for each file what it may hold, as ``PendingFileList`` says it,
-/// for the key goes on without it.
+/// First the epoch of the store, so that a copy of it, which has another, does not treat these
+/// files as its own. Then a line for each rule that said where keys live: its pattern, a tab, and
+/// the directory, or nothing if it had none. Below each line `left` are earlier rules, while not
+/// all files that they left are removed, or rules whose directories are about to be filled: a start
+/// under other rules treats what it finds there as files that keys have left. Below the line
+/// `places` are the directories themselves, as text of ``DirectoryIdentity``, a tab, and the path:
+/// a different directory that is empty has lost no files. Below the line `files` are files that
+/// could not be removed: the number of bytes of a key before the part that is its file's path, a
+/// tab, and the directory; then what each file may hold, as text of ``PendingFileList``, because
+/// the key continues without it.
 ///
 /// ```
 /// epoch 5c1e0f4b90a2d377
@@ -21,13 +24,13 @@
 /// 6170702f78 3:9c1f0a…
 /// ```
 struct FormerFiles {
-    /// The epoch of the store that wrote it; nil where there was none.
+    /// The epoch of the store that wrote it; nil if there was no record.
     private(set) var epoch: String?
     private let current: Rules
-    /// Those of before, where their files may still be there, the last first.
+    /// Earlier rules whose files may still be there, the last first.
     private var left: [Rules] = []
     private(set) var kept: [KeptFiles] = []
-    /// Which directories they were, by their paths.
+    /// The identities of the directories, by their paths.
     private(set) var places: [String: DirectoryIdentity] = [:]
 
     private struct Rules {
@@ -39,7 +42,7 @@ struct FormerFiles {
             table = FileRuleTable(rules)
         }
 
-        /// Reads lines; a pattern that is none any more meant no key.
+        /// Reads lines; a pattern that is no longer valid matched no key.
         init(_ lines: some Sequence<Substring>) {
             let rules = lines.compactMap { line in
                 let parts = FormerFiles.parts(line)
@@ -68,18 +71,21 @@ struct FormerFiles {
         line.split(separator: "\t", maxSplits: 1, omittingEmptySubsequences: false)
     }
 
-    /// What the store of an epoch notes of rules, and of directories, of which it takes those that it needs.
+    /// The record of the store with an epoch, for rules, and for those of the directories that they
+    /// need.
     init(_ rules: [FileRule], _ epoch: Epoch, at places: [String: DirectoryIdentity]) {
         self.epoch = FormerFiles.text(epoch)
         current = Rules(rules)
         self.places = places
     }
 
-    /// Reads the note, which is nothing where there is none.
+    /// Reads a record; nil reads as an empty record.
     init(_ record: String?) {
         var lines = (record ?? "").split(separator: "\n")[...]
-        let mark = "epoch "
-        epoch = lines.first.flatMap { $0.hasPrefix(mark) ? String($0.dropFirst(mark.count)) : nil }
+        let prefix = "epoch "
+        epoch = lines.first.flatMap {
+            $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : nil
+        }
         if epoch != nil { lines = lines.dropFirst() }
         if let start = lines.firstIndex(of: FormerFiles.filesWord) {
             kept = KeptFiles.read(lines[(start + 1)...].lazy.map(FormerFiles.parts))
@@ -99,7 +105,7 @@ struct FormerFiles {
         left = parts.dropFirst().map { Rules($0) }
     }
 
-    /// The note, as ``init(_:)-(String?)`` reads it.
+    /// The record, as ``init(_:)-(String?)`` reads it.
     var text: String {
         var lines = epoch.map { ["epoch \($0)"] } ?? []
         lines += current.lines
@@ -117,7 +123,8 @@ struct FormerFiles {
         return used.sorted().compactMap { path in places[path].map { "\($0)\t\(path)" } }
     }
 
-    /// The same, while the directories of other rules are being filled; of the store of `epoch` where it was of none.
+    /// The same, while the directories of other rules are being filled; of the store with `epoch`
+    /// if it was of none.
     func filling(_ next: FormerFiles, _ rules: [FileRule], _ epoch: Epoch) -> FormerFiles {
         var record = standing(at: next.places)
         record.epoch = self.epoch ?? FormerFiles.text(epoch)
@@ -125,14 +132,14 @@ struct FormerFiles {
         return record
     }
 
-    /// The same, while what others have left is being removed.
+    /// The same, while the files that other rules have left are being removed.
     func leaving(_ former: FormerFiles) -> FormerFiles {
         var record = self
         record.leave([former.current] + former.left)
         return record.keeping(former.kept)
     }
 
-    /// The same, with other directories at the places.
+    /// The same, with other directories at the paths.
     func standing(at places: [String: DirectoryIdentity]) -> FormerFiles {
         var record = self
         record.places.merge(places) { $1 }
@@ -146,7 +153,7 @@ struct FormerFiles {
         return record
     }
 
-    /// A start that crashes again and again notes its rules once.
+    /// Repeated crashes at the start record the rules only once.
     private mutating func leave(_ rules: [Rules]) {
         left = []
         for rules in rules
@@ -157,15 +164,15 @@ struct FormerFiles {
 
     static func text(_ epoch: Epoch) -> String { String(epoch.bits, radix: 16) }
 
-    /// The keys of which any may have had a file, by rules.
+    /// The keys that may have had a file, by rules.
     var keys: PatternSet {
         PatternSet(([current] + left).flatMap(\.rules).filter { $0.directory != nil }.map(\.keys))
     }
 
-    /// The rule that said where a key lived; nil where none did, or it was in no file.
+    /// The rule that said where a key lived; nil if there was none, or it did not live in a file.
     func rule(of key: Bytes) -> FileRule? { current.rule(of: key) }
 
-    /// The rules of which a key may have left a file.
+    /// The rules under which a key may have left a file.
     func rules(of key: Bytes) -> [FileRule] { ([current] + left).compactMap { $0.rule(of: key) } }
 }
 
@@ -174,25 +181,25 @@ struct KeptFiles {
     let directory: String
     /// Bytes of a key before the part that is its file's path.
     let prefixByteCount: Int
-    /// What each may hold; more than one entry of a key where that is not known.
-    var marks = PendingFileList()
+    /// The possible contents of each; several entries of a key if it is not known which.
+    var digests = PendingFileList()
 
-    /// Reads what ``lines`` are, in parts; what is none of it is left out.
+    /// Reads ``lines``, split into parts; malformed lines are left out.
     static func read(_ lines: some Sequence<[Substring]>) -> [KeptFiles] {
         var kept: [KeptFiles] = []
         for parts in lines {
             if parts.count == 2 {
                 guard let count = Int(parts[0]) else { continue }
                 kept.append(KeptFiles(directory: String(parts[1]), prefixByteCount: count))
-            } else if !kept.isEmpty, let mark = PendingFileList(String(parts[0])) {
-                kept[kept.count - 1].marks.entries += mark.entries
+            } else if !kept.isEmpty, let list = PendingFileList(String(parts[0])) {
+                kept[kept.count - 1].digests.entries += list.entries
             }
         }
         return kept
     }
 
     var lines: [String] {
-        ["\(prefixByteCount)\t\(directory)"] + marks.text.split(separator: "\n").map(String.init)
+        ["\(prefixByteCount)\t\(directory)"] + digests.text.split(separator: "\n").map(String.init)
     }
 }
 

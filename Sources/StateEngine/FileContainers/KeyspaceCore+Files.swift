@@ -1,9 +1,9 @@
 /// Keys that live in files.
 extension KeyspaceCore {
-    /// Refuses a key that no file can have, one whose file cannot be written now, and one below or above another that lives in the
-    /// same directory.
+    /// Refuses a key that no file can have, a key whose file cannot be written now, and a key below
+    /// or above another that lives in the same directory.
     ///
-    /// - Throws: ``StateError/Code/rejected``, naming both keys, or what stands in the way.
+    /// - Throws: ``StateError/Code/rejected``, naming both keys, or the obstacle.
     /// - Complexity: O(*n*) in the bytes of the key, once for each segment.
     func checkFile(
         of key: Bytes,
@@ -17,7 +17,7 @@ extension KeyspaceCore {
         }
     }
 
-    /// As many edits as one transaction may hold, one at least.
+    /// As many edits as fit in one transaction, at least one.
     func prefix(of found: ArraySlice<FoundFile>) -> ArraySlice<FoundFile> {
         var byteCount = 0
         var count = 0
@@ -33,18 +33,18 @@ extension KeyspaceCore {
 
     /// Makes edits one transaction, as far as the rules allow them.
     ///
-    /// - Returns: What became of each.
+    /// - Returns: The result for each.
     func adopt(_ found: ArraySlice<FoundFile>) -> [FileAdoption] {
         let writer = found.first { $0.value != nil }?.writer ?? .file(uid: .max, gid: .max)
         let cause = retainCause(writer)
         defer { release(cause) }
-        // Nobody is answered: what others did to files is as it is.
+        // Nobody is answered: the files hold the edits already.
         var receipt = Receipt()
         begin(cause, at: LocalKeyspace.now())
         transaction.isOfFiles = true
         defer { (transaction.isOfFiles, transaction.fileOwner) = (false, nil) }
         var outcomes = Array(repeating: FileAdoption.same, count: found.count)
-        // Order matters: a key makes way for those below it, and the other way round.
+        // Order matters: a key may be replaced by keys below it, and the reverse.
         for isRemoval in [true, false] {
             for (index, file) in found.enumerated() where (file.value == nil) == isRemoval {
                 outcomes[index] = adopt(file, &receipt)

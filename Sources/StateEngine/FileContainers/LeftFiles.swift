@@ -1,42 +1,43 @@
-/// Files of keys that have left their directories, as the last process left them.
+/// Files that keys have left, because other rules apply now.
 struct LeftFiles {
     struct File {
         let key: Key
         let prefixByteCount: Int
-        /// What it may hold, where that was noted when it could not be removed.
-        var marks: [ValueDigest?] = []
-        /// Whether it may hold what its key does.
+        /// The digests recorded when it could not be removed.
+        var digests: [ValueDigest?] = []
+        /// Whether it may hold the current value of its key.
         var isCurrent = false
     }
 
-    /// The files by their paths, by directory: rules of different times may have had different keys there.
+    /// The files by directory and path; rules of different times may have had different keys there.
     private(set) var files: [String: [FilePath: [File]]] = [:]
-    /// What the files of an unfinished commit may hold in place of what their keys do.
-    private let marks: [[UInt8]: ValueDigest?]
+    /// What the files of an unfinished commit may hold instead of the current values.
+    private let pendingDigests: [[UInt8]: ValueDigest?]
     private let keyspace: LocalKeyspace
-    /// Which directories they are in, by their paths.
+    /// The identities of the directories, by their paths.
     private let places: [String: DirectoryIdentity]
-    /// Whether it was this store that wrote them, and not one that this is a copy of.
+    /// Whether this store wrote them, and not one of which it is a copy.
     private let isOwner: Bool
 
-    /// Finds them, by where keys lived, where they live now, and the mark of what a commit had not reached.
+    /// Finds them, from where keys lived before, where they live now, and the list of pending
+    /// files.
     ///
-    /// - Complexity: O(*n*) in the keys of the rules by which any lived in files.
+    /// - Complexity: O(*n*) in the keys of the rules under which any lived in files.
     init(
         _ former: FormerFiles,
         now containers: FileContainers?,
         in keyspace: LocalKeyspace,
-        _ mark: PendingFileList?
+        _ list: PendingFileList?
     ) {
         self.keyspace = keyspace
         places = former.places
         isOwner = former.epoch == FormerFiles.text(keyspace.epoch)
-        let entries = (mark?.entries ?? []).map { ($0.key, $0.old) }
-        marks = Dictionary(entries) { first, _ in first }
+        let entries = (list?.entries ?? []).map { ($0.key, $0.old) }
+        pendingDigests = Dictionary(entries) { first, _ in first }
         for kept in former.kept {
-            for (key, mark) in kept.marks.entries {
+            for (key, digest) in kept.digests.entries {
                 guard let key = try? Key(bytes: key) else { continue }
-                add(key, kept.directory, kept.prefixByteCount) { $0.marks.append(mark) }
+                add(key, kept.directory, kept.prefixByteCount) { $0.digests.append(digest) }
             }
         }
         var found: [(Key, FileRule)] = []
@@ -55,7 +56,7 @@ struct LeftFiles {
                 }
             }
         }
-        // One that is deleted may have its file still.
+        // A deleted key may still have its file.
         for (key, _) in entries { key.withUnsafeBytes(find) }
         for (key, rule) in found {
             guard let directory = rule.directory else { continue }
@@ -88,7 +89,7 @@ struct LeftFiles {
         files[directory]?[path] != nil
     }
 
-    /// Whether a file is that of a key that has left, and nobody has made anything else of it.
+    /// Whether a file is that of a key that has left, and nobody has edited it.
     func has(_ value: [UInt8]?, at path: FilePath, in directory: String) -> Bool {
         guard let value, let candidates = files[directory]?[path] else { return false }
         return candidates.contains { isOf($0, value) }
@@ -96,24 +97,27 @@ struct LeftFiles {
 
     private func isOf(_ file: File, _ value: [UInt8]) -> Bool {
         if keyspace.entry(for: file.key)?.value == value { return true }
-        let mark = ValueDigest(value)
-        return file.marks.contains(mark) || (marks[file.key.bytes] ?? nil) == mark
+        let digest = ValueDigest(value)
+        return file.digests.contains(digest) || (pendingDigests[file.key.bytes] ?? nil) == digest
     }
 
     // MARK: Removing them
 
     /// Removes them.
     ///
-    /// Any that somebody has made something else of is left, and named: that is nowhere else.
+    /// A file that somebody has edited is left and named in a notice: its contents are nowhere
+    /// else.
     ///
-    /// - Returns: Those that could not be looked at or removed, which may be back some day, and are older than what their keys become.
+    /// - Returns: Those that could not be read or removed. They may be back some day, with older
+    ///   contents than their keys.
     /// - Complexity: O(*n*) in the keys that have left; one file is read for each.
     func remove(now containers: FileContainers?, _ notice: (String) -> Void) -> [KeptFiles] {
         removeTemporaries(now: containers, notice)
         return files.flatMap { directory, files -> [KeptFiles] in
             guard isOwner else {
                 notice(
-                    "the files in \(directory) of keys that live elsewhere now stay: the store is another than the one that wrote them"
+                    "the files in \(directory) of keys that live elsewhere now stay: "
+                        + "another store wrote them"
                 )
                 return []
             }
@@ -121,17 +125,20 @@ struct LeftFiles {
             let (rest, failure) = remove(files, in: directory, user, notice)
             if let failure {
                 notice(
-                    "files of keys that live elsewhere now stay in \(directory), and are older than those keys: \(failure)"
+                    "files of keys that live elsewhere now stay in \(directory), with older "
+                        + "contents than those keys: \(failure)"
                 )
             }
             return kept(rest, in: directory)
         }
     }
 
-    /// Removes what a commit that was killed left beside its targets, in directories that no keys have any more.
+    /// Removes what a killed commit left beside its targets, in directories that no keys use any
+    /// more.
     ///
-    /// It holds values, and nobody would look for it there again. Of more names than a directory of keys may have (`limits.files`) the
-    /// rest is not looked at: others may have made them.
+    /// Such a file holds a value, and nobody would look for it there. If there are more names than
+    /// a directory of keys may have (`limits.files`), the rest is not checked: others may have made
+    /// them.
     private func removeTemporaries(now containers: FileContainers?, _ notice: (String) -> Void) {
         let used = Set(containers?.containers.map(\.location) ?? [])
         for directory in places.keys where isOwner && !used.contains(directory) {
@@ -139,8 +146,8 @@ struct LeftFiles {
             for path in temporaries(in: tree) {
                 do throws(FileFailure) { try tree.remove(path) } catch {
                     notice(
-                        "\(directory)/\(path), which holds a value of a commit that was not finished, stays; remove it: "
-                            + error.sentence
+                        "\(directory)/\(path), which holds a value of an unfinished commit, cannot "
+                            + "be removed; remove it: \(error.sentence)"
                     )
                 }
             }
@@ -149,9 +156,9 @@ struct LeftFiles {
 
     /// Opens a directory; nil if it is not the one that held the files.
     private func open(_ directory: String) throws -> FileTree? {
-        let marks = [FormerFiles.text(keyspace.epoch)]
+        let owners = [FormerFiles.text(keyspace.epoch)]
         // Others may write there, because only such files are removed.
-        let tree = try FileTree(trusted: directory, isShared: true, marks: marks)
+        let tree = try FileTree(trusted: directory, isShared: true, owners: owners)
         return try tree.isOwn(DirectoryIdentity(tree.root), places[directory]) ? tree : nil
     }
 
@@ -159,7 +166,7 @@ struct LeftFiles {
         var namesLeft = keyspace.withCore { $0.admission.limits.fileCount }
         var (rest, found): ([FilePath], [FilePath]) = ([.root], [])
         while namesLeft >= 0, let next = rest.popLast() {
-            // What cannot be read has been said of the keys that were there.
+            // What cannot be read was reported already, for the keys that were there.
             try? tree.forEachName(in: next) { (name, isDirectory) throws(FileFailure) in
                 namesLeft -= 1
                 guard namesLeft >= 0 else { throw FileFailure(tooManyNames: 0) }
@@ -186,8 +193,8 @@ struct LeftFiles {
             guard let opened = try open(directory) else {
                 return (
                     files.values.flatMap { $0 },
-                    "it is empty, and not the one that held them; is it not mounted?"
-                        + " If they are gone for good, make \(directory)/.stated"
+                    "it is empty, and is not the one that held them: is a mount missing? "
+                        + "If they are gone for good, create \(directory)/.stated"
                 )
             }
             tree = opened
@@ -212,22 +219,22 @@ struct LeftFiles {
         Dictionary(grouping: files, by: \.prefixByteCount).compactMap { prefixByteCount, files in
             var kept = KeptFiles(directory: directory, prefixByteCount: prefixByteCount)
             for file in files {
-                kept.marks.entries += possibleDigests(of: file).map { (file.key.bytes, $0) }
+                kept.digests.entries += possibleDigests(of: file).map { (file.key.bytes, $0) }
             }
-            return kept.marks.entries.isEmpty ? nil : kept
+            return kept.digests.entries.isEmpty ? nil : kept
         }
     }
 
     private func possibleDigests(of file: File) -> Set<ValueDigest> {
-        var possible = Set(file.marks.compactMap { $0 })
-        if let mark = marks[file.key.bytes] ?? nil { possible.insert(mark) }
+        var possible = Set(file.digests.compactMap { $0 })
+        if let digest = pendingDigests[file.key.bytes] ?? nil { possible.insert(digest) }
         if file.isCurrent, let value = keyspace.entry(for: file.key)?.value {
             possible.insert(ValueDigest(value))
         }
         return possible
     }
 
-    /// Whether the file is another key's now.
+    /// Whether the file belongs to another key now.
     private func isInUse(_ path: FilePath, by user: FileContainer?) -> Bool {
         user?.keys.key(of: path).map { keyspace.hasNewest($0) } ?? false
     }
@@ -247,17 +254,19 @@ struct LeftFiles {
             )
         }
         let limit = limits.max() ?? 0
-        // One that is larger than the value is not what the key held.
+        // A file larger than the value is not what the key held.
         guard status.isRegular, status.stamp.byteCount <= Int64(limit),
             case .value(let bytes, let read)? = try tree.contents(of: path, limit: limit),
             candidates.contains(where: { isOf($0, bytes) })
         else {
             let keys = candidates.map { "'\($0.key)'" }.joined(separator: " or ")
             return notice(
-                "\(tree.location)/\(path) is left, for it is not what key \(keys) holds, which lives elsewhere now"
+                "\(tree.location)/\(path) stays: it does not hold the value of key \(keys), "
+                    + "which lives elsewhere now"
             )
         }
-        // Order matters: it is no edit of who has the directory now.
+        // Order matters: the removal must not count as an edit for the current user of the
+        // directory.
         user?.files?.known[path] = nil
         var publisher = FilePublisher(tree)
         try publisher.take([FileStep(target: path, before: read.stamp)])

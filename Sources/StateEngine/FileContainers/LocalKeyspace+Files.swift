@@ -1,45 +1,53 @@
 import StateSystem
 
 extension LocalKeyspace {
-    /// Has the keys of some rules live in files, too: opens the directories, brings files and entries together, and begins to watch.
+    /// Makes the keys of some rules live in files, too: opens the directories, makes files and
+    /// entries agree, and begins to watch.
     ///
-    /// What differs from the entries in a directory that was in use before is what others did meanwhile, and becomes one commit for each
-    /// directory, which is durable when this returns. In one that was not, what is there is adopted, and the other keys get files.
-    /// Called once, before anything is written, and after the rules are set.
+    /// In a directory that was in use before, differences from the entries are edits by others;
+    /// they become one commit for each directory, which is durable when this returns. In a new
+    /// directory, the files are adopted, and the other keys get files. Called once, before anything
+    /// is written, and after the rules are set.
     ///
     /// - Parameters:
     ///   - files: The directories; nil for none.
-    ///   - notice: Called for each problem if there are none.
-    /// - Throws: ``StateError``, naming the directory that cannot be used. Entries are as they were.
+    ///   - notice: Called for each problem if `files` is nil.
+    /// - Throws: ``StateError``, naming the directory that cannot be used. The entries are
+    ///   unchanged.
     /// - Complexity: O(*n*) in the bytes of the files.
     package func attach(
         _ files: FileContainers?,
         notice: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(StateError) {
-        // What the rules have moved may be on its way to storage, and compaction at work: the backing is not ours.
+        // Keys that the rules have moved may be on their way to storage, and compaction may be
+        // running: only the commit thread may use the backing.
         try onCommitThread { [self] () throws(StateError) in try begin(files, notice) }
         try durably { _ in }
     }
 
-    /// On the commit thread; what is found is on its way to storage when this returns.
+    /// Runs on the commit thread; the edits are on their way to storage when this returns.
     private func begin(
         _ files: FileContainers?,
         _ notice: (String) -> Void
     ) throws(StateError) {
-        guard let marks = queue.capabilities.files else {
+        guard let store = queue.capabilities.files else {
             guard files != nil else { return }
-            throw StateError(.err, "values live in files only beside a store on disk")
+            throw StateError(
+                .err,
+                "a directory of files needs a store on disk: values in memory cannot live in files"
+            )
         }
         guard let files else {
-            do { return try leaveFiles(marks, notice) } catch {
+            do { return try leaveFiles(store, notice) } catch {
                 throw error as? StateError ?? StateError(.storage, "\(error)")
             }
         }
         files.keyspace.withLock { $0 = self }
-        // Order matters: what is written from here on is committed to these files, and has to keep to them.
+        // Order matters: what is written from here on is committed to these files, and must obey
+        // them.
         withCore { $0.admission.files = files }
         do {
-            try files.open(marks, self)
+            try files.open(store, self)
         } catch {
             withCore { $0.admission.files = nil }
             files.close()
@@ -52,18 +60,18 @@ extension LocalKeyspace {
 
     /// No key lives in files any more.
     private func leaveFiles(
-        _ marks: any PendingFileListBacking,
+        _ store: any PendingFileListBacking,
         _ notice: (String) -> Void
     ) throws {
-        guard let record = try marks.fileContainers(), !record.isEmpty else { return }
+        guard let record = try store.fileContainers(), !record.isEmpty else { return }
         let former = FormerFiles(record)
-        let text = marks.takePendingFileList()
+        let text = store.takePendingFileList()
         let left = LeftFiles(former, now: nil, in: self, text.flatMap { PendingFileList($0) })
         let now = FormerFiles([], epoch, at: former.places)
-        try marks.setFileContainers(now.leaving(former).text)
+        try store.setFileContainers(now.leaving(former).text)
         let kept = left.remove(now: nil, notice)
-        try marks.setFileContainers(kept.isEmpty ? "" : now.keeping(kept).text)
-        if text != nil { try marks.removePendingFileList() }
+        try store.setFileContainers(kept.isEmpty ? "" : now.keeping(kept).text)
+        if text != nil { try store.removePendingFileList() }
     }
 
     /// Waits until the commit thread has run `body`, between two commits.
@@ -88,21 +96,23 @@ extension LocalKeyspace {
     /// The files; nil if no key lives in files.
     package var files: FileContainers? { queue.files.withLock { $0 } }
 
-    /// After the last commit; if every file was written, the store needs no mark any more.
+    /// Called after the last commit; if every file was written, the store needs no list of pending
+    /// files any more.
     func closeFiles() {
         guard let files = queue.files.withLock({ $0 }) else { return }
         withCore { $0.admission.files = nil }
         files.close()
         queue.files.withLock { $0 = nil }
         guard files.hasPendingFileList, files.containers.allSatisfy(\.unpublished.isEmpty),
-            let marks = queue.capabilities.files
+            let store = queue.capabilities.files
         else { return }
-        // If it stays, the next start finds every file as its row says.
-        do { try marks.removePendingFileList() } catch { return }
+        // If it stays, the next start finds that every file equals its row.
+        do { try store.removePendingFileList() } catch { return }
         files.hasPendingFileList = false
     }
 
-    /// Whether a file is what its key holds: the newest version, or the one on stable storage, for what is newer is not in the file yet.
+    /// Whether a file holds the value of its key: the newest version, or the durable one, because
+    /// newer versions are not in the file yet.
     func holds(_ file: FoundFile) -> Bool {
         withCore { core in
             file.key.bytes.withUnsafeBytes { key in

@@ -1,10 +1,10 @@
 import CLinux
 import StateSystem
 
-/// Hands on what is found in a directory, and no more of it than a log can take: whoever may make files there may make any number of bad
-/// ones.
+/// Limits the notices about a directory to what a log can take: whoever may make files there can
+/// make any number of bad ones.
 final class NoticeLimit: Sendable {
-    /// More sentences than these in a minute are left out.
+    /// The largest number of notices per minute; further ones are left out.
     static let count = 100
 
     private struct Window {
@@ -30,6 +30,8 @@ final class NoticeLimit: Sendable {
         }
         if number <= NoticeLimit.count { notice(sentence) }
         guard number == NoticeLimit.count else { return }
-        notice("more about \(location) is not logged for a minute; see statectl check")
+        notice(
+            "too many problems in \(location): no more are logged for a minute; see statectl check"
+        )
     }
 }

@@ -1,11 +1,15 @@
-/// The keys whose files a commit may not have reached yet, each with what its file held before.
+/// The keys whose files a commit may not have reached yet, each with the digest of its file before.
 ///
-/// Written by the transaction of the rows themselves, so that a start can distinguish a file that was not reached from one that somebody has
-/// edited since: a file that holds what it held before is brought to the row's value, one that holds neither is an edit.
+/// It is written by the transaction of the rows themselves, so that a start can distinguish a file
+/// that was not reached from one that somebody has edited since: a file with its former contents is
+/// set to the row's value; a file with neither is an edit.
 ///
 /// ```
-/// 617564696f2f766f6c756d65 3:9c1f0a…     key in hexadecimal, length and hash of the old value; - where there was no file
+/// 617564696f2f766f6c756d65 3:9c1f0a…
 /// ```
+///
+/// Each line has the key in hexadecimal, and length and hash of the old value; `-` if there was no
+/// file.
 struct PendingFileList {
     var entries: [(key: [UInt8], old: ValueDigest?)] = []
 
@@ -43,26 +47,28 @@ struct PendingFileList {
     }
 }
 
-/// What a commit does to the mark of files that it may not reach.
+/// What a commit does to the list of pending files.
 package enum PendingFileListChange: Sendable {
     case keep
     case set(String)
     case remove
 }
 
-/// A backing that keeps marks of files beside the entries, in the same transactions.
+/// A backing that keeps the list of pending files beside the entries, in the same transactions.
 ///
 /// Called on the commit thread, or after its end.
 package protocol PendingFileListBacking: Backing {
-    /// The mark that the last ``Backing/load(_:)`` or ``Backing/reopen(after:_:)`` found; once.
+    /// The list that the last ``Backing/load(_:)`` or ``Backing/reopen(after:_:)`` found; returned
+    /// once.
     func takePendingFileList() -> String?
 
-    /// Which directories held files of keys when they were last opened, as ``FileContainers`` wrote it; nil if none did.
+    /// The directories that held files of keys when they were last opened, as ``FileContainers``
+    /// wrote it; nil if none did.
     func fileContainers() throws -> String?
 
-    /// Notes which directories do, in a transaction of its own.
+    /// Records these directories, in a transaction of its own.
     func setFileContainers(_ text: String?) throws
 
-    /// Forgets the mark, in a transaction of its own.
+    /// Removes the list, in a transaction of its own.
     func removePendingFileList() throws
 }

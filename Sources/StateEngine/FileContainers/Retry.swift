@@ -1,6 +1,6 @@
 import CLinux
 
-/// When something that failed is tried again: after 0.1 s, 0.2 s and so on up to 10 s.
+/// Schedules retries after a failure: after 0.1 s, 0.2 s and so on up to 10 s.
 struct Retry {
     private(set) var at: Int64?
     private var pause: Int64 = 0
@@ -16,10 +16,10 @@ struct Retry {
         at = clinux_monotonic_nanoseconds() + pause
     }
 
-    /// Tries at once; the pauses after that are no shorter.
+    /// Retries at once; the pauses after that are no shorter.
     mutating func hasten() { at = min(at ?? .max, clinux_monotonic_nanoseconds()) }
 
-    /// There is nothing to try; the next failure pauses for longer.
+    /// Nothing needs a retry; the pause after the next failure is longer.
     mutating func rest() { at = nil }
 
     mutating func end() { (at, pause) = (nil, 0) }

@@ -2,24 +2,29 @@ import CLinux
 import Glibc
 import StateSystem
 
-/// The lock that makes one process the owner of a directory of files, held as long as this object lives.
+/// The lock that makes one process the owner of a directory of files, held as long as this object
+/// lives.
 ///
-/// It is a flock(2) of the directory itself: it needs no file, which others could replace where they may write, and it goes when the
-/// process ends. But whoever may read the directory may take it. So one that only users hold who are neither root nor this process's
-/// counts for nothing: else any of them could keep a daemon from starting. `/proc/locks` says which processes hold one.
+/// It is a flock(2) of the directory itself. It needs no file, which others could replace if they
+/// may write there, and it ends with the process. But whoever may read the directory may take the
+/// lock. So a lock that is held only by users who are neither root nor this process's does not
+/// count: otherwise any of them could keep a daemon from starting. `/proc/locks` lists the
+/// processes that hold one.
 final class DirectoryLock {
     private let descriptor: Int32
 
     /// Takes the lock.
     ///
-    /// File systems that know none for directories (NFS) are used without.
+    /// File systems that do not support it for directories (NFS) are used without.
     ///
-    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage``, if the directory cannot be opened.
+    /// - Throws: ``StateError/Code/locked``, naming the owner's pid; ``StateError/Code/storage`` if
+    ///   the directory cannot be opened.
     init(_ directory: borrowing FileTree.Directory, for shown: String) throws(StateError) {
-        // Order matters: a lock belongs to the opened file, and the tree's goes on being used after this one is closed.
+        // Order matters: a lock belongs to the open file, and the tree's descriptor stays in use
+        // after this one is closed.
         let opened = openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard opened >= 0 else {
-            throw StateError(.storage, "\(shown) cannot be owned: \(lastSystemError())")
+            throw StateError(.storage, "\(shown) cannot be locked: \(lastSystemError())")
         }
         guard let owner = DirectoryLock.owner(afterLocking: opened) else {
             descriptor = opened
@@ -30,16 +35,17 @@ final class DirectoryLock {
     }
 
     deinit {
-        // Closing is not enough: where another thread starts a process, the child has the open file until its exec.
+        // Closing is not enough: if another thread starts a process, the child has the open file
+        // until its exec.
         flock(descriptor, LOCK_UN)
         Glibc.close(descriptor)
     }
 
     /// Takes the lock.
     ///
-    /// - Returns: Who else has it, in words; nil if nobody has, or nobody who counts.
+    /// - Returns: The holder of the lock, as text; nil if nobody has it, or nobody who counts.
     private static func owner(afterLocking descriptor: Int32) -> String? {
-        // Who held it may have let it go before it was asked for.
+        // The holder may have released it before it was asked for.
         for _ in 0..<3 {
             guard flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK else {
                 return nil
@@ -51,7 +57,8 @@ final class DirectoryLock {
         return "another process"
     }
 
-    /// Whether root or this process's user has started a process; the real uid counts, which running a setuid program does not change.
+    /// Whether root or this process's user started a process; the real uid counts, which a setuid
+    /// program does not change.
     private static func isTrusted(_ pid: pid_t) -> Bool {
         for line in FileLocks.text(of: "/proc/\(pid)/status").split(separator: "\n")
         where line.hasPrefix("Uid:") {

@@ -1,20 +1,21 @@
-/// Where the value of a key lies, and which key a file is: one to one for every key that a directory can hold.
+/// The file of a key, and the key of a file: one to one for every key that a directory can hold.
 ///
-/// Each segment of a key is a name. `%XX` stands for `%`, for the bytes of the segments `.` and `..`, for the `.` that another
-/// segment begins with, and `%2F` for an empty segment with the `/` behind it:
+/// Each segment of a key is a name. `%XX` stands for `%`, for the bytes of the segments `.` and
+/// `..`, and for the `.` at the start of another segment. `%2F` stands for an empty segment with
+/// the `/` behind it:
 ///
 /// ```
 /// audio/volume    audio/volume        ../x    %2E%2E/x
 /// 100%            100%25              a//b    a/%2Fb
 /// ```
 ///
-/// Names that begin with `.`, or end in `~` or `.lock`, are of editors and tools, and of this backing: they are no keys, and
-/// a key with such a segment is refused.
+/// Names that begin with `.`, or end in `~` or `.lock`, belong to editors, tools and this backing:
+/// they are not keys, and a key with such a segment is refused.
 package enum FileName {
-    /// The longest name that the file systems of Linux take.
+    /// The longest name that Linux file systems accept.
     static let maximumByteCount = 255
 
-    /// The file of `key`, of which the first `prefixByteCount` bytes are no part of the path.
+    /// The file of `key`, whose first `prefixByteCount` bytes are not part of the path.
     ///
     /// - Throws: ``StateError/Code/rejected``, naming the key and what is wrong with it.
     static func path(
@@ -42,7 +43,7 @@ package enum FileName {
         try key.bytes.withBorrowed { (bytes) throws(StateError) in try path(of: bytes) }
     }
 
-    /// The key whose value the file at `path` is; nil where it is none.
+    /// The key whose value is in the file at `path`; nil if there is none.
     package static func key(of path: FilePath) -> Key? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(path.bytes.count)
@@ -59,7 +60,7 @@ package enum FileName {
                 index += 1
             }
         }
-        // One to one: of all the ways to escape a key only the one that is written here counts.
+        // One to one: of all the ways to escape a key, only the one of `path(of:)` is accepted.
         guard let key = try? Key(bytes: bytes), (try? self.path(of: key)) == path else {
             return nil
         }
@@ -94,11 +95,15 @@ package enum FileName {
         guard name.count <= maximumByteCount else {
             throw refusal(
                 key,
-                "a segment of it has \(name.count) bytes as a name; the limit is \(maximumByteCount)"
+                "one of its segments makes a file name of \(name.count) bytes; the limit is "
+                    + "\(maximumByteCount)"
             )
         }
         guard isOfKey(Array(name)) else {
-            throw refusal(key, "names that end in '~' or '.lock' are for editors and tools")
+            throw refusal(
+                key,
+                "names that end in '~' or '.lock' are reserved for editors and tools"
+            )
         }
     }
 

@@ -1,4 +1,5 @@
-/// The way to a file from the directory of a store, in the bytes that the kernel takes; the directory itself is the empty one.
+/// The path of a file relative to the directory of a store, as bytes; the path of the directory
+/// itself is empty.
 package struct FilePath: Hashable, CustomStringConvertible {
     package let bytes: [UInt8]
 
@@ -12,34 +13,35 @@ package struct FilePath: Hashable, CustomStringConvertible {
 
     var isRoot: Bool { bytes.isEmpty }
 
-    /// The directory that it is in; that of the root is the root.
+    /// The directory that contains it; that of the root is the root.
     var parent: FilePath {
         FilePath(Array(bytes[..<(bytes.lastIndex(of: FilePath.slash) ?? 0)]))
     }
 
-    /// Its last part; that of the root is `.`.
+    /// Its last component; that of the root is `.`.
     var name: [UInt8] {
         isRoot
             ? Array(".".utf8)
             : Array(bytes[(bytes.lastIndex(of: FilePath.slash).map { $0 + 1 } ?? 0)...])
     }
 
-    /// The names on the way, its own at the end.
+    /// The components of the path, its own name last.
     var names: [[UInt8]] { bytes.split(separator: FilePath.slash).map { Array($0) } }
 
     func appending(_ name: [UInt8]) -> FilePath {
         isRoot ? FilePath(name) : FilePath(bytes + [FilePath.slash] + name)
     }
 
-    /// Whether a key can be long enough to have its file in this directory; `%XX` is one byte of it.
+    /// Whether a key can be long enough to have its file in this directory; `%XX` is one byte of a
+    /// key.
     ///
-    /// A tree that somebody makes deeper than that is left alone.
+    /// Deeper directories are not read.
     var mayHoldKeys: Bool {
         bytes.count < Key.maximumByteCount
             || bytes.count - 2 * bytes.count { $0 == UInt8(ascii: "%") } < Key.maximumByteCount
     }
 
-    /// Whether it is in a directory, at any depth.
+    /// Whether it is inside a directory, at any depth.
     ///
     /// - Complexity: O(*n*) in the bytes of the directory's path; nothing is allocated.
     func isBelow(_ directory: FilePath) -> Bool {
@@ -49,7 +51,7 @@ package struct FilePath: Hashable, CustomStringConvertible {
             && bytes.starts(with: directory.bytes)
     }
 
-    /// The directories that it is in, the nearest first, and the root last.
+    /// The directories that contain it, the nearest first, and the root last.
     var ancestors: [FilePath] {
         guard !isRoot else { return [] }
         var found = [parent]
@@ -61,7 +63,8 @@ package struct FilePath: Hashable, CustomStringConvertible {
         isRoot ? "'.'" : bytes.withUnsafeBytes { StateError.quoted($0, upTo: 1_024) }
     }
 
-    /// The path as it may stand in a message behind that of the directory: control bytes and what is not UTF-8 as `\xNN`.
+    /// The path as shown in a message after that of the directory: control bytes and invalid UTF-8
+    /// as `\xNN`.
     var shown: String {
         String(bytes.withUnsafeBytes { StateError.quoted($0, upTo: 1_024) }.dropFirst().dropLast())
     }

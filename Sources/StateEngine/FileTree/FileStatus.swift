@@ -1,6 +1,6 @@
 import Glibc
 
-/// Which contents a file has, as far as the kernel tells without reading them.
+/// Identifies the contents of a file, as far as the kernel can report that without reading them.
 struct FileStamp: Hashable {
     var device: UInt64
     var inode: UInt64
@@ -9,7 +9,7 @@ struct FileStamp: Hashable {
     var modified: Int64
 }
 
-/// What stands in a place of the directory.
+/// The status of what is at a path.
 struct FileStatus {
     var stamp: FileStamp
     var mode: mode_t
@@ -17,7 +17,7 @@ struct FileStatus {
     var gid: UInt32
     /// How many names it has.
     var linkCount: UInt64
-    /// When anything of the file was changed last, in nanoseconds since 1970; no program can set it.
+    /// When anything about the file last changed, in nanoseconds since 1970; no program can set it.
     var changed: Int64
 
     init(_ status: stat) {
@@ -54,10 +54,10 @@ struct FileStatus {
     /// Whether nobody else may change what is in it.
     var isTrusted: Bool { isOwnerTrusted && mode & 0o022 == 0 }
 
-    /// Whose it is, for a message.
+    /// Owner and mode, for a message.
     var access: String { "uid \(uid), mode \(String(mode & 0o7777, radix: 8))" }
 
-    /// What it is, in words.
+    /// Its type, as text.
     var kind: String {
         switch mode & S_IFMT {
         case S_IFREG: "a file"
@@ -70,26 +70,27 @@ struct FileStatus {
     }
 }
 
-/// A system call on something in the directory that failed.
+/// A failed system call on something in the directory.
 struct FileFailure: Error {
     let call: StaticString
     let path: FilePath
     let code: Int32
-    /// What is wrong, if no system call says so.
+    /// The problem, if it is not an error of a system call.
     private var finding: String?
 
-    /// A directory that others may change, where nobody else should.
+    /// A directory that others may change, but must not.
     init(untrusted path: FilePath, _ status: FileStatus) {
         self.init("open", path, EACCES)
         finding =
-            "others may change what is in \(path) (\(status.access)), and the directory is not shared: chown and chmod it"
+            "others may change \(path) (\(status.access)), and the directory is not shared: "
+            + "fix its owner and mode (chown, chmod)"
     }
 
-    /// More names than there may be.
+    /// More names than the limit.
     init(tooManyNames limit: Int) {
         self.init("readdir", .root, E2BIG)
         finding =
-            "there are more than \(limit) names in it (limits.files): the rest is not looked at"
+            "it has more than \(limit) names (limits.files): the rest is ignored"
     }
 
     /// Whether others may change the directory.
@@ -106,21 +107,21 @@ struct FileFailure: Error {
 
     var sentence: String { finding ?? "\(call) \(path): \(reason)" }
 
-    /// The same without the place.
+    /// The same without the path.
     var reason: String { String(cString: strerror(code)) }
 
-    /// Whether nothing can be written at the moment, whatever its name is.
+    /// Whether nothing can be written now, whatever its name is.
     var isOfStorage: Bool {
         [ENOSPC, EDQUOT, EROFS, EIO, EMFILE, ENFILE, ENOMEM].contains(code)
     }
 
-    /// Whether something else than a file or directory of the store stands in the way.
+    /// Whether something other than a file or directory of the store is in the way.
     var isObstacle: Bool { [ENOTDIR, EISDIR, ELOOP, ENOTEMPTY, EXDEV].contains(code) }
 
-    /// Whether this process may not give the new file the owner of the old one.
+    /// Whether this process may not set the owner of the old file on the new one.
     var isOwnership: Bool { code == EPERM && call.description == "fchown" }
 
-    /// The error of a commit of which nothing was done.
+    /// The error of a commit that changed nothing.
     var refusal: StateError {
         let isFull = code == ENOSPC || code == EDQUOT
         return StateError(isFull ? .noSpace : .readOnly, "\(sentence); nothing was committed")

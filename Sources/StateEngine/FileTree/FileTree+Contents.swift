@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 
 extension FileTree {
-    /// What a file holds, if it held still.
+    /// The contents of a file, if it did not change meanwhile.
     enum Contents {
         case value([UInt8], FileStatus)
         /// It was changed or replaced while it was read.
@@ -11,7 +11,7 @@ extension FileTree {
 
     /// Reads a file, and makes what was read durable if `syncs` is true.
     ///
-    /// - Throws: ``StateError``, if it is no file, too large, or cannot be read.
+    /// - Throws: ``StateError`` if it is not a regular file, too large, or cannot be read.
     func contents(
         of path: FilePath,
         limit: Int,
@@ -23,11 +23,12 @@ extension FileTree {
             guard before.isRegular else {
                 throw StateError(.storage, "\(path) is \(before.kind), not a file")
             }
-            // Whoever may not read a file can still give it a name here, where the kernel lets him.
+            // A user who may not read a file can still link it here, if the kernel allows that.
             guard before.linkCount == 1 else {
                 throw StateError(
                     .storage,
-                    "\(path) is one of \(before.linkCount) hard links to a file: put a copy in its place"
+                    "\(path) is one of \(before.linkCount) hard links to a file: "
+                        + "replace it by a copy"
                 )
             }
             guard before.stamp.byteCount <= Int64(limit) else {
@@ -57,7 +58,7 @@ extension FileTree {
         _ before: FileStatus,
         syncs: Bool
     ) throws(FileFailure) -> Contents {
-        // Order matters: nothing is read of a file that was put there after the look.
+        // Order matters: no contents are read of a file that was put there after the check.
         guard try FileTree.isUnchanged(file, path, before) else { return .unstable }
         var bytes = [UInt8](repeating: 0, count: Int(before.stamp.byteCount) + 1)
         var count = 0
@@ -79,7 +80,8 @@ extension FileTree {
         return .value(bytes, before)
     }
 
-    /// Whether an open file is the one that was looked at, as it was then; its link count is part of what `changed` says.
+    /// Whether an open file is the one that was checked, unchanged since; its link count is covered
+    /// by `changed`.
     private static func isUnchanged(
         _ file: Int32,
         _ path: FilePath,
@@ -89,13 +91,13 @@ extension FileTree {
         return now.stamp == before.stamp && now.changed == before.changed && now.isRegular
     }
 
-    /// Writes a file that nothing else has the name of, and makes it durable.
+    /// Writes a new file, and makes it durable.
     ///
-    /// It takes mode and owner of the file `old`, but for the bits that would have it run as somebody: who gave those meant other
-    /// contents. `mode` is for one that supersedes none.
+    /// It gets mode and owner of the file `old`, except setuid, setgid and sticky bits: those were
+    /// granted for other contents. `mode` is for a file that replaces none.
     ///
-    /// - Returns: Which file it is.
-    /// - Throws: ``FileFailure``; the file is gone then.
+    /// - Returns: The stamp of the file.
+    /// - Throws: ``FileFailure``; the file is removed then.
     func write(
         _ value: Bytes,
         to path: FilePath,
@@ -144,7 +146,7 @@ extension FileTree {
         mode: mode_t,
         _ path: FilePath
     ) throws(FileFailure) {
-        // Order matters: a change of owner clears bits of the mode.
+        // Order matters: changing the owner clears bits of the mode.
         if let old {
             let own = try FileStatus(of: file, path)
             if own.uid != old.uid || own.gid != old.gid {

@@ -8,9 +8,10 @@ extension FileTree {
         try directory(FileJournal.directory).sync()
     }
 
-    /// Makes the directory for the journal, and both directories durable.
+    /// Creates the directory for the journal, and makes both directories durable.
     ///
-    /// - Throws: ``FileFailure``, also if the journal's directory is one that others made or may write: they could have steps replayed.
+    /// - Throws: ``FileFailure``, also if others created the journal's directory or may write to
+    ///   it: they could make this process replay steps.
     func prepare() throws(FileFailure) {
         let name = FileJournal.directory
         let code = FilePath.withCString(name.bytes) { mkdirat(root.descriptor, $0, 0o700) }
@@ -21,7 +22,7 @@ extension FileTree {
             try journal.sync()
             try root.sync()
         }
-        // If it may not be opened, it is not ours, and so not new.
+        // If it may not be opened, it belongs to somebody else, and so is not new.
         let parent = openat(root.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard parent >= 0 else { return }
         defer { Glibc.close(parent) }

@@ -2,7 +2,8 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The directory of a store: everything in it is reached from one descriptor, and nothing outside it can be.
+/// The directory of a store: everything in it is reached from one descriptor, and nothing outside
+/// it can be.
 final class FileTree: Sendable {
     /// An open directory; closed with its last use.
     struct Directory: ~Copyable {
@@ -11,7 +12,7 @@ final class FileTree: Sendable {
 
         deinit { close(descriptor) }
 
-        /// Makes what was done in the directory durable.
+        /// Makes changes to the directory durable.
         func sync() throws(FileFailure) {
             guard fsync(descriptor) == 0 else { throw FileFailure("fsync", path) }
         }
@@ -20,14 +21,16 @@ final class FileTree: Sendable {
     /// Its absolute path.
     let location: String
     let root: Directory
-    /// Whether each directory in it has to belong to root or this process's user, and be writable for nobody else.
+    /// Whether each directory in it must belong to root or this process's user, and be writable for
+    /// nobody else.
     private let isPrivate: Bool
-    /// What the names of temporary files begin with: those of any start, and those of this one, which never meets one of another.
-    private let temporaryMarks: [[UInt8]]
+    /// Prefixes of the names of temporary files: those of any process, and that of this one, which
+    /// is unique.
+    private let temporaryPrefixes: [[UInt8]]
     private let temporaryPrefix: [UInt8]
     private let temporaryCount = Atomic(0)
 
-    /// Opens a directory as its path leads there now; what it is used for is the caller's own affair.
+    /// Opens a directory by its path, following links; the caller decides what it may be used for.
     convenience init(_ location: String) throws(StateError) {
         guard let resolved = realpath(location, nil) else {
             throw StateError(.storage, "\(location) cannot be opened: \(lastSystemError())")
@@ -41,43 +44,44 @@ final class FileTree: Sendable {
             Directory(descriptor: opened, path: .root),
             at: String(cString: resolved),
             isPrivate: false,
-            marks: []
+            owners: []
         )
     }
 
-    /// Opens a directory on a way that nobody else can change; see ``TrustedPath``.
+    /// Opens a directory by a path that nobody else can change; see ``TrustedPath``.
     ///
     /// - Parameters:
     ///   - location: Its absolute path.
-    ///   - isShared: Whether others may own and write it, and the directories in it.
-    ///   - marks: Of whom the temporary files in it are that no start needs: those of the first are made, those of any are removed.
+    ///   - isShared: Whether others may own and write to it and the directories in it.
+    ///   - owners: The owners of temporary files that may be removed; new ones belong to the first.
     /// - Throws: as ``TrustedPath/open(_:isShared:)``.
     convenience init(
         trusted location: String,
         isShared: Bool,
-        marks: [String] = []
+        owners: [String] = []
     ) throws(StateError) {
         self.init(
             try TrustedPath.open(location, isShared: isShared),
             at: TrustedPath.path(location),
             isPrivate: !isShared,
-            marks: marks
+            owners: owners
         )
     }
 
-    /// Without marks the temporary files are those of the directory itself; a copy of it is another.
+    /// Without owners, temporary files belong to the directory itself; a copy of the directory is
+    /// another.
     private init(
         _ root: consuming Directory,
         at location: String,
         isPrivate: Bool,
-        marks: [String]
+        owners: [String]
     ) {
         var status = stat()
         fstat(root.descriptor, &status)
-        let marks = marks.isEmpty ? [String(status.st_ino, radix: 36)] : marks
-        temporaryMarks = marks.map { Array(".stated-\($0)-".utf8) }
+        let owners = owners.isEmpty ? [String(status.st_ino, radix: 36)] : owners
+        temporaryPrefixes = owners.map { Array(".stated-\($0)-".utf8) }
         temporaryPrefix =
-            temporaryMarks[0] + Array(String(UInt64.random(in: 0...UInt64.max), radix: 36).utf8)
+            temporaryPrefixes[0] + Array(String(UInt64.random(in: 0...UInt64.max), radix: 36).utf8)
         self.root = root
         self.location = location
         self.isPrivate = isPrivate
@@ -86,18 +90,19 @@ final class FileTree: Sendable {
     /// Makes everything durable that was written to the file system.
     func syncAll() { clinux_sync_file_system(root.descriptor) }
 
-    /// A name that nothing in the directory has.
+    /// A name that does not exist in the directory.
     func temporaryName() -> [UInt8] {
         let number = temporaryCount.add(1, ordering: .relaxed).newValue
         return temporaryPrefix + Array("-\(number)".utf8)
     }
 
-    /// Whether a name is of a file that a start made and did not come to put in its place; others called `.stated-…` are anybody's.
+    /// Whether a name is that of a temporary file that an earlier process left behind; other names
+    /// that begin with `.stated-` are not.
     func isTemporary(_ name: [UInt8]) -> Bool {
-        guard let mark = temporaryMarks.first(where: { name.starts(with: $0) }) else {
+        guard let prefix = temporaryPrefixes.first(where: { name.starts(with: $0) }) else {
             return false
         }
-        let parts = name.dropFirst(mark.count)
+        let parts = name.dropFirst(prefix.count)
             .split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
         guard parts.count == 2 else { return false }
         return UInt64(String(decoding: parts[0], as: UTF8.self), radix: 36) != nil
@@ -106,7 +111,8 @@ final class FileTree: Sendable {
 
     /// Opens a directory of the store.
     ///
-    /// - Complexity: one system call if others may write; else three for each name on the way.
+    /// - Complexity: one system call if others may write; otherwise three for each component of the
+    ///   path.
     func directory(_ path: FilePath) throws(FileFailure) -> Directory {
         guard isPrivate else { return try FileTree.open(path, in: root, as: path) }
         var here = try FileTree.open(.root, in: root, as: .root)
@@ -139,7 +145,8 @@ final class FileTree: Sendable {
         guard status.isTrusted else { throw FileFailure(untrusted: directory.path, status) }
     }
 
-    /// What stands at `path`, which is not followed; nil if there is nothing, or no directory for it.
+    /// The status of what is at `path`, without following links; nil if there is nothing, or no
+    /// directory for it.
     func status(_ path: FilePath) throws(FileFailure) -> FileStatus? {
         do throws(FileFailure) {
             let parent = try directory(path.parent)
@@ -162,7 +169,8 @@ final class FileTree: Sendable {
         throw FileFailure("fstatat", directory.path.appending(name))
     }
 
-    /// The nearest directory to `path` that is there, itself included, and what of the way to it is no directory.
+    /// The nearest existing directory to `path`, itself included, and the part of the path that is
+    /// not a directory.
     func nearestDirectory(
         to path: FilePath
     ) throws(FileFailure) -> (directory: FilePath, obstacle: FilePath?) {
@@ -180,16 +188,16 @@ final class FileTree: Sendable {
         throw FileFailure("openat2", .root, ENOENT)
     }
 
-    /// Makes the missing directories on the way to `path` and itself, with the mode of those they are in.
+    /// Creates `path` and the missing directories above it, with the mode of their parents.
     ///
-    /// - Returns: Those that it made, and those that they were made in.
+    /// - Returns: The directories that it created, and their parents.
     func makeDirectories(_ path: FilePath) throws(FileFailure) -> [FilePath] {
         var touched: [FilePath] = []
         for step in ([path] + path.ancestors).reversed() where !step.isRoot {
             let parent = try directory(step.parent)
             var inherited = stat()
             fstat(parent.descriptor, &inherited)
-            // What is sticky protects the files of each from the others.
+            // A sticky directory protects the files of each user from the others.
             let mode = inherited.st_mode & 0o1777
             let code = FilePath.withCString(step.name) { mkdirat(parent.descriptor, $0, mode) }
             if code == 0 {
@@ -201,7 +209,8 @@ final class FileTree: Sendable {
         return touched
     }
 
-    /// Calls `body` with each name in a directory, `.` and `..` left out, and whether it is a directory.
+    /// Calls `body` with each name in a directory except `.` and `..`, and whether it is a
+    /// directory.
     func forEachName(
         in path: FilePath,
         _ body: (_ name: [UInt8], _ isDirectory: Bool) throws(FileFailure) -> Void

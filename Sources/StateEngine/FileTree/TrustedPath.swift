@@ -1,30 +1,34 @@
 import CLinux
 import Glibc
 
-/// The way from `/` to a directory, where nobody but root and this process's user can put another one in its place.
+/// Opens a directory by a path on which only root and this process's user can replace anything.
 ///
-/// Whoever owns a directory on the way, or may write it, can replace what follows, by a link to `/etc` for example. So each directory is
-/// opened by itself, in the one before it, without following a link, and its owner and mode are checked. In a sticky directory (`/tmp`)
-/// only the owner of an entry can replace it: the next step checks that one.
+/// Whoever owns a directory on the path, or may write to it, can replace what follows, by a link to
+/// `/etc` for example. So each directory is opened from the one before it, without following links,
+/// and its owner and mode are checked. In a sticky directory (`/tmp`) only the owner of an entry
+/// can replace it: the next step checks that owner.
 ///
-/// Rejected: realpath(3) and a check of each part of it, which are two looks at what others may change between them.
+/// Rejected: realpath(3) and a check of each component. Others may change the path between the two.
 enum TrustedPath {
     /// Opens a directory.
     ///
     /// - Parameters:
     ///   - location: Its absolute path.
-    ///   - isShared: Whether others than root and this process's user may own or write the directory itself.
+    ///   - isShared: Whether others than root and this process's user may own or write to the
+    ///     directory itself.
     /// - Returns: The directory, and its path without `.` and repeated slashes.
-    /// - Throws: ``StateError/Code/storage``, naming the part of the path that is not to be trusted, and what to do.
+    /// - Throws: ``StateError/Code/storage``, naming the component of the path that is not trusted,
+    ///   and what to do.
     /// - Complexity: three system calls for each part of the path.
     static func open(
         _ location: String,
         isShared: Bool
     ) throws(StateError) -> FileTree.Directory {
-        guard location.hasPrefix("/") else { throw unusable(location, "it is no absolute path") }
+        guard location.hasPrefix("/") else { throw unusable(location, "the path is not absolute") }
         let names = parts(of: location)
         var here = try step("/", from: AT_FDCWD, location, "/", isLast: names.isEmpty)
-        // Whoever owns `/` can replace all of it. In a user namespace that is not root, but a number that stands for everybody outside.
+        // The owner of `/` can replace everything. In a user namespace this is not root, but an id
+        // that stands for all outside users.
         let topOwner = try status(here, location).uid
         var path = ""
         for (index, name) in names.enumerated() {
@@ -43,7 +47,7 @@ enum TrustedPath {
         return here
     }
 
-    /// The path that ``open(_:isShared:)`` goes, without `.` and repeated slashes.
+    /// The path that ``open(_:isShared:)`` follows, without `.` and repeated slashes.
     static func path(_ location: String) -> String {
         "/" + parts(of: location).joined(separator: "/")
     }
@@ -72,7 +76,7 @@ enum TrustedPath {
         var found = stat()
         guard fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW) == 0,
             found.st_mode & S_IFMT == S_IFLNK
-        else { throw unusable(location, "it is no directory") }
+        else { throw unusable(location, "it is not a directory") }
         throw unusable(location, "\(path) is a symbolic link; \(instead(of: location))")
     }
 
@@ -93,15 +97,15 @@ enum TrustedPath {
         if !status.isOwnerTrusted, status.uid != topOwner {
             reason = "belongs to uid \(status.uid)"
         } else if status.mode & 0o022 != 0, status.mode & S_ISVTX == 0 {
-            reason = "is writable for others (\(status.access))"
+            reason = "is writable by others (\(status.access))"
         } else {
             return
         }
         let owners = geteuid() == 0 ? "root" : "root or uid \(geteuid())"
         throw unusable(
             location,
-            "\(path) \(reason), who could put another directory in its place; "
-                + "each directory above it has to belong to \(owners) and be writable for nobody else"
+            "\(path) \(reason), who could replace what is in it; each directory above \(location) "
+                + "must belong to \(owners) and be writable by nobody else"
         )
     }
 
@@ -114,7 +118,8 @@ enum TrustedPath {
         guard !status.isTrusted else { return }
         throw StateError(
             .storage,
-            "others may write \(location) (\(status.access)): chown and chmod it, or set shared: true"
+            "others may write to \(location) (\(status.access)): fix its owner and mode "
+                + "(chown, chmod), or set shared: true"
         )
     }
 
@@ -134,11 +139,11 @@ enum TrustedPath {
     }
 }
 
-/// Which directory stands at a place, also once the kernel has given its number to another.
+/// Identifies a directory, even after the kernel has reused its inode number.
 struct DirectoryIdentity: Equatable, Sendable {
     let device: UInt64
     let inode: UInt64
-    /// When it was made, in nanoseconds since 1970; 0 if the file system does not say.
+    /// When it was created, in nanoseconds since 1970; 0 if the file system does not report that.
     let born: Int64
 
     init(_ directory: borrowing FileTree.Directory) throws(FileFailure) {
@@ -147,13 +152,15 @@ struct DirectoryIdentity: Equatable, Sendable {
         born = max(0, clinux_birth_time(directory.descriptor))
     }
 
-    /// Returns true for the same directory, also after another start: file systems may get other device numbers.
+    /// Returns true for the same directory, also after a restart, when file systems may have other
+    /// device numbers.
     func isSame(as other: DirectoryIdentity) -> Bool {
         guard inode == other.inode else { return false }
         return born > 0 && other.born > 0 ? born == other.born : device == other.device
     }
 
-    /// Returns true if a path leads to the directory, while that is open: its number cannot be another's then.
+    /// Returns true if a path leads to the directory, which must be open, so that its inode number
+    /// is not reused.
     func stands(at path: String) -> Bool {
         var found = stat()
         return stat(path, &found) == 0 && UInt64(found.st_dev) == device
@@ -162,7 +169,7 @@ struct DirectoryIdentity: Equatable, Sendable {
 }
 
 extension DirectoryIdentity: CustomStringConvertible {
-    /// As ``init(_:)-(Substring)`` reads it.
+    /// The text that ``init(_:)-(Substring)`` reads.
     var description: String { "\(device):\(inode):\(born)" }
 
     init?(_ text: Substring) {

@@ -1,4 +1,5 @@
-/// Tells a value from others without keeping it: its length and 64 bits of hash, the same in every process.
+/// Identifies a value without keeping it: its length and 64 bits of hash, the same in every
+/// process.
 struct ValueDigest: Hashable {
     let byteCount: Int
     let hash: UInt64
@@ -27,7 +28,7 @@ struct ValueDigest: Hashable {
 
     init(_ value: [UInt8]) { self = value.withUnsafeBytes { ValueDigest($0) } }
 
-    /// Multiplies to 128 bits, of which both halves count.
+    /// Multiplies to 128 bits and uses both halves.
     private static func mix(_ word: UInt64, into hash: inout UInt64) {
         let (high, low) = (hash ^ word ^ 0xA076_1D64_78BD_642F)
             .multipliedFullWidth(by: 0xE703_7ED1_A0B4_28DB)

@@ -1,11 +1,11 @@
-/// What is done under the keyspace's lock: while the history is read, and with what was read.
+/// The work under the keyspace's lock: while the history is read, and with the result.
 extension PastState {
-    /// Keeps what the first change of a key since then supersedes.
+    /// Keeps the version that the first change of a key since the start supersedes.
     func note(_ changes: [Record], _ core: KeyspaceCore) {
         guard meanwhileByteCount <= request.byteLimit else { return }
         let visibility = core.visibility(of: request.subject)
         for change in changes where isMeant(change.key) {
-            // What is in memory is in no history.
+            // Versions in memory are not in the history.
             let older = change.older.flatMap { $0.isVolatile ? nil : $0 }
             if change.isVolatile, older == nil { continue }
             let key = Array(change.key)
@@ -17,19 +17,20 @@ extension PastState {
                 key.count + (version?.value.count ?? 0) + PastVersion.overheadByteCount
             changedMeanwhile[key] = .some(version)
         }
-        // Nobody will ask for it.
+        // The request fails; nobody needs them.
         if meanwhileByteCount > request.byteLimit { changedMeanwhile = [:] }
     }
 
-    /// Notes no further changes: the reading is over, or nobody waits for it any more.
+    /// Stops tracking changes: the reading has ended, or nobody waits for it any more.
     package func endTracking(in core: KeyspaceCore) {
         subscription?.end(in: core)
         subscription = nil
     }
 
-    /// The keys that have changed since, with what they were, in key order.
+    /// The keys that have changed since the revision, with their versions at the revision, in key
+    /// order.
     ///
-    /// - Throws: ``StateError/Code/tooBig``, where too much has changed while the history was read.
+    /// - Throws: ``StateError/Code/tooBig`` if too much has changed while the history was read.
     package func allChanged() throws(StateError) -> [Changed] {
         guard meanwhileByteCount <= request.byteLimit else {
             throw tooBig("the values that have changed meanwhile and")
@@ -44,11 +45,13 @@ extension PastState {
         return all
     }
 
-    /// The keys whose newest version may be another than what they were, with what they were, in key order: those that have
-    /// changed since, and those of which a change is not durable yet.
+    /// The keys whose newest version may differ from that at the revision, with their versions at
+    /// the revision, in key order: keys that have changed since, and keys with a change that is not
+    /// durable yet.
     ///
     /// - Throws: as ``allChanged()``.
-    /// - Complexity: O(*m*) in the entries below the patterns' literal parts, where anything is not durable yet.
+    /// - Complexity: O(*m*) in the entries below the patterns' literal parts, if any change is not
+    ///   durable yet.
     package func allThatMayDiffer(in core: KeyspaceCore) throws(StateError) -> [Changed] {
         var all = try allChanged()
         guard core.revisions.provisional > core.revisions.durable else { return all }
@@ -64,7 +67,7 @@ extension PastState {
         return all
     }
 
-    /// Whether the history has told what a key was, or nobody wants to know.
+    /// Whether the history had the version of a key, or it is not requested.
     private func isKnown(_ key: [UInt8]) -> Bool {
         if let lastKey, lastKey.precedes(key) {
             return true
@@ -80,16 +83,17 @@ extension PastState {
         return false
     }
 
-    /// Hands out a piece of what there was at the revision, in key order: the entries behind `bound`, until `body` says false.
+    /// Passes a piece of the state at the revision, in key order: the entries after `bound`, until
+    /// `body` returns false.
     ///
-    /// What there was does not change between pieces, as long as changes are noted.
+    /// The state does not change between pieces, as long as changes are tracked.
     ///
     /// - Parameters:
     ///   - core: The keyspace, whose lock is held.
-    ///   - bound: Only keys behind this one; nil for the first piece.
+    ///   - bound: Only keys after this one; nil for the first piece.
     ///   - byteCount: About how many bytes of keys are compared with patterns at most.
-    ///   - body: Takes a key and what it was; says whether it takes more.
-    /// - Returns: The key up to which everything was handed out; nil if that was all.
+    ///   - body: Takes a key and its version; returns whether it takes more.
+    /// - Returns: The key up to which everything was passed; nil if that was all.
     /// - Throws: as ``allChanged()``.
     /// - Complexity: O(*m*) in the entries that are compared and the keys that have changed.
     package func forEach(
@@ -102,10 +106,10 @@ extension PastState {
         let bound = bound ?? request.after
         var index = bound.map { PastState.firstIndex(in: changed, after: $0) } ?? 0
         var stop: [UInt8]?
-        func tell(_ key: Bytes, _ version: Version) {
+        func pass(_ key: Bytes, _ version: Version) {
             if !body(key, version) { stop = Array(key) }
         }
-        /// Those up to `key`, and whether `key` is one of them.
+        /// Passes those up to `key`, and returns whether `key` is one of them.
         func deliverChanged(upTo key: Bytes?) -> Bool {
             while stop == nil, index < changed.count {
                 let entry = changed[index]
@@ -113,7 +117,7 @@ extension PastState {
                 guard order <= 0 else { return false }
                 index += 1
                 if let version = entry.version {
-                    entry.key.withUnsafeBytes { tell($0, .past(version)) }
+                    entry.key.withUnsafeBytes { pass($0, .past(version)) }
                 }
                 if order == 0 { return true }
             }
@@ -129,7 +133,7 @@ extension PastState {
                 if stop == nil, !isChanged, !record.isVolatile,
                     visibility.mayReveal(.read, about: record)
                 {
-                    tell(record.key, .present(record))
+                    pass(record.key, .present(record))
                 }
                 return stop == nil
             }
@@ -143,7 +147,7 @@ extension PastState {
         return stop ?? end
     }
 
-    /// The first of `changed` behind a key.
+    /// The index of the first of `changed` after a key.
     private static func firstIndex(in changed: [Changed], after key: [UInt8]) -> Int {
         var (low, high) = (0, changed.count)
         while low < high {
@@ -153,9 +157,9 @@ extension PastState {
         return low
     }
 
-    /// What a key was.
+    /// The version of a key at the revision.
     package enum Version {
-        /// What it still is.
+        /// It has not changed since.
         case present(Record)
         case past(PastVersion)
     }

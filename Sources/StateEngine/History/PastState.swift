@@ -1,4 +1,4 @@
-/// What the keys of a pattern were at a revision that has passed.
+/// The entries of a pattern at a past revision.
 ///
 /// ```
 ///            r                  T                                 now
@@ -6,31 +6,32 @@
 ///            '- history thread -'------ subscription, memory ------'
 /// ```
 ///
-/// A key's first change after `r` names the change that it supersedes, and that is what the key was at `r`. The changes up to T,
-/// what is durable when this is made, are read from the history, key by key then the superseded ones; what the loop is told of
-/// meanwhile hands over the version that it supersedes, before it is freed. A key that neither knows of has not changed since:
-/// memory has it. So a page costs the changes since `r` that match, and the listing of what it shows.
+/// A key's first change after `r` names the change that it supersedes, which is the key's version
+/// at `r`. The changes up to T, the durable revision at the start, are read from the history: first
+/// the keys, then the superseded changes. For later changes, the subscription passes the superseded
+/// version before it is freed. A key that neither reports has not changed since: memory has it. So
+/// a page costs the matching changes since `r`, and the listing of its entries.
 ///
-/// What is read belongs to the history thread until ``readSlice(of:)`` says that it is all, and is not changed afterwards; the
-/// rest is under the keyspace's lock: the proof of `@unchecked Sendable`.
+/// What is read belongs to the history thread until ``readSlice(of:)`` returns true, and is not
+/// changed afterwards; the rest is under the keyspace's lock: the proof of `@unchecked Sendable`.
 package final class PastState: @unchecked Sendable {
-    /// What of it is asked for.
+    /// What is requested.
     package struct Request: Sendable {
         package var patterns: PatternSet
         package var revision: Int64
         /// Only keys after this one.
         package var after: [UInt8]?
-        /// How many entries at most are looked at, in key order.
+        /// The largest number of entries that are read, in key order.
         package var limit = Int.max
-        /// Whether values are, or only which keys there were.
+        /// Whether values are needed, or only the keys.
         package var needsValues = true
         /// Bytes that may be kept, of keys and values each.
         package var byteLimit: Int
-        /// What may be seen of it, for the history thread.
+        /// What the reader may see, for the history thread.
         package var view = Visibility.everything
-        /// Who asks, for what is done under the lock.
+        /// The reader, for the work under the lock.
         package var subject: Subject?
-        /// What to do where that is not enough: ends a sentence.
+        /// What to do if the limit is too small: the end of a sentence.
         package var advice: StaticString
 
         package init(
@@ -46,30 +47,30 @@ package final class PastState: @unchecked Sendable {
         }
     }
 
-    /// A key that is not what it was.
+    /// A key that has changed since the revision.
     package struct Changed {
         package let key: [UInt8]
-        /// Where the history has what it was; nil where it was absent.
+        /// The place of its version in the history; nil if it was absent.
         let place: HistoryPlace?
-        /// What it was; nil where it was absent, and before it is looked up.
+        /// Its version at the revision; nil if it was absent, and before it is looked up.
         package var version: PastVersion?
     }
 
     // Immutable.
     package let request: Request
 
-    // The history thread's.
+    // Only for the history thread.
     private var place: HistoryPlace
-    /// What the first change after the revision supersedes; nil for nothing.
+    /// The place of the version that the first change after the revision supersedes; nil for none.
     private var superseded: [[UInt8]: HistoryPlace?] = [:]
     private var keyByteCount = 0
     private var valueByteCount = 0
     private var isScanned = false
     private var lookedUp = 0
     private var liveCount = 0
-    /// In key order; those up to ``lookedUp`` with what they were.
+    /// In key order; those up to ``lookedUp`` have their versions.
     private(set) var changed: [Changed] = []
-    /// Keys after this one were not looked up, for those up to it are as many as asked for.
+    /// Keys after this one were not looked up, because there are already as many as requested.
     private(set) var lastKey: [UInt8]?
 
     // Under the lock.
@@ -77,7 +78,7 @@ package final class PastState: @unchecked Sendable {
     var changedMeanwhile: [[UInt8]: PastVersion?] = [:]
     package internal(set) var meanwhileByteCount = 0
 
-    /// Begins with what is durable now.
+    /// Begins at the current durable revision.
     package init(_ request: Request, in core: KeyspaceCore) {
         self.request = request
         place = .end(of: request.revision)
@@ -87,7 +88,7 @@ package final class PastState: @unchecked Sendable {
         }
     }
 
-    /// Whether a key is one that is asked for.
+    /// Whether a key is requested.
     func isMeant(_ key: Bytes) -> Bool {
         guard request.patterns.matches(key) else { return false }
         guard let after = request.after else { return true }
@@ -97,24 +98,25 @@ package final class PastState: @unchecked Sendable {
     func tooBig(_ what: String) -> StateError {
         StateError(
             .tooBig,
-            "\(what) since revision \(request.revision) make more than \(request.byteLimit) bytes; "
+            "\(what) since revision \(request.revision) exceed \(request.byteLimit) bytes; "
                 + "\(request.advice)"
         )
     }
 
     // MARK: On the history thread
 
-    /// Bytes that are kept of what was read.
+    /// Bytes kept of what was read.
     package var readByteCount: Int { keyByteCount + valueByteCount }
 
     /// Reads for at most about 50 ms.
     ///
-    /// - Returns: Whether that was all.
-    /// - Throws: ``StateError/Code/compacted``, naming the revision; ``StateError/Code/tooBig``; what the history throws.
+    /// - Returns: Whether everything was read.
+    /// - Throws: ``StateError/Code/compacted``, naming the revision; ``StateError/Code/tooBig``;
+    ///   what the history throws.
     package func readSlice(of history: any HistoryReading) throws -> Bool {
         guard isScanned else {
             isScanned = try look(history, scan)
-            // Not while the store's log has to stay for it.
+            // Not inside the snapshot, which holds the store's log.
             if isScanned { sortChanged() }
             return false
         }
@@ -140,12 +142,12 @@ package final class PastState: @unchecked Sendable {
         changed.sort { $0.key.precedes($1.key) }
     }
 
-    /// Notes which keys have changed, and what their first change supersedes.
+    /// Finds the keys that have changed, and what their first change supersedes.
     private func scan(
         _ history: any HistoryReading,
         _ budget: inout HistoryBudget
     ) throws -> Bool {
-        // Beyond what was durable at first is no harm: the first change after the revision is the same.
+        // Changes after T do no harm: the first change after the revision is the same.
         let isWhole = try history.forEachChange(after: place, through: .max) { change in
             place = change.place
             if isMeant(change.key) { noteFirst(change) }
@@ -162,7 +164,7 @@ package final class PastState: @unchecked Sendable {
         superseded[key] = .some(change.previousPlace)
     }
 
-    /// Looks up what those keys were, in key order, until there are as many as asked for.
+    /// Looks up the versions of those keys, in key order, until there are as many as requested.
     private func lookUp(
         _ history: any HistoryReading,
         _ budget: inout HistoryBudget
@@ -170,7 +172,7 @@ package final class PastState: @unchecked Sendable {
         while lookedUp < changed.count, liveCount < request.limit {
             guard !budget.isUsedUp else { return false }
             let end = min(changed.count, lookedUp + min(512, request.limit - liveCount))
-            // In order of place, so that pages of the store are read once.
+            // In order of place, so that each page of the store is read once.
             let order = (lookedUp..<end).filter { changed[$0].place != nil }
                 .sorted { places($0, precedes: $1) }
             for index in order { try lookUp(index, history) }
@@ -191,7 +193,7 @@ package final class PastState: @unchecked Sendable {
     private func lookUp(_ index: Int, _ history: any HistoryReading) throws {
         guard let place = changed[index].place else { return }
         var version: PastVersion?
-        // One that is not there was a delete, which compaction takes away.
+        // A missing change was a delete, which compaction has removed.
         _ = try history.withChange(at: place) { change in
             guard request.view.mayReveal(.read, about: change) else { return }
             version = PastVersion(change, needsValue: request.needsValues)

@@ -1,4 +1,4 @@
-/// What a version says beside key, value and cause.
+/// The fields of a version except key, value and cause.
 package struct EntryFields: Sendable {
     /// The commit that made this version.
     package let revision: Int64
@@ -10,15 +10,15 @@ package struct EntryFields: Sendable {
     package let time: Int64
     /// The uid that created the entry.
     package let owner: UInt32
-    /// Wall time in milliseconds since 1970 at which it expires; nil where it does not.
+    /// Wall time in milliseconds since 1970 at which it expires; nil if it does not expire.
     package let expires: Int64?
 
-    /// Of a key that nobody has set.
+    /// The fields of a key that nobody has set.
     package static let none = EntryFields()
 
     private init() { (revision, created, version, time, owner, expires) = (0, 0, 0, 0, .max, nil) }
 
-    /// What memory has.
+    /// The fields in memory.
     package init(_ record: Record) {
         revision = record.revision
         created = record.created
@@ -28,7 +28,7 @@ package struct EntryFields: Sendable {
         expires = record.expires
     }
 
-    /// What the history has.
+    /// The fields in the history.
     init(_ change: borrowing StoredChange) {
         revision = change.revision
         created = change.created
@@ -46,10 +46,10 @@ package struct PastVersion: Sendable {
     /// Who wrote it: ``Cause/description`` in UTF-8.
     package let cause: [UInt8]
 
-    /// Bytes beside key and value that one takes in a list, about.
+    /// About how many bytes one takes in a list, besides key and value.
     static let overheadByteCount = 128
 
-    /// What the history has, with an empty value where that is not needed; nil for a delete.
+    /// The version in the history, with an empty value if that is not needed; nil for a delete.
     package init?(_ change: borrowing StoredChange, needsValue: Bool = true) {
         guard let bytes = change.value else { return nil }
         fields = EntryFields(change)
@@ -57,7 +57,7 @@ package struct PastVersion: Sendable {
         cause = Array(change.cause)
     }
 
-    /// What memory has; nil for a delete.
+    /// The version in memory; nil for a delete.
     package init?(_ record: Record, in core: KeyspaceCore) {
         guard let bytes = record.value else { return nil }
         fields = EntryFields(record)
@@ -71,7 +71,7 @@ extension StateError {
     package static func compacted(_ revision: Int64, oldest: Int64) -> StateError {
         StateError(
             .compacted,
-            "revision \(revision) is compacted; the oldest that can be asked for is \(oldest)"
+            "revision \(revision) is compacted; the oldest available is \(oldest)"
         )
     }
 
@@ -79,7 +79,7 @@ extension StateError {
     package static func notYet(_ revision: Int64, current: Int64) -> StateError {
         StateError(
             .err,
-            "revision \(revision) is above the current revision, \(current); ask for one up to it"
+            "revision \(revision) is above the current revision \(current)"
         )
     }
 }

@@ -1,4 +1,4 @@
-/// A change that storage holds though nobody was told, with bytes of its own.
+/// A change that storage holds although it was not reported, with bytes of its own.
 struct AdoptedChange: Sendable {
     fileprivate var fields: Record.Fields
     fileprivate(set) var key: [UInt8]
@@ -14,7 +14,7 @@ struct AdoptedChange: Sendable {
         cause = Array(change.cause)
     }
 
-    /// A change that nobody in this process made; `cause` is ``Cause/description`` in UTF-8.
+    /// A change that was not made by this process; `cause` is ``Cause/description`` in UTF-8.
     init(_ fields: Record.Fields, key: [UInt8], value: [UInt8]?, cause: [UInt8]) {
         self.fields = fields
         self.key = key
@@ -24,7 +24,7 @@ struct AdoptedChange: Sendable {
 }
 
 extension AdoptedChange {
-    /// Calls `body` with the change as a backing hands it over.
+    /// Calls `body` with the change in the form that a backing uses.
     func withStored(_ body: (borrowing StoredChange) -> Void) {
         key.withUnsafeBytes { key in
             cause.withUnsafeBytes { cause in
@@ -50,34 +50,35 @@ extension AdoptedChange {
     }
 }
 
-/// After a commit whose sync failed: storage may hold it all the same.
+/// After a commit whose sync failed: storage may hold the commit all the same.
 extension KeyspaceCore {
-    /// From here on a write is refused; what is read stays.
+    /// Refuses writes from here on; reads are still answered.
     func refuseWrites(after error: StateError) {
         admission.refusals.reopening = StateError(
             .readOnly,
-            "no writes until the store is open again (see its log), after: \(error.message)"
+            "writes are refused until the store is open again (see the log): \(error.message)"
         )
     }
 
-    /// Takes over commits that storage holds beyond what was told, and tells them, in their order with what nothing has undone.
+    /// Adopts commits that storage holds beyond those reported, and publishes them in order,
+    /// together with the commits in doubt, which nothing has undone.
     ///
-    /// Nothing may be provisional but keys in memory.
+    /// Nothing may be provisional except keys in memory.
     ///
-    /// - Returns: How many commits.
+    /// - Returns: The number of commits.
     func adopt(_ changes: [AdoptedChange]) -> Int {
         let batch = CommitBatch()
-        var told = pending.inDoubt.items[...]
+        var published = pending.inDoubt.items[...]
         var publishedStart = 0
-        /// Those before a revision; each supersedes what storage had of its keys before.
+        /// Appends those before a revision; each supersedes what storage had of its keys before.
         func appendPublished(before revision: Int64) {
-            while let item = told.first, item.revision < revision {
+            while let item = published.first, item.revision < revision {
                 batch.append(
-                    told: pending.inDoubt.changes[publishedStart..<item.changeEnd],
+                    published: pending.inDoubt.changes[publishedStart..<item.changeEnd],
                     of: item
                 )
                 publishedStart = item.changeEnd
-                told.removeFirst()
+                published.removeFirst()
             }
         }
         var count = 0

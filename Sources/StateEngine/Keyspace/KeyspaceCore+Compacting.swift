@@ -1,14 +1,14 @@
-/// What compaction takes out of memory.
+/// Removes compacted changes from memory.
 extension KeyspaceCore {
-    /// How many keys are known of which the newest change is a durable delete.
+    /// The number of tombstones in memory: keys whose newest change is a durable delete.
     package var rememberedDeleteCount: Int { entries.deleted.count }
 
-    /// Deletes that left the history need not be remembered any more.
+    /// Tombstones that left the history are not needed any more.
     func takeOver(_ step: CompactionStep) {
         revisions.compact(to: step.compacted)
-        for grave in step.graves {
-            let forgotten = grave.key.withUnsafeBytes {
-                entries.forgetDelete(of: $0, at: grave.revision)
+        for tombstone in step.graves {
+            let forgotten = tombstone.key.withUnsafeBytes {
+                entries.forgetDelete(of: $0, at: tombstone.revision)
             }
             if let forgotten { entries.free(forgotten) }
         }
@@ -18,15 +18,17 @@ extension KeyspaceCore {
 extension LocalKeyspace {
     /// Compacts the history.
     ///
-    /// It runs in pieces between commits; with `shrinks` commits wait for the end of it.
+    /// It runs in pieces between commits; with `shrinks`, commits wait until it has ended.
     ///
     /// - Parameters:
-    ///   - revision: History is wanted from here on; nil: from where the retention says. Below the compacted revision
-    ///     there is nothing to do, which is no error.
+    ///   - revision: History is kept from this revision on; nil: from the revision that the
+    ///     retention gives. Below the compacted revision there is nothing to do, which is not an
+    ///     error.
     ///   - shrinks: Whether free pages are given back to the file system.
     ///   - core: The keyspace's state, whose lock is held.
-    ///   - completion: Called once, where answers are handed out: in the daemon on the loop thread.
-    /// - Throws: ``StateError/Code/err`` where there is no history, or for a revision above the current one.
+    ///   - completion: Called once, when answers are delivered: in the daemon on the loop thread.
+    /// - Throws: ``StateError/Code/err`` if there is no history, or for a revision above the
+    ///   current one.
     package func compact(
         to revision: Int64?,
         shrinks: Bool,
@@ -34,13 +36,14 @@ extension LocalKeyspace {
         _ completion: @escaping @Sendable (Result<CompactionReply, StateError>) -> Void
     ) throws(StateError) {
         guard queue.capabilities.compaction != nil else {
-            throw StateError(.err, "values in memory have no history that could be compacted")
+            throw StateError(.err, "values are kept in memory only: there is no history to compact")
         }
         let current = core.revisions.durable
         if let revision, revision > current {
             throw StateError(
                 .err,
-                "revision \(revision) is above the current one, \(current): nothing was compacted"
+                "revision \(revision) is above the current revision \(current): "
+                    + "nothing was compacted"
             )
         }
         let request = CompactionRequest(

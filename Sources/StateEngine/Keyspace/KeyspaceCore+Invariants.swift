@@ -1,8 +1,8 @@
 extension KeyspaceCore {
-    /// Compares chains, counts and entries.causes with each other, outside of a transaction; for tests.
+    /// Compares chains, counts and causes with each other, outside of a transaction; for tests.
     ///
-    /// - Parameter retainedCauseCount: How many entries.causes the caller has retained and not released.
-    /// - Returns: What is wrong, a sentence each; empty where nothing is.
+    /// - Parameter retainedCauseCount: How many causes the caller has retained and not released.
+    /// - Returns: The faults, a sentence each; empty if there are none.
     /// - Complexity: O(*n*) in the bytes of all keys, times the depth of the trees.
     package func checkInvariants(retainedCauseCount: Int) -> [String] {
         var faults = entries.live.checkInvariants() + entries.deleted.checkInvariants()
@@ -25,33 +25,34 @@ extension KeyspaceCore {
             let shown = StateError.quoted(chain[0].key)
             namedCount += chain.count
             if chain.count > 1 || !chain[0].isDeleted || chain[0].revision > revisions.durable {
-                faults.append("\(shown) is buried and not a durable delete alone")
+                faults.append("\(shown) is a tombstone, but not just a durable delete")
             }
             if let head = entries.head(chain[0].key),
                 !sequence(first: head, next: \.older)
                     .contains(where: \.isVolatile)
             {
-                faults.append("\(shown) is buried and live")
+                faults.append("\(shown) is a tombstone, but live")
             }
         }
-        compare(deadlineCount, entries.deadlines.count, "entries.deadlines", &faults)
-        if !entries.deadlines.isInOrder { faults.append("the entries.deadlines are out of order") }
+        compare(deadlineCount, entries.deadlines.count, "deadlines", &faults)
+        if !entries.deadlines.isInOrder { faults.append("the deadlines are out of order") }
         compare(liveCount, entries.durableCount, "durable keys", &faults)
         compare(provisionalByteCount, pending.byteCount, "uncommitted bytes", &faults)
         compare(
             namedCount + retainedCauseCount,
             entries.causes.referenceCount,
-            "names of entries.causes",
+            "references to causes",
             &faults
         )
         return faults
     }
 
     private func compare(_ found: Int, _ counted: Int, _ what: String, _ faults: inout [String]) {
-        if found != counted { faults.append("\(found) \(what), of which \(counted) are counted") }
+        if found != counted { faults.append("\(found) \(what), but the count is \(counted)") }
     }
 
-    /// A chain has descending revisions, one durable version at most, its last, and one that is no delete.
+    /// A chain has descending revisions, at most one durable version, its last, and at least one
+    /// that is not a delete.
     private func checkChain(_ chain: [Record], _ faults: inout [String]) {
         let shown = StateError.quoted(chain[0].key)
         for (newer, older) in zip(chain, chain.dropFirst()) {

@@ -2,7 +2,7 @@
 extension KeyspaceCore {
     /// Refuses a key that the store cannot hold, and one below or above another.
     ///
-    /// - Throws: ``StateError/Code/rejected``, naming both keys, or what the backing says.
+    /// - Throws: ``StateError/Code/rejected``, naming both keys, or the error of the backing.
     /// - Complexity: O(*n*) in the bytes of the key, once for each segment.
     func checkPlace(of key: Bytes, in editable: any EditableBacking) throws(StateError) {
         try editable.validate(key)
@@ -13,7 +13,7 @@ extension KeyspaceCore {
     ///
     /// - Parameters:
     ///   - key: The key.
-    ///   - start: Where the part of it begins that is the path of its file.
+    ///   - start: The index of the first byte that belongs to the path of its file.
     ///   - isBeside: Whether another key has its file in the same directory.
     /// - Throws: ``StateError/Code/rejected``, naming both keys.
     func checkNesting(
@@ -39,16 +39,19 @@ extension KeyspaceCore {
     }
 
     private static func nested(_ key: String, below above: String) -> StateError {
-        StateError(.rejected, "key \(key) is below key \(above), and a file is no directory")
+        StateError(
+            .rejected,
+            "key \(key) is below key \(above), which is a file and cannot be a directory"
+        )
     }
 
-    /// How an entry is named to who writes: not at all where he may not read it.
+    /// How an entry is named to the writer: not at all if the writer may not read it.
     private func shown(_ record: Record) -> String {
         let isSeen = visibility(of: transaction.subject).mayReveal(.read, about: record)
         return isSeen ? StateError.quoted(record.key) : "of another's"
     }
 
-    /// Those of `changes` that differ from what is on stable storage.
+    /// The changes that differ from what is on stable storage.
     func differing(_ changes: [OutsideChange]) -> [OutsideChange] {
         changes.filter { change in
             change.key.withUnsafeBytes { key in
@@ -58,7 +61,7 @@ extension KeyspaceCore {
         }
     }
 
-    /// Takes over what others did as one commit, and tells it; nothing may be provisional.
+    /// Adopts the changes of others as one commit, and publishes it; nothing may be provisional.
     func adopt(outside changes: [OutsideChange]) {
         let revision = revisions.next
         let writer = changes.lazy.compactMap(\.writer).first ?? .file(uid: .max, gid: .max)
@@ -83,9 +86,10 @@ extension KeyspaceCore {
         _ = adopt(adopted)
     }
 
-    /// Does again what callers had asked and what was undone, in its order, on what is there now.
+    /// Repeats undone requests, in order, on the current state.
     ///
-    /// A condition on the revision of an undone commit means the commit that it has become.
+    /// A condition on the revision of an undone commit is replaced by the revision of its
+    /// repetition.
     func repeatUndone(at time: Int64) {
         let undone = pending.takeAnswers()
         var became: [Int64: Int64] = [:]
@@ -116,7 +120,7 @@ extension Mutation {
 }
 
 extension Cause {
-    /// Who edits a file: all that is known is who owns it.
+    /// The cause of an edit of a file: only the file's owner is known.
     package static func file(uid: UInt32, gid: UInt32) -> Cause {
         Cause(uid: uid, gid: gid, pid: 0, command: "file")
     }

@@ -1,13 +1,14 @@
 import CLinux
 
 extension KeyspaceCore {
-    /// A batch is on stable storage: watchers are told, then its changes count as durable.
+    /// A batch is on stable storage: publishes it to watchers, then makes its changes durable.
     func settle(_ batch: CommitBatch) {
-        // Order matters: what a change supersedes is still there while watchers are told of it.
+        // Order matters: superseded versions still exist while watchers receive the changes.
         hub.publish(batch, in: self)
         let changes = batch.changes
         for (index, record) in changes.enumerated() {
-            // What is superseded was last looked at long ago: waiting for it was 10 % of a SET in the loop (perf).
+            // A superseded version was last used long ago: waiting for it took 10 % of a SET in the
+            // loop (perf).
             if index + 4 < changes.count, let soon = changes[index + 4].older {
                 clinux_prefetch(soon.address)
             }
@@ -30,17 +31,18 @@ extension KeyspaceCore {
         pending.byteCount -= batch.byteCount
     }
 
-    /// A batch was not committed: it is undone, newest change first, but for what is told already (``takePublished(from:)``).
+    /// A batch was not committed: undoes it, newest change first, except changes that were
+    /// published already (``takePublished(from:)``).
     ///
-    /// Whatever was finished after it must have been undone before, for it was computed on it.
+    /// Everything finished after it must have been undone before, because it was computed on it.
     func undo(_ batch: CommitBatch) {
-        for record in batch.changes.reversed() where !record.isTold { undo(record) }
+        for record in batch.changes.reversed() where !record.isPublished { undo(record) }
         if !batch.metadata.isEmpty { metadata.undo(batch.metadata) }
         pending.byteCount -= batch.byteCount
         revisions.undo()
     }
 
-    /// Takes an entry over from storage, before anybody else sees the core.
+    /// Loads an entry from storage, before anybody else sees the core.
     ///
     /// - Complexity: O(*n*) in the bytes of key and value.
     func load(_ change: borrowing StoredChange) {
@@ -57,7 +59,7 @@ extension KeyspaceCore {
         if record.isDeleted, !entries.keepsDeleted { entries.free(record) }
     }
 
-    /// What storage holds was taken over.
+    /// Everything was loaded from storage.
     func finishLoading(_ store: LoadedStore) {
         self.store.epoch = store.epoch
         revisions.load(store.revision, compacted: store.compacted)

@@ -1,9 +1,11 @@
-/// The state of a keyspace: entries, revisions, the open transaction, and what was finished and waits to be committed.
+/// The state of a keyspace: entries, revisions, the open transaction, and finished transactions
+/// that wait to be committed.
 ///
-/// No lock of its own: every access is under the lock of its ``LocalKeyspace``, which is the proof of `@unchecked Sendable`.
-/// That, and that no method calls out while it changes a field, is the proof of `@exclusivity(unchecked)`, too: the checks
-/// were 14 % of the instructions of a SET (callgrind).
-/// Reading is here; writing is in `KeyspaceCore+Writing`, what a commit's outcome does in `KeyspaceCore+Settling`.
+/// It has no lock of its own: every access is under the lock of its ``LocalKeyspace``, which is the
+/// proof of `@unchecked Sendable`. That, and that no method calls out while it changes a field, is
+/// also the proof of `@exclusivity(unchecked)`: the checks were 14 % of the instructions of a SET
+/// (callgrind). Reading is here; writing is in `KeyspaceCore+Writing`, and the effects of a
+/// commit's outcome in `KeyspaceCore+Settling`.
 @usableFromInline
 package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var store: StoreTraits
@@ -31,10 +33,10 @@ package final class KeyspaceCore: @unchecked Sendable {
 
     package var isPersistent: Bool { store.isPersistent }
 
-    /// What the configuration says of keys; nil if it says nothing.
+    /// The configured rules of keys; nil if there are none.
     @inlinable package var rules: KeyRules? { admission.rules }
 
-    /// The directories of the keys that live in files, if some do.
+    /// The directories of the keys that live in files; nil if none do.
     @inlinable package var files: FileContainers? { admission.files }
 
     // MARK: Reading
@@ -44,8 +46,10 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// - Complexity: O(*n*) in the bytes of the key.
     package func read(_ key: Bytes, _ receipt: inout Receipt) -> Record? {
         guard let head = entries.head(key) else { return nil }
-        // What the open transaction did itself is as certain as it.
-        if head.revision > revisions.durable, head.revision != transaction.revision, !head.isTold {
+        // A read of the open transaction's own changes depends on nothing else.
+        if head.revision > revisions.durable, head.revision != transaction.revision,
+            !head.isPublished
+        {
             receipt.noteRead(head.revision)
         }
         return head.isDeleted || isDue(head) ? nil : head
@@ -59,7 +63,7 @@ package final class KeyspaceCore: @unchecked Sendable {
         return head
     }
 
-    /// The version of `key` that is on stable storage; nil where it is absent there.
+    /// The version of `key` that is on stable storage; nil if it is absent there.
     package func readDurable(_ key: Bytes) -> Record? {
         guard let version = entries.head(key)?.version(at: revisions.durable), !version.isDeleted
         else {
@@ -68,7 +72,7 @@ package final class KeyspaceCore: @unchecked Sendable {
         return version
     }
 
-    /// Where the newest change of `key` that is on stable storage stands in the history; nil where none is known.
+    /// The place in the history of the newest durable change of `key`; nil if none is known.
     package func durablePlace(of key: Bytes) -> HistoryPlace? {
         if let version = entries.head(key)?.version(at: revisions.durable), !version.isVolatile {
             return version.place
@@ -76,15 +80,16 @@ package final class KeyspaceCore: @unchecked Sendable {
         return entries.deleted.record(for: key).map(\.place)
     }
 
-    /// Notes that everything was looked at.
+    /// Records in the receipt that everything was read.
     package func observeAll(_ receipt: inout Receipt) {
         if revisions.provisional > revisions.durable { receipt.noteRead(revisions.provisional) }
     }
 
-    /// Calls `body` for the versions on stable storage of the entries that one of `patterns` means, in key order, until it says false.
+    /// Calls `body` for the durable versions of the entries that match one of `patterns`, in key
+    /// order, until it returns false.
     ///
     /// - Parameters:
-    ///   - patterns: Each entry comes once, however many of them mean it.
+    ///   - patterns: Each entry is passed once, however many of them match it.
     ///   - bound: Only keys after this one.
     ///   - body: Takes a version, borrowed.
     /// - Complexity: O(*m*) in the entries below the patterns' literal parts.
@@ -101,9 +106,10 @@ package final class KeyspaceCore: @unchecked Sendable {
         }
     }
 
-    /// The same, where about `byteCount` bytes of keys are compared with patterns at most.
+    /// The same, but compares at most about `byteCount` bytes of keys with patterns.
     ///
-    /// - Returns: The last key that was compared, where there may be more; nil where all were, or `body` has said false.
+    /// - Returns: The last key that was compared, if there may be more; nil if all were compared,
+    ///   or `body` returned false.
     package func forEachDurable(
         _ patterns: PatternSet,
         after bound: Bytes?,
@@ -119,7 +125,8 @@ package final class KeyspaceCore: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` for the newest versions that are not on stable storage yet, deletes among them, in key order.
+    /// Calls `body` for the newest versions that are not on stable storage yet, including deletes,
+    /// in key order.
     package func forEachProvisional(_ patterns: PatternSet, _ body: (Record) -> Void) {
         patterns.forEach(in: entries.live, after: nil) { [durable = revisions.durable] head in
             if head.revision > durable { body(head) }
@@ -144,7 +151,7 @@ package final class KeyspaceCore: @unchecked Sendable {
     package func release(_ cause: InternedCause) { entries.causes.release(cause) }
 }
 
-/// What a keyspace knows of its store.
+/// The properties of a keyspace's store.
 package struct StoreTraits: Sendable {
     /// Its identity; constant once it is loaded.
     package internal(set) var epoch: Epoch

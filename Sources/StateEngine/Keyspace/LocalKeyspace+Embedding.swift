@@ -12,7 +12,8 @@ extension LocalKeyspace {
 
     /// Makes all the mutations one commit, or none of them; see ``Keyspace/submit(_:completion:)``.
     ///
-    /// - Complexity: O(*n*) in the bytes of keys and values, and one sync that all commits share which wait for it.
+    /// - Complexity: O(*n*) in the bytes of keys and values, and one sync, shared by all commits
+    ///   that wait for it.
     @discardableResult
     public func submit(
         _ mutations: [Mutation],
@@ -41,14 +42,15 @@ extension LocalKeyspace {
         return provisional
     }
 
-    /// Runs `body`, and waits until all that was written up to its end is on stable storage.
+    /// Runs `body`, and waits until everything written before its end is on stable storage.
     ///
-    /// - Throws: What `body` throws, and the error of a commit that failed.
+    /// - Throws: The error of `body`, and that of a failed commit.
     func durably<R>(
         _ body: (KeyspaceCore) throws(StateError) -> R
     ) throws(StateError) -> R {
         let answer = Answer()
-        // Order matters: it is held under the same lock, for a commit that ended before would answer nobody.
+        // Order matters: the answer is held under the same lock. A commit that ended before would
+        // not answer it.
         let (result, waits) = try withCore { (core) throws(StateError) -> (R, Bool) in
             let result = try body(core)
             let revision = core.revisions.provisional
@@ -74,7 +76,7 @@ extension LocalKeyspace {
         return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// The entry of `key` on stable storage; nil where there is none.
+    /// The entry of `key` on stable storage; nil if there is none.
     ///
     /// - Complexity: O(*n*) in the bytes of key and value.
     public func entry(for key: Key) -> Entry? {
@@ -86,7 +88,8 @@ extension LocalKeyspace {
         }
     }
 
-    /// The entries that `pattern` means after `key`, in key order, `limit` at most, on stable storage.
+    /// The entries that match `pattern` after `key`, in key order, at most `limit`, on stable
+    /// storage.
     ///
     /// - Complexity: O(*m*) in the entries below the pattern's literal part.
     public func entries(
@@ -113,7 +116,7 @@ extension LocalKeyspace {
 }
 
 extension KeyspaceCore {
-    /// A version as a value of its own.
+    /// A version as an independent value.
     package func entry(_ record: Record) -> Entry {
         Entry(
             value: record.value.map(Array.init) ?? [],
@@ -188,7 +191,7 @@ extension KeyspaceCore {
 }
 
 extension [UInt8] {
-    /// The bytes for the length of a call that may throw.
+    /// The bytes, borrowed for a call that may throw.
     package func withBorrowed<R>(_ body: (Bytes) throws(StateError) -> R) throws(StateError) -> R {
         let result = withUnsafeBytes { bytes -> Result<R, StateError> in
             do throws(StateError) { return .success(try body(bytes)) } catch {

@@ -2,30 +2,33 @@ import CLinux
 import Synchronization
 
 extension LocalKeyspace {
-    /// Begins to follow keys; see ``Keyspace/watch(_:)``.
+    /// Begins to watch keys; see ``Keyspace/watch(_:)``.
     public func watch(
         _ receive: @escaping @Sendable (KeyspaceEvent) -> Void
     ) -> any KeyspaceWatch {
         LocalWatch(self, receive)
     }
 
-    /// Ends the process where the caller hands out what it is about to wait for.
+    /// Ends the process if the caller is delivering, because it would wait for itself.
     package func checkMayWait() {
         guard isHandingOut else { return }
-        fatalError("a completion or a receiver of a keyspace waits for it, whose thread it holds")
+        fatalError(
+            "a completion or receiver of a keyspace must not wait for it: it runs on its thread"
+        )
     }
 
-    /// Whether the caller is told of something, or answered, and by nobody else meanwhile.
+    /// Whether the caller runs inside a delivery of events and answers by this keyspace.
     var isHandingOut: Bool {
         let deliverer: UnsafeRawPointer? = clinux_deliverer()
         return deliverer == UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Hands out what is to be told and answered, in order, unless somebody is at it.
+    /// Delivers events and answers, in order, unless another thread is doing so.
     ///
-    /// Order matters: a watch hears of a commit before its writer is answered, and both without the lock.
+    /// Order matters: a watch receives a commit before its writer is answered, and both happen
+    /// without the lock.
     ///
-    /// A thread that has written is not kept for ever by what others write: the commit thread goes on.
+    /// A writer's thread is not kept forever by the writes of others: the commit thread takes over.
     func deliver() {
         let before = clinux_deliverer()
         clinux_set_deliverer(Unmanaged.passUnretained(self).toOpaque())
@@ -37,7 +40,7 @@ extension LocalKeyspace {
             roundsLeft -= 1
             for delivery in deliveries {
                 switch delivery {
-                case .event(let event, let watch): watch.hear(event)
+                case .event(let event, let watch): watch.forward(event)
                 case .answer(let answer): answer.completion(answer.result)
                 case .compaction(let answer): answer.completion(answer.result)
                 }
@@ -52,7 +55,7 @@ extension LocalKeyspace {
 
 /// A watch of a keyspace in this process.
 ///
-/// What changes is changed under the keyspace's lock: the proof of `@unchecked Sendable`.
+/// Its state is changed under the keyspace's lock: the proof of `@unchecked Sendable`.
 final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
     private let keyspace: LocalKeyspace
     private let receiveEvent: @Sendable (KeyspaceEvent) -> Void
@@ -86,7 +89,7 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
                 changes.append(core.keyspaceChange(record))
                 return true
             }
-            tell(
+            enqueue(
                 .state(core.revision(core.revisions.durable), patterns: patterns, changes),
                 in: core
             )
@@ -111,25 +114,26 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
         }
     }
 
-    /// What waits to be handed out is bounded by who follows, not here.
+    /// The queue of deliveries is bounded by the receiver, not here.
     var hasRoom: Bool { true }
 
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
-        // It begins synced and always has room: no pieces and no gap.
+        // It begins synced and always has room: it gets no pieces and no gap.
         guard case .commit(let revision, let changes) = notice else { return }
         let cause = changes.first.map { core.cause(of: $0) } ?? .unknown
-        tell(
+        enqueue(
             .commit(core.revision(revision), changes.map { core.keyspaceChange($0) }, cause: cause),
             in: core
         )
     }
 
-    private func tell(_ event: KeyspaceEvent, in core: KeyspaceCore) {
-        // It holds this object, so that the last reference never goes under the lock.
+    private func enqueue(_ event: KeyspaceEvent, in core: KeyspaceCore) {
+        // The delivery retains this object, so that its last reference is never released under the
+        // lock.
         core.pending.deliver(.event(event, self))
     }
 
-    fileprivate func hear(_ event: KeyspaceEvent) {
+    fileprivate func forward(_ event: KeyspaceEvent) {
         if !isCancelled.load(ordering: .relaxed) { receiveEvent(event) }
     }
 }
@@ -137,7 +141,7 @@ final class LocalWatch: KeyspaceWatch, WatchReceiver, @unchecked Sendable {
 extension KeyspaceCore {
     func revision(_ number: Int64) -> Revision { Revision(epoch: epoch, number: number) }
 
-    /// A version as a watch is told of it.
+    /// A version as a watch receives it.
     func keyspaceChange(_ record: Record) -> KeyspaceChange {
         KeyspaceChange(
             key: Key(verified: record.key),

@@ -2,21 +2,23 @@ import StateSystem
 
 /// The keyspace in this process: what a program embeds, and what `stated` serves.
 ///
-/// A write is visible at once to who may read provisional versions (the daemon's connections, whose replies are held),
-/// and durable, told and readable for everybody else when it is on stable storage, by the commit thread or a writer that waits.
+/// A write is visible at once to readers of provisional versions (the daemon's connections, whose
+/// replies are held). It becomes durable, published and readable for everybody else once the commit
+/// thread or a waiting writer has put it on stable storage.
 public final class LocalKeyspace: WaitableKeyspace {
-    /// What became of a batch.
+    /// The outcome of a batch.
     package enum Outcome {
-        /// Everything up to this revision is durable now; it is delivered to its watchers.
+        /// Everything up to this revision is durable now, and was delivered to its watchers.
         case durable(through: Int64)
         /// Everything from this revision on was undone.
         case failed(from: Int64, StateError)
-        /// After a commit whose outcome is unknown the store is open again; it held so many commits beyond what was told,
-        /// up to this revision, and they are told now; the revision is 0 where it held none.
+        /// The store is open again after a commit whose outcome is unknown. It held `adopted`
+        /// commits beyond those published, up to this revision, and they are published now; the
+        /// revision is 0 if there are none.
         case reopened(adopted: Int, through: Int64)
         /// It could not be opened, and will be tried again; writes are refused until then.
         case unopened(StateError)
-        /// From here on only keys in memory are set, for the disk is full; nil: all are.
+        /// If not nil, the disk is full and only keys in memory can be set; nil: all keys can.
         case room(shortage: StateError?)
         /// Nothing became durable or was undone: revisions were reserved, history was compacted.
         case unchanged
@@ -25,14 +27,15 @@ public final class LocalKeyspace: WaitableKeyspace {
     @usableFromInline let core: StateLock<KeyspaceCore>
     let queue: CommitQueue
     let backing: any Backing
-    /// Whether commits go to storage before they are told.
+    /// Whether commits go to storage before they are published.
     package let isPersistent: Bool
 
     /// Opens the store and reads it.
     ///
-    /// It stays open until ``close()``, whether or not anybody holds the keyspace.
+    /// It stays open until ``close()``, even if nobody holds the keyspace.
     ///
-    /// - Throws: ``StateError``, where the store is locked, corrupt, of a newer format or cannot be opened; it is left as it is.
+    /// - Throws: ``StateError`` if the store is locked, corrupt, of a newer format or cannot be
+    ///   opened; the store stays unchanged.
     /// - Complexity: O(*n*) in the changes of the history.
     public init(backing: any Backing, limits: Limits = Limits()) throws(StateError) {
         let store = StoreTraits(
@@ -56,18 +59,19 @@ public final class LocalKeyspace: WaitableKeyspace {
         isPersistent = backing.isPersistent
         if let reservation = capabilities.reservation { loaded.revisions.reserve(in: reservation) }
         core = StateLock(loaded)
-        // On purpose a cycle until `close`: the commit thread reads what this object owns.
+        // An intended cycle until `close`: the commit thread uses what this object owns.
         queue.setNotify { self.settle { _ in } }
         queue.start()
         capabilities.editing?.watchOutside { [weak queue] in queue?.submit(.look) }
     }
 
-    /// Whether the caller is on the commit thread, which cannot ``close()``.
+    /// Whether the caller is on the commit thread, which must not call ``close()``.
     package var isOnCommitThread: Bool { queue.isOnItsThread }
 
     /// Commits what is queued and closes the store.
     ///
-    /// What is written afterwards is refused. It must not be called by a completion or a receiver: that ends the process.
+    /// Later writes are refused. A completion handler or a receiver must not call it: that ends the
+    /// process.
     public func close() {
         checkMayWait()
         let refusal = StateError(.readOnly, "the keyspace is closed")
@@ -82,24 +86,25 @@ public final class LocalKeyspace: WaitableKeyspace {
         backing.close()
     }
 
-    /// What was, where the backing keeps it.
+    /// The history, if the backing keeps one.
     package var history: (any HistoryBacking)? { queue.capabilities.history }
 
     // MARK: The keyspace's own state
 
-    /// Runs `body` with the state, alone.
+    /// Runs `body` with exclusive access to the state.
     @inlinable
     package func withCore<R, E: Error>(_ body: (KeyspaceCore) throws(E) -> R) throws(E) -> R {
         try core.withLock { (core) throws(E) -> R in try body(core) }
     }
 
-    /// Who settles what storage has answered: by default who has committed.
+    /// Sets who settles the answers of storage: by default the thread that committed.
     ///
-    /// - Parameter wake: Called by who has committed whenever there is something to ``settle(_:)``; it may only wake another,
-    ///   who holds the keyspace until it is closed.
+    /// - Parameter wake: Called by the thread that committed whenever there is something to
+    ///   ``settle(_:)``. It may only wake another thread, which must hold the keyspace until it is
+    ///   closed.
     package func settleElsewhere(_ wake: @escaping @Sendable () -> Void) { queue.setNotify(wake) }
 
-    /// Hands what was finished to the commit thread; without storage, tells it.
+    /// Passes finished transactions to the commit thread; without storage, publishes them.
     ///
     /// - Parameter commitsOnCaller: Whether the caller calls ``commitOnCaller()`` next.
     /// - Returns: Whether there is something to settle already.
@@ -116,7 +121,8 @@ public final class LocalKeyspace: WaitableKeyspace {
         }
     }
 
-    /// The same before all that is at hand was read, where the commit thread has nothing to do and it is worth a sync.
+    /// The same before all requests at hand were read, if the commit thread is idle and there is
+    /// enough for a sync.
     package func publishEarly() {
         guard isPersistent, queue.isIdle else { return }
         withCore { core in
@@ -126,10 +132,11 @@ public final class LocalKeyspace: WaitableKeyspace {
         }
     }
 
-    /// Commits on this thread what waits for storage, where the commit thread has nothing to do.
+    /// Commits what waits for storage on this thread, if the commit thread is idle.
     package func commitOnCaller() { queue.commitHere() }
 
-    /// Takes over what storage has answered: watchers are told first, then `report` hears of it, then who embeds the keyspace.
+    /// Settles the answers of storage: watchers are served first, then `report` is called, then
+    /// deliveries are made.
     ///
     /// - Parameter report: Called under the keyspace's lock.
     package func settle(_ report: (Outcome) -> Void) {
@@ -171,7 +178,7 @@ public final class LocalKeyspace: WaitableKeyspace {
     }
 
     private func settleCommit(of batch: CommitBatch, in core: KeyspaceCore) -> Outcome {
-        // At the end, without the store having been opened again.
+        // The queue has stopped without reopening the store.
         if core.admission.refusals.reopening != nil { _ = core.adopt([]) }
         core.settle(batch)
         core.pending.release(through: core.revisions.durable)
@@ -200,7 +207,8 @@ public final class LocalKeyspace: WaitableKeyspace {
         _ metadata: [String: String],
         in core: KeyspaceCore
     ) -> Outcome {
-        // After a piece of compaction that failed nothing was in doubt, and there may be provisional versions.
+        // After a failed piece of compaction nothing was in doubt, and there may be provisional
+        // versions.
         let count = core.adopt(changes)
         core.pending.release(through: core.revisions.durable)
         if !core.metadata.isNewer(than: core.revisions.durable) {
@@ -210,8 +218,8 @@ public final class LocalKeyspace: WaitableKeyspace {
         return .reopened(adopted: count, through: changes.last?.revision ?? 0)
     }
 
-    /// Undoes what was queued while a piece of compaction failed: it has not reached storage, and its writers need not wait until the
-    /// store is open again.
+    /// Undoes what was queued while a piece of compaction failed: it has not reached storage, and
+    /// its writers need not wait until the store is open again.
     ///
     /// - Returns: Nil if there is nothing to undo.
     private func failQueued(in core: KeyspaceCore) -> Outcome? {
@@ -225,14 +233,14 @@ public final class LocalKeyspace: WaitableKeyspace {
         return .failed(from: first, refusal)
     }
 
-    /// Undoes a failed batch and all that was computed on it, newest first.
+    /// Undoes a failed batch and everything computed on it, newest first.
     private func undoAll(
         _ batch: CommitBatch?,
         in core: KeyspaceCore,
         isInDoubt: Bool = false
     ) {
         let queued = queue.takeQueued()
-        let told = core.takePublished(from: [batch, queued, core.pending.filling])
+        let published = core.takePublished(from: [batch, queued, core.pending.filling])
         core.undo(core.pending.filling)
         core.pending.filling.removeAll()
         if let queued {
@@ -240,13 +248,14 @@ public final class LocalKeyspace: WaitableKeyspace {
             queue.recycle(queued)
         }
         if let batch { core.undo(batch) }
-        if let told { core.keep(told, untilReopened: isInDoubt) }
+        if let published { core.keep(published, untilReopened: isInDoubt) }
         queue.resume()
     }
 
-    /// Adopts what others did to the store, below what is provisional.
+    /// Adopts changes that others made to the store, below what is provisional.
     ///
-    /// What callers submitted is done again on it; a transaction that was not submitted is undone, and the outcome says so.
+    /// Requests of callers are repeated on top of it. A transaction that was not submitted as
+    /// mutations is undone, and the outcome reports it.
     private func settleEdits(
         _ changes: [OutsideChange],
         interrupting batch: CommitBatch?,
@@ -259,7 +268,7 @@ public final class LocalKeyspace: WaitableKeyspace {
         }
         let durable = core.revisions.durable
         let isUndoing = core.revisions.provisional > durable
-        // Order matters: what is provisional was computed without them.
+        // Order matters: provisional changes were computed without them.
         undoAll(batch, in: core)
         core.adopt(outside: changes)
         if let batch { queue.recycle(batch) }

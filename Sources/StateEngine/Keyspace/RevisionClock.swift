@@ -1,28 +1,30 @@
 /// The revisions of a keyspace: durable ≤ provisional ≤ newest ≤ reserved.
 ///
-/// If storage keeps the changes it keeps their revisions with them. If it does not, revisions are reserved in blocks, each written
-/// to a file before any of them is taken, so that no later life takes one again.
+/// If storage keeps the changes, it keeps their revisions with them. If not, revisions are reserved
+/// in blocks, each written to a file before any of them is taken, so that no later process takes
+/// one again.
 package struct RevisionClock: ~Copyable {
-    /// The newest revision that a transaction took, committed or not; those of failed ones are never used again.
+    /// The newest revision that a transaction took, committed or not; revisions of failed ones are
+    /// never used again.
     package private(set) var newest: Int64
     /// The newest revision that waits for storage; equal to `durable` if none does.
     package private(set) var provisional: Int64
-    /// Everything up to here is on stable storage.
+    /// Everything up to this revision is on stable storage.
     package private(set) var durable: Int64
     /// The newest durable revision that changed an entry.
     package private(set) var lastChange: Int64 = 0
-    /// The history has every commit from here on.
+    /// The history has every commit from this revision on.
     package private(set) var compacted: Int64 = 0
 
-    /// No revision above it may be taken.
+    /// No revision above this one may be taken.
     private var reserved = Int64.max
-    /// A transaction that takes this revision has the next block reserved.
+    /// A transaction that takes this revision triggers the reservation of the next block.
     private var reservingAt = Int64.max
     private(set) var reservation: RevisionReservation?
 
     init(_ revision: Int64) { (newest, provisional, durable) = (revision, revision, revision) }
 
-    /// What the next transaction takes.
+    /// The revision that the next transaction takes.
     package var next: Int64 { newest + 1 }
 
     /// A transaction has taken `revision` and waits for storage.
@@ -38,10 +40,10 @@ package struct RevisionClock: ~Copyable {
     /// A durable commit has changed an entry.
     mutating func noteChange(_ revision: Int64) { lastChange = revision }
 
-    /// What waited for storage is undone.
+    /// What waited for storage was undone.
     mutating func undo() { provisional = durable }
 
-    /// A transaction that nothing undoes waits again.
+    /// A transaction that nothing undoes waits for storage again.
     mutating func keep(_ revision: Int64) { provisional = max(provisional, revision) }
 
     /// Storage was loaded up to `revision`, with a history from `compacted` on.
@@ -53,7 +55,7 @@ package struct RevisionClock: ~Copyable {
     /// The history begins at `revision` or later.
     mutating func compact(to revision: Int64) { compacted = max(compacted, revision) }
 
-    /// The next revision is at least the one after this.
+    /// The next revision is above `revision`.
     mutating func skip(to revision: Int64) {
         newest = max(newest, revision)
         guard provisional <= durable else { return }
@@ -75,14 +77,14 @@ package struct RevisionClock: ~Copyable {
         reservingAt = revision - reservation.block / 2
     }
 
-    /// Returns true if the next block is to be reserved; once, until it is.
+    /// Returns true if the next block must be reserved; once, until it is.
     mutating func takesReservation() -> Bool {
         guard newest >= reservingAt else { return false }
         reservingAt = .max
         return true
     }
 
-    /// - Throws: ``StateError/Code/readOnly``, if `revision` is not reserved yet, with the reason.
+    /// - Throws: ``StateError/Code/readOnly`` with the reason, if `revision` is not reserved yet.
     @inline(__always)
     func checkReserved(_ revision: Int64) throws(StateError) {
         if revision > reserved { throw notReserved(revision) }
@@ -93,12 +95,12 @@ package struct RevisionClock: ~Copyable {
             let path = reservation?.path ?? "nowhere"
             return StateError(
                 .readOnly,
-                "revision \(revision) waits until its reservation is in \(path): try again"
+                "revision \(revision) is not reserved in \(path) yet: try again"
             )
         }
         return StateError(
             .readOnly,
-            "\(failure.message); nothing is written until it can be, and it is tried again by itself"
+            "\(failure.message); writes are refused until a retry succeeds"
         )
     }
 }

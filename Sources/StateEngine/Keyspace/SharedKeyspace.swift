@@ -1,25 +1,26 @@
 import Glibc
 import StateSystem
 
-/// A keyspace that everybody in the process shares who opens the same store; it is closed when the last of them lets it go.
+/// A keyspace shared by everybody in the process who opens the same store; it is closed when the
+/// last user releases it.
 package final class SharedKeyspace: Sendable {
-    /// Which store it is, however its path was spelled.
+    /// Identifies a store, however its path is spelled.
     package struct Identity: Hashable, Sendable {
         private let kind: String
         private let device: UInt64
         private let inode: UInt64
         private let name: String
 
-        /// The store that a directory is; `kind` keeps stores of different formats apart.
+        /// The store in a directory; `kind` distinguishes stores of different formats.
         ///
-        /// - Throws: ``StateError/Code/storage``, where there is no such directory.
+        /// - Throws: ``StateError/Code/storage`` if the directory does not exist.
         package init(kind: String, directory: String) throws(StateError) {
             try self.init(kind: kind, directory: directory, name: "")
         }
 
-        /// The store in a file, which may be absent, of a directory, which may not.
+        /// The store in a file, which may be missing, of a directory, which must exist.
         ///
-        /// - Throws: ``StateError/Code/storage``, where there is no such directory.
+        /// - Throws: ``StateError/Code/storage`` if the directory does not exist.
         package init(kind: String, file: String) throws(StateError) {
             var path = file
             if let resolved = realpath(file, nil) {
@@ -48,9 +49,9 @@ package final class SharedKeyspace: Sendable {
     private final class Slot: Sendable {
         struct State {
             weak var opened: SharedKeyspace?
-            /// From the opening until the close is done.
+            /// From the start of opening until closing has ended.
             var isInUse = false
-            /// Those who wait for the store, each with a semaphore of his own.
+            /// Threads that wait for the store, each with a semaphore of its own.
             var waiting: [BlockingSemaphore] = []
         }
 
@@ -68,7 +69,7 @@ package final class SharedKeyspace: Sendable {
 
     private static let slots = StateLock<[Identity: Slot]>([:])
 
-    /// What is shared.
+    /// The shared keyspace.
     package let keyspace: LocalKeyspace
     private let slot: Slot
 
@@ -77,12 +78,12 @@ package final class SharedKeyspace: Sendable {
         self.slot = slot
     }
 
-    /// The keyspace of a store, opened over `makeBacking()` where it is not.
+    /// The keyspace of a store, opened with `makeBacking()` if it is not open.
     ///
-    /// One that another thread is opening or closing is waited for.
+    /// Waits if another thread is opening or closing it.
     ///
-    /// - Returns: What keeps it open.
-    /// - Throws: ``StateError``, where it cannot be opened.
+    /// - Returns: An object that keeps it open.
+    /// - Throws: ``StateError`` if it cannot be opened.
     package static func open(
         _ identity: Identity,
         _ makeBacking: () -> any Backing
@@ -129,7 +130,8 @@ package final class SharedKeyspace: Sendable {
             slot.release()
             return
         }
-        // The commit thread cannot wait for its own end, nor who hands out for what is to be handed out.
+        // The commit thread cannot wait for its own end, nor a delivering thread for its own
+        // deliveries.
         WorkerThread(name: "close").start {
             keyspace.close()
             slot.release()

@@ -1,6 +1,6 @@
-/// Who may do what to the keys of a rule, beside those whom no rule keeps out.
+/// The access options of a rule, for subjects that rules can restrict.
 ///
-/// None of these is asked for a subject whom no rule keeps out.
+/// Never asked for a privileged subject.
 package struct AccessRule: ~Copyable, Sendable {
     // Nil for everybody.
     private let readers: AccessList?
@@ -9,15 +9,15 @@ package struct AccessRule: ~Copyable, Sendable {
     private let creators: AccessList?
     private let admins: AccessList?
     private let isCreateNamed: Bool
-    /// If it is not, nobody else is an administrator.
+    /// If not, only privileged subjects are administrators.
     private let isAdminNamed: Bool
-    /// Whether it depends on the owner of an entry who may do what.
+    /// Whether some permission depends on the owner of an entry.
     let asksForOwner: Bool
-    /// Whether anybody is kept from setting or deleting.
+    /// Whether it restricts setting or deleting.
     let limitsWriting: Bool
-    /// Whether anybody is kept from reading.
+    /// Whether it restricts reading.
     let limitsReading: Bool
-    /// Whether anybody is kept from watching.
+    /// Whether it restricts watching.
     let limitsSight: Bool
 
     init(_ settings: KeyRule.Settings) {
@@ -34,9 +34,10 @@ package struct AccessRule: ~Copyable, Sendable {
         limitsWriting = writers != nil || creators != nil
     }
 
-    /// Why `subject` may not do something to a key; nil where it may.
+    /// Why `subject` may not do something to a key; nil if it may.
     ///
-    /// - Complexity: O(*n*) in the users and groups of one rule, two for ``KeyAction/watch``; nothing is allocated.
+    /// - Complexity: O(*n*) in the users and groups of one rule, two for ``KeyAction/watch``;
+    ///   nothing is allocated.
     package func denial(
         _ action: KeyAction,
         _ subject: Subject,
@@ -45,7 +46,7 @@ package struct AccessRule: ~Copyable, Sendable {
         switch action {
         case .read: denial(action, readers, subject, target)
         case .watch:
-            // Who watches is told values.
+            // A watcher receives values, so it must be allowed to read.
             denial(.read, readers, subject, target) ?? denial(action, watchers, subject, target)
         case .write: denial(action, writers, subject, target)
         case .create: denialOfCreating(subject)
@@ -60,7 +61,7 @@ package struct AccessRule: ~Copyable, Sendable {
         }
     }
 
-    /// Whether `subject` may.
+    /// Whether `subject` may do `action`.
     package func allows(
         _ action: KeyAction,
         _ subject: Subject,
@@ -93,7 +94,10 @@ package struct AccessRule: ~Copyable, Sendable {
         }
     }
 
-    /// An absent key has no owner: who may create it where `create` is named would be, else `write` has to mean him without that.
+    /// An absent key has no owner.
+    ///
+    /// If the rule has `create`, whoever may create the key would be its owner; otherwise `write`
+    /// must allow the subject without ownership.
     private func denialOfCreating(_ subject: Subject) -> AccessDenial? {
         let futureOwner = isCreateNamed ? subject.uid : nil
         if let writers, !writers.means(subject, owner: futureOwner) {
@@ -106,17 +110,17 @@ package struct AccessRule: ~Copyable, Sendable {
     }
 }
 
-/// That a rule keeps somebody out.
+/// A denial of access by a rule.
 package struct AccessDenial: Hashable, Sendable {
     package let action: KeyAction
-    /// The place of the rule in the configuration, from 0; nil where no rule names the action.
+    /// The index of the rule in the configuration, from 0; nil if no rule names the action.
     package let rule: Int?
 
     package init(action: KeyAction, rule: Int?) {
         (self.action, self.rule) = (action, rule)
     }
 
-    /// The refusal; nothing in it tells of more than was asked for.
+    /// The error; it reveals nothing beyond the request.
     package func error(_ what: String, _ subject: Subject) -> StateError {
         let place = rule.map { "rule \($0 + 1)" } ?? "no rule"
         return StateError(
@@ -132,7 +136,7 @@ package struct AccessDenial: Hashable, Sendable {
 }
 
 extension KeyAction {
-    /// Behind "may not".
+    /// The words after "may not".
     fileprivate var sentence: String {
         switch self {
         case .read: "read it"
@@ -144,16 +148,16 @@ extension KeyAction {
     }
 }
 
-/// Whom a rule lets do one thing, taken out of its principals once so that asking allocates nothing.
+/// The subjects that a rule allows one action, extracted once so that checks allocate nothing.
 package struct AccessList: Sendable {
-    /// The place of the rule in the configuration, from 0.
+    /// The index of the rule in the configuration, from 0.
     package let rule: Int
-    /// Whether whoever created an entry is meant.
+    /// Whether it includes the creator of an entry.
     package let namesOwner: Bool
     private let users: [UInt32]
     private let groups: [UInt32]
 
-    /// What a rule says; nil where that is everybody.
+    /// The list of a rule; nil if it allows everybody.
     init?(_ setting: KeyRule.Setting<[Principal]>?) {
         guard let setting, !setting.value.contains(.everybody) else { return nil }
         rule = setting.rule
@@ -169,7 +173,7 @@ package struct AccessList: Sendable {
         (self.users, self.groups) = (users, groups)
     }
 
-    /// Whether `subject` is meant, where the entry belongs to `owner`; nil where there is none.
+    /// Whether it includes `subject`, if the entry belongs to `owner`; nil if there is none.
     ///
     /// - Complexity: O(*n*) in the users and groups of the rule.
     package func means(_ subject: Subject, owner: UInt32?) -> Bool {
@@ -179,24 +183,24 @@ package struct AccessList: Sendable {
     }
 }
 
-/// What an access list is asked of beside the subject.
+/// The target of an access check.
 package enum AccessTarget {
     /// An entry that belongs to a uid.
     case entry(owner: UInt32)
-    /// A key without an entry: `owner` is whoever may create it.
+    /// A key without an entry: its future owner is whoever may create it.
     case absent
-    /// What may be one of these, now, earlier or later: only who is kept out of all is refused.
+    /// Any of these, now, earlier or later: a subject is refused only if all are denied.
     case any
-    /// What has no owner, such as a channel.
+    /// Something without an owner, such as a channel.
     case unowned
 }
 
-/// Who asks, as the kernel says of the peer of a socket.
+/// The requester, as the kernel reports the peer of a socket.
 package final class Subject: Sendable {
     package let uid: UInt32
     /// The primary group and the supplementary ones.
     package let groups: Set<UInt32>
-    /// Whether it is root or the daemon's own user, whom no rule keeps out.
+    /// Whether it is root or the daemon's own user, whom no rule restricts.
     package let isPrivileged: Bool
 
     package init(uid: UInt32, groups: Set<UInt32>, isPrivileged: Bool) {
@@ -206,20 +210,20 @@ package final class Subject: Sendable {
     }
 }
 
-/// What somebody does to keys.
+/// An action on keys.
 package enum KeyAction: String, CaseIterable, Sendable {
     case read, write, watch, create, admin
 }
 
-/// Who may.
+/// Whom a rule allows an action.
 package enum Principal: Hashable, Sendable {
     case everybody
-    /// Whoever created the entry.
+    /// The creator of the entry.
     case owner
     case user(UInt32, name: String)
     case group(UInt32, name: String)
 
-    /// Whether `subject` is meant, where the entry belongs to `owner`; nil where there is none.
+    /// Whether it includes `subject`, if the entry belongs to `owner`; nil if there is none.
     package func means(_ subject: Subject, owner: UInt32?) -> Bool {
         switch self {
         case .everybody: true

@@ -1,17 +1,21 @@
 import CLinux
 
-/// When entries expire: a heap with one place for each key that has a deadline, that of its newest version.
+/// When entries expire: a heap with one deadline for each key that has one, that of its newest
+/// version.
 ///
-/// Each record knows its place, so that a version that takes the place of another takes its deadline away: who renews a lease without
-/// end holds one place. A list from which superseded ones are swept now and then was rejected: it grows with the renewals, and a
-/// sweep of a million holds up everybody.
+/// Each record knows its slot, so that a version that replaces another removes its deadline: a
+/// lease that is renewed without end uses one slot. A list from which superseded deadlines are
+/// swept periodically was rejected: it grows with the renewals, and a sweep of a million holds up
+/// everybody.
 ///
-/// Deadlines run on CLOCK_BOOTTIME, so that a wall clock that is set moves none; what is stored is wall time.
+/// Deadlines run on CLOCK_BOOTTIME, so that setting the wall clock moves none; storage holds wall
+/// time.
 package struct Deadlines {
     private struct Deadline {
-        /// Milliseconds of CLOCK_BOOTTIME; later than the record's own where its delete could not be committed.
+        /// Milliseconds of CLOCK_BOOTTIME; later than the record's own deadline if its delete could
+        /// not be committed.
         var time: Int64
-        /// Borrowed: it leaves before the record is freed.
+        /// Borrowed: it is removed before the record is freed.
         var record: Record
     }
 
@@ -20,30 +24,30 @@ package struct Deadlines {
     /// Milliseconds of CLOCK_BOOTTIME.
     package static func now() -> Int64 { clinux_boottime_milliseconds() }
 
-    /// Until the first is due, in milliseconds; nil where there is none.
+    /// Milliseconds until the first is due; nil if there is none.
     package func millisecondsLeft(at now: Int64) -> Int64? {
         heap.first.map { max(0, $0.time - now) }
     }
 
     package var count: Int { heap.count }
 
-    /// Takes the newest version of a key in; nothing where it does not expire.
+    /// Inserts the newest version of a key; does nothing if it does not expire.
     ///
     /// - Parameters:
-    ///   - record: Not among them.
+    ///   - record: Must not be in the heap.
     ///   - now: Milliseconds of CLOCK_BOOTTIME.
-    ///   - wallTime: What the time is then, in milliseconds since 1970.
+    ///   - wallTime: The wall time at `now`, in milliseconds since 1970.
     /// - Complexity: O(log *n*).
     mutating func insert(_ record: Record, at now: Int64, wallTime: Int64) {
         guard let expires = record.expires else { return }
-        // Of what storage holds any number may be read.
+        // Storage may hold any number.
         let left = expires.subtractingReportingOverflow(wallTime)
         let time = now.addingReportingOverflow(left.partialValue)
         record.deadline = left.overflow || time.overflow ? .max : time.partialValue
         insert(record, due: record.deadline)
     }
 
-    /// Takes a version in again whose time is known, to be looked at not before `time`.
+    /// Inserts a version again whose deadline is known; it becomes due not before `time`.
     ///
     /// - Complexity: O(log *n*).
     mutating func insert(_ record: Record, notBefore time: Int64) {
@@ -58,7 +62,7 @@ package struct Deadlines {
         rise(heap.count - 1)
     }
 
-    /// Takes a version out that is not the newest any more, where it is among them.
+    /// Removes a version that is no longer the newest, if it is in the heap.
     ///
     /// - Complexity: O(log *n*).
     mutating func remove(_ record: Record) {
@@ -72,14 +76,14 @@ package struct Deadlines {
         sink(slot)
     }
 
-    /// Takes the first where it is due.
+    /// Removes and returns the first if it is due.
     mutating func takeDue(at now: Int64) -> Record? {
         guard let first = heap.first, first.time <= now else { return nil }
         remove(first.record)
         return first.record
     }
 
-    /// Whether each version is where it says; for tests.
+    /// Whether the heap is in order and the slots are correct; for tests.
     var isInOrder: Bool {
         heap.indices.allSatisfy {
             heap[$0].record.deadlineSlot == $0 && heap[($0 - 1) / 2].time <= heap[$0].time
@@ -120,20 +124,22 @@ package struct Deadlines {
 
 /// Entries that expire.
 extension KeyspaceCore {
-    /// Whether the time of a version is over: then it is absent to everybody who reads, be its delete committed or not.
+    /// Whether the deadline of a version has passed: then it is absent for all readers, whether or
+    /// not its delete is committed.
     ///
-    /// Who may write a key, and how many there are, depends on the delete.
+    /// Checks of access and quotas use the version until the delete is made.
     @inline(__always)
     package func isDue(_ record: Record) -> Bool {
         record.hasDeadline && record.deadline <= entries.clock()
     }
 
-    /// Deletes what is due, as one commit whose cause is `expiry`; a thousand entries at most.
+    /// Deletes what is due, as one commit whose cause is `expiry`; at most a thousand entries.
     ///
     /// - Parameters:
     ///   - now: Milliseconds of CLOCK_BOOTTIME.
     ///   - time: Wall time in milliseconds since 1970.
-    /// - Returns: How many; where storage refuses writes for now, none, and they are tried again in a second.
+    /// - Returns: The number of deleted entries; 0 if storage refuses writes for now. Those are
+    ///   tried again in a second.
     @discardableResult
     package func expire(at now: Int64, wallTime time: Int64) -> Int {
         var due: [Record] = []
@@ -155,7 +161,7 @@ extension KeyspaceCore {
         return count
     }
 
-    /// - Returns: Whether it is deleted; where that is refused it is as it was.
+    /// - Returns: Whether it is deleted; if that is refused, it is unchanged.
     private func expire(_ head: Record) -> Bool {
         guard let chain = entries.live.slot(for: head.key), chain.pointee.leaf == head else {
             preconditionFailure("a version with a deadline is the newest of its key")
@@ -173,7 +179,7 @@ extension KeyspaceCore {
 }
 
 extension Cause {
-    /// Who deletes what has expired.
+    /// The cause of deletes of expired entries.
     static let expiry = Cause(
         uid: thisProcess.uid,
         gid: thisProcess.gid,

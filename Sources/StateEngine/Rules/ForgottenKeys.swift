@@ -1,9 +1,10 @@
 import Glibc
 
-/// Keys that were in memory in a former life, whatever the rules say now: the history says nothing of their values, nor that they are gone.
+/// Keys that an earlier process had in memory, whatever the rules are now: the history has neither
+/// their values nor their removal.
 package struct ForgottenKeys: Hashable, Sendable {
     package var pattern: Pattern
-    /// Not below any revision that was told while they were.
+    /// Not below any revision that was published while they were in memory.
     package var lastRevision: Int64
 
     package init(pattern: Pattern, lastRevision: Int64) {
@@ -11,31 +12,33 @@ package struct ForgottenKeys: Hashable, Sendable {
     }
 }
 
-/// The note of which keys are in memory and which were, beside the store; written before the first of them is told.
+/// The record of which keys are or were in memory, beside the store; written before the first of
+/// them is published.
 ///
-/// A line for each pattern: the last revision of the life that had them in memory, or `-` for this one, a tab, the pattern.
+/// A line for each pattern: the last revision of the process that had them in memory, or `-` for
+/// this one, a tab, the pattern.
 ///
 /// ```
 /// 16777216    cache/
 /// -    session/
 /// ```
 package struct MemoryKeysFile {
-    /// By pattern; nil is this life.
+    /// By pattern; nil is this process.
     private typealias Lines = [Pattern: Int64?]
 
     private let path: String
 
     package init(path: String) { self.path = path }
 
-    /// Notes that the life before this one has ended.
+    /// Records that the previous process has ended.
     ///
-    /// A file that cannot be written (the disk is full) stays as it is, which is safe: the next life takes the keys of the last two
-    /// for those of the last.
+    /// If the file cannot be written (the disk is full), it stays unchanged, which is safe: the
+    /// next process then treats the keys of the last two processes as those of the last.
     ///
     /// - Parameters:
     ///   - revision: Not below any that it acknowledged.
     ///   - onFailure: Called if the file cannot be written.
-    /// - Returns: What former lives had in memory.
+    /// - Returns: The keys that earlier processes had in memory.
     /// - Throws: ``StateError/Code/storage``, naming the file, if it cannot be read.
     package func beginLife(
         after revision: Int64,
@@ -49,7 +52,7 @@ package struct MemoryKeysFile {
         return ended.map { ForgottenKeys(pattern: $0, lastRevision: $1 ?? revision) }
     }
 
-    /// Notes that keys of these patterns may be in memory from now on.
+    /// Records that keys of these patterns may be in memory from now on.
     ///
     /// - Throws: ``StateError/Code/storage``, naming the file.
     package func add(_ patterns: [Pattern]) throws(StateError) {

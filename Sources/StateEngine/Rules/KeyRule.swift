@@ -1,9 +1,9 @@
-/// What holds for the keys that match the same rules: each option with the number of the rule that says it.
+/// The options for the keys that match the same rules, each with the index of its rule.
 package final class KeyRule: Sendable {
-    /// An option and where it comes from.
+    /// An option and its source.
     package struct Setting<Value: Sendable>: Sendable {
         package var value: Value
-        /// The place of the rule in the configuration, from 0.
+        /// The index of the rule in the configuration, from 0.
         package var rule: Int
 
         package init(value: Value, rule: Int) {
@@ -25,26 +25,27 @@ package final class KeyRule: Sendable {
         package var limits: [KeyLimit: Setting<Int64>] = [:]
         package var softLimits: [KeyLimit: Setting<Int64>] = [:]
 
-        /// Where no rule matches.
+        /// No options: no rule matches.
         package init() {}
     }
 
     package let settings: Settings
 
-    // What is asked of each write, taken out of the settings once.
+    // Extracted from the settings once, because each write uses them.
     package let values: ValueRule
     package let access: AccessRule
     let quotas: QuotaRule
-    /// Whether no storage keeps the keys.
+    /// Whether the keys are kept in memory only.
     let isInMemory: Bool
-    /// How safe a change is before its writer goes on, if the writer does not say.
+    /// The durability that a change needs before its writer is answered, if the writer does not
+    /// specify it.
     package let durability: Durability
-    /// How long a value stays, in milliseconds; nil for ever.
+    /// The lifetime of a value, in milliseconds; nil if unlimited.
     let lifetimeMilliseconds: Int64?
 
     /// - Parameters:
     ///   - settings: The options.
-    ///   - quotas: The limits of how much and how often among them.
+    ///   - quotas: The limits of amounts and rates among them.
     package init(_ settings: Settings, quotas: [Quota]) {
         self.settings = settings
         values = ValueRule(settings)

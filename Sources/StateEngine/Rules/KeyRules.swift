@@ -1,53 +1,59 @@
-/// What a configuration says of keys, found by key.
+/// The configured rules, found by key.
 ///
-/// What holds for the keys that match the same rules is made once, when the first of them is asked for: each set of rules that match
-/// together is a node, reached over the rules in the order in which the walk over a key finds them. That is changed under the lock of
-/// the keyspace that asks, or by who made this and has not given it away: the proof of `@unchecked Sendable`.
+/// The options for keys that match the same rules are computed once, for the first of these keys:
+/// each set of rules that match together is a node, reached over the rules in the order in which
+/// the walk over a key finds them. Nodes are changed under the lock of the keyspace that uses the
+/// rules, or by the creator before anybody else has them: the proof of `@unchecked Sendable`.
 ///
-/// It is a class of this module, and no protocol, for a write asks it: generic code of another module took 0.4 µs for each.
+/// It is a class of this module, not a protocol, because each write uses it: generic code of
+/// another module took 0.4 µs for each.
 @usableFromInline
 package final class KeyRules: @unchecked Sendable {
     private struct Node {
-        /// The rules that match, by their places.
+        /// The indices of the matching rules.
         let matching: [Int]
         let rule: KeyRule?
-        /// The node where one more matches; few, and mostly one.
+        /// The nodes for one more matching rule; few, and mostly one.
         var next: [(rule: Int, node: Int)] = []
     }
 
-    /// Globs that overlap make as many sets as keys can be told apart by them: beyond so many nodes all are made anew.
+    /// Overlapping globs can make very many sets; above this number of nodes, all are discarded and
+    /// made again.
     package static let nodeLimit = 65_536
 
     private let patterns: [Pattern]
     private let index: PatternIndex
     private let makeRule: @Sendable (_ matching: [Int]) -> KeyRule
-    /// The node where a rule alone matches; 0 before it is made.
+    /// The node for each rule that matches alone; 0 before it is made.
     @exclusivity(unchecked) private var firstNodes: [Int]
     @exclusivity(unchecked) private var nodes = [Node(matching: [], rule: nil)]
 
-    /// What the rules say of access, the same for the same: whoever remembers it sees that it has changed.
+    /// A fingerprint of the access options, equal for equal options: whoever remembers it can
+    /// detect a change.
     package let accessText: String
-    /// Whom some rule makes an administrator.
+    /// The principals that some rule makes administrators.
     private let administrators: [Principal]
-    /// Whom each rule lets read that says it.
+    /// The readers of each rule that names any.
     private let readers: [[Principal]]
-    /// What the rule whose keys are `/` says, and it alone; nil where there is none.
+    /// The options of the rule whose keys are `/`, and of it alone; nil if there is none.
     package let ruleOfAll: KeyRule?
     /// The patterns of the rules that keep their keys in memory.
     package let memoryPatterns: [Pattern]
-    /// What the keys of each rule take; empty where no rule limits that.
+    /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
     private let texts: any RuleTexts
 
     /// - Parameters:
-    ///   - patterns: Those of the rules, in the order of the configuration.
-    ///   - accessText: What the rules say of access, the same for the same; empty where they say nothing.
-    ///   - administrators: Whom some rule makes an administrator.
-    ///   - readers: Whom each rule lets read that says it.
+    ///   - patterns: The patterns of the rules, in the order of the configuration.
+    ///   - accessText: A fingerprint of the access options, equal for equal options; empty if there
+    ///     are none.
+    ///   - administrators: The principals that some rule makes administrators.
+    ///   - readers: The readers of each rule that names any.
     ///   - memoryPatterns: The patterns of the rules that keep their keys in memory.
-    ///   - usages: What the keys of each rule take; empty where no rule limits that.
-    ///   - texts: What people are told of them.
-    ///   - makeRule: What holds where the rules at these places match, called under the keyspace's lock.
+    ///   - usages: The usage of each rule's keys; empty if no rule limits it.
+    ///   - texts: The texts that describe the rules to people.
+    ///   - makeRule: Makes the options for matching rules with these indices; called under the
+    ///     keyspace's lock.
     package init(
         _ patterns: [Pattern],
         accessText: String = "",
@@ -72,7 +78,7 @@ package final class KeyRules: @unchecked Sendable {
         ruleOfAll = all.isEmpty ? nil : makeRule(all)
     }
 
-    /// The same rules for another thread.
+    /// A copy of the rules for another thread.
     package init(copying rules: KeyRules) {
         patterns = rules.patterns
         index = rules.index
@@ -87,10 +93,10 @@ package final class KeyRules: @unchecked Sendable {
         texts = rules.texts
     }
 
-    /// Whether there are none.
+    /// Whether there are no rules.
     var isEmpty: Bool { patterns.isEmpty }
 
-    /// Whether some rule says who may do what.
+    /// Whether some rule has access options.
     package var limitsAccess: Bool { !accessText.isEmpty }
 
     /// Whether some rule makes `subject` an administrator.
@@ -98,25 +104,25 @@ package final class KeyRules: @unchecked Sendable {
         administrators.contains { $0.means(subject, owner: subject.uid) }
     }
 
-    /// Whether no rule can keep `subject` from reading a key.
+    /// Whether no rule can prevent `subject` from reading a key.
     func showsEverything(to subject: Subject) -> Bool {
         readers.allSatisfy { $0.contains { $0.means(subject, owner: nil) } }
     }
 
-    /// What holds for a key; nil where no rule matches.
+    /// The options for a key; nil if no rule matches.
     ///
-    /// - Complexity: O(*n*) in the bytes of the key, but for the rules that begin as it does.
+    /// - Complexity: O(*n*) in the bytes of the key, plus the rules whose literal it begins with.
     package func rule(for key: Bytes) -> KeyRule? { nodes[node(of: key)].rule }
 
-    /// The options that rules say of a key, for people.
+    /// The options for a key, for people.
     package func explanation(of key: Bytes) -> [RuleOption] {
         texts.explanation(nodes[node(of: key)].matching)
     }
 
-    /// All rules as they stand, for people.
+    /// All rules as they are written, for people.
     package var descriptions: [RuleDescription] { texts.descriptions }
 
-    /// How many sets of rules are known that match together, and none.
+    /// The number of known sets of rules that match together, including the empty one.
     package var nodeCount: Int { nodes.count }
 
     @inline(__always)
@@ -147,25 +153,25 @@ package final class KeyRules: @unchecked Sendable {
     }
 }
 
-/// What people are told of rules.
+/// Describes rules to people.
 package protocol RuleTexts: Sendable {
-    /// The options that the rules at these places say of a key that they match, each from the rule that counts, in the order of their
-    /// documentation.
+    /// The options that the rules with these indices have for a key that matches them, each from
+    /// the rule that counts, in the order of their documentation.
     func explanation(_ matching: [Int]) -> [RuleOption]
 
-    /// All rules as they stand.
+    /// All rules as they are written.
     var descriptions: [RuleDescription] { get }
 }
 
-/// An option and the rule that says it, for people.
+/// An option and its rule, for people.
 package struct RuleOption: Hashable, Sendable {
-    /// As it is written: `limits.valueBytes`.
+    /// The name as it is written: `limits.valueBytes`.
     package var name: String
-    /// JSON, as it is written.
+    /// The value as JSON, as it is written.
     package var value: String
-    /// From 1, as messages count; 0 where no rule says it.
+    /// The number of the rule, from 1, as in messages; 0 if no rule has the option.
     package var rule: Int
-    /// The pattern of the rule; empty where there is none.
+    /// The pattern of the rule; empty if there is none.
     package var keys: [UInt8]
 
     package init(name: String, value: String, rule: Int, keys: [UInt8]) {
@@ -175,7 +181,7 @@ package struct RuleOption: Hashable, Sendable {
 
 /// A rule as it is written, for people.
 package struct RuleDescription: Sendable {
-    /// From 1, as messages count.
+    /// From 1, as in messages.
     package var number: Int
     /// Its pattern.
     package var keys: [UInt8]
@@ -187,20 +193,20 @@ package struct RuleDescription: Sendable {
     }
 }
 
-/// What a value may be, as a rule says it.
+/// The values that a rule allows.
 package protocol ValueSchema: Sendable {
-    /// What is wrong with a value.
+    /// Checks a value.
     ///
     /// - Parameters:
     ///   - value: The bytes.
-    ///   - depthLimit: As deep may arrays and objects be nested.
-    /// - Returns: An issue each, in the order in which they stand in the value; nothing where it may be.
+    ///   - depthLimit: The largest nesting depth of arrays and objects.
+    /// - Returns: The issues, in the order of the value; empty if the value is valid.
     func issues(of value: Bytes, depthLimit: Int) -> [ValidationIssue]
 
-    /// The one type that a value has to be of, in the words of JSON Schema; nil where there are several.
+    /// The only type that a value may have, as JSON Schema names it; nil if there are several.
     var typeName: String? { get }
 
-    /// Whole numbers that may all be, written in digits alone; nil where it is not known of any range.
+    /// A range of whole numbers, written in digits only, that are all valid; nil if none is known.
     var plainIntegers: ClosedRange<Int64>? { get }
 }
 
@@ -208,13 +214,13 @@ package protocol ValueSchema: Sendable {
 package enum KeyBacking: Hashable, Sendable {
     case sqlite
     case memory
-    /// One file each, below a directory; `isShared` where others may write to it.
+    /// One file each, below a directory; `isShared` if others may write to it.
     case file(directory: String, isShared: Bool)
 
     /// The options of a rule that take effect at the next start.
     package static let options: Set<String> = ["backing", "directory", "shared"]
 
-    /// The word for it in a configuration.
+    /// The name in a configuration.
     package var name: String {
         switch self {
         case .sqlite: "sqlite"
@@ -224,17 +230,17 @@ package enum KeyBacking: Hashable, Sendable {
     }
 }
 
-/// What of a rule's keys is limited.
+/// A limit on the keys of a rule.
 package enum KeyLimit: String, CaseIterable, Sendable {
     /// The largest value, in bytes.
     case valueBytes
-    /// As deep may arrays and objects be nested in a value under a schema.
+    /// The largest nesting depth of arrays and objects in a value under a schema.
     case depth
-    /// Keys, all those of the rule together.
+    /// The number of all keys of the rule.
     case keys
-    /// Bytes of keys and values, all those of the rule together.
+    /// Bytes of keys and values of all keys of the rule.
     case bytes
-    /// Writes in a second, of one uid.
+    /// Writes per second by one uid.
     case writesPerSecond
     /// Watches of one uid.
     case watches

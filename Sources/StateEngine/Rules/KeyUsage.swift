@@ -1,10 +1,11 @@
 import CLinux
 
-/// What the keys of one rule take together; under the keyspace's lock.
+/// The number and size of all keys of one rule; under the keyspace's lock.
 package final class KeyUsage: @unchecked Sendable {
-    // Changed under the lock of the keyspace that asks the rules: the proof of `@unchecked Sendable`.
+    // Changed under the lock of the keyspace that uses the rules: the proof of `@unchecked
+    // Sendable`.
     package internal(set) var keyCount: Int64 = 0
-    /// Of keys and values.
+    /// Bytes of keys and values.
     package internal(set) var byteCount: Int64 = 0
 
     package init() {}
@@ -12,10 +13,10 @@ package final class KeyUsage: @unchecked Sendable {
     func reset() { (keyCount, byteCount) = (0, 0) }
 }
 
-/// How often each uid has written of late; under the keyspace's lock.
+/// How often each uid has written recently; under the keyspace's lock.
 package final class WriteRate: @unchecked Sendable {
     private struct Bucket {
-        /// Writes that may be made at once.
+        /// The number of writes that are allowed at once.
         var level: Double
         /// Monotonic nanoseconds.
         var time: Int64
@@ -27,9 +28,9 @@ package final class WriteRate: @unchecked Sendable {
 
     package init() {}
 
-    /// Takes one write of `uid`, where `most` in a second are allowed.
+    /// Takes one write of `uid`, if `most` per second are allowed.
     ///
-    /// - Returns: Whether it may be made.
+    /// - Returns: Whether the write is allowed.
     func take(_ uid: UInt32, most: Int64) -> Bool {
         let now = clinux_monotonic_nanoseconds()
         var bucket = buckets[uid] ?? Bucket(level: Double(most), time: now)
@@ -51,17 +52,17 @@ package final class WriteRate: @unchecked Sendable {
     func giveBack(_ uid: UInt32) { buckets[uid]?.level += 1 }
 }
 
-/// A limit of how much, or how often.
+/// A limit on an amount or a rate.
 package final class Quota: @unchecked Sendable {
     package let limit: KeyLimit
     package let most: Int64
-    /// The place of the rule in the configuration, from 0.
+    /// The index of the rule in the configuration, from 0.
     package let rule: Int
-    /// Whether it is only logged.
+    /// Whether a crossing is only logged.
     package let isSoft: Bool
     let usage: KeyUsage
     let rate: WriteRate
-    /// Under the keyspace's lock: whether it was said that it is exceeded.
+    /// Under the keyspace's lock: whether the current crossing was reported.
     private var isSaid = false
 
     package init(
@@ -86,17 +87,17 @@ package final class Quota: @unchecked Sendable {
         return isExceeded && !isSaid
     }
 
-    /// How the option is written.
+    /// The name of the option as it is written.
     var option: String { "\(isSoft ? "softLimits" : "limits").\(limit.rawValue)" }
 }
 
-/// What a rule limits of how much its keys take and how often they are written.
+/// The limits of a rule on amounts and rates.
 struct QuotaRule: ~Copyable, Sendable {
-    /// Of keys and bytes, and of values those that are only logged.
+    /// Limits on keys and bytes, and soft limits on values.
     let amounts: [Quota]
-    /// Of writes in a second.
+    /// Limits on writes per second.
     let rates: [Quota]
-    /// Where the keys are counted.
+    /// The usages that count the keys.
     let counted: [KeyUsage]
 
     init(_ quotas: [Quota]) {
@@ -113,9 +114,9 @@ struct QuotaRule: ~Copyable, Sendable {
     }
 }
 
-/// Limits of how much the keys of a rule take, and how often they are written.
+/// Limits on amounts and rates of a rule's keys.
 extension KeyspaceCore {
-    /// Refuses a value with which a rule's keys would take more than they may.
+    /// Refuses a value with which a rule's keys would exceed a limit.
     ///
     /// - Throws: ``StateError/Code/limit``, naming the key, the number and the rule.
     func checkQuota(
@@ -127,7 +128,8 @@ extension KeyspaceCore {
         for quota in rule.quotas.amounts {
             guard quota.limit != .valueBytes else {
                 try refuse(quota, Int64(byteCount) > quota.most) {
-                    "the value of key \(StateError.quoted(key)) has \(byteCount) bytes, more than \(quota.most)"
+                    "the value of key \(StateError.quoted(key)) has \(byteCount) bytes; "
+                        + "the limit is \(quota.most)"
                 }
                 continue
             }
@@ -139,17 +141,17 @@ extension KeyspaceCore {
             let used = isOfKeys ? quota.usage.keyCount : quota.usage.byteCount
             try refuse(quota, growth > 0 && used + growth > quota.most) {
                 let unit = isOfKeys ? "keys" : "bytes"
-                // Who may not read all of them is not told how much others have.
+                // A writer who may not read all of them must not learn the usage of others.
                 let much =
                     quota.isSoft || visibility(of: transaction.subject).showsEverything
-                    ? "have \(used) \(unit) of at most \(quota.most)"
-                    : "would have more than \(quota.most) \(unit)"
+                    ? "have \(used) \(unit); the limit is \(quota.most)"
+                    : "would exceed \(quota.most) \(unit)"
                 return "key \(StateError.quoted(key)): the keys of the rule \(much)"
             }
         }
     }
 
-    /// Refuses a write of a uid that has written too often of late.
+    /// Refuses a write of a uid that has written too often recently.
     ///
     /// - Throws: ``StateError/Code/limit``, naming the key, the number and the rule.
     func checkRate(_ rule: KeyRule, _ key: Bytes) throws(StateError) {
@@ -162,9 +164,9 @@ extension KeyspaceCore {
             try refuse(quota, !isTaken) {
                 let count = transaction.rates.count { $0.rate === quota.rate }
                 let advice = count >= quota.most ? "one commit cannot write more" : "try again"
-                return
-                    "key \(StateError.quoted(key)): uid \(uid) has written as often in a second as it "
-                    + "may, \(quota.most) times" + (quota.isSoft ? "" : "; \(advice)")
+                let limit = "exceeds \(quota.most) writes per second"
+                let end = quota.isSoft ? "" : "; \(advice)"
+                return "key \(StateError.quoted(key)): uid \(uid) \(limit)\(end)"
             }
         }
     }
@@ -182,7 +184,7 @@ extension KeyspaceCore {
         }
     }
 
-    /// Counts a version that takes the place of `older`, or with -1 gives it back.
+    /// Counts a version that replaces `older`; with a `sign` of -1, uncounts it.
     func count(_ record: Record, superseding older: Record?, by sign: Int64) {
         guard let rule = rules?.rule(for: record.key), !rule.quotas.counted.isEmpty else { return }
         let old = older.flatMap { $0.isDeleted ? nil : $0 }
@@ -194,7 +196,7 @@ extension KeyspaceCore {
         }
     }
 
-    /// Counts everything by rules that are new.
+    /// Counts all keys anew for new rules.
     func recount() {
         let usages = rules?.usages ?? []
         admission.countsUsage = !usages.isEmpty

@@ -1,15 +1,18 @@
 /// Keys that a rule keeps in memory, beside those that storage keeps.
 ///
-/// They take revisions and places in the order as all do, and go through the commit thread, which has nothing to do for them. A
-/// transaction that touches nothing else, and nothing that is in doubt, is *told*: its writer is answered at once, whoever reads
-/// sees it, and a commit that fails before it does not undo it. Its events wait their turn.
+/// They take revisions and places in order like all others, and go through the commit thread, which
+/// has nothing to do for them. A transaction that touches only such keys, and nothing that is in
+/// doubt, is *published* early: its writer is answered at once, readers see it, and a commit that
+/// fails before it does not undo it. Its events wait their turn.
 ///
-/// Of a key that moves from storage to memory at the start, storage keeps a delete.
+/// If a key moves from storage to memory at the start, storage keeps a delete.
 extension KeyspaceCore {
-    /// Puts the open transaction's changes into the batch, those that are stored first, so that their ordinals have no holes.
+    /// Puts the open transaction's changes into the batch, stored ones first, so that their
+    /// ordinals have no holes.
     ///
-    /// - Parameter revision: The newest commit that its writer has read of.
-    /// - Returns: Whether it touches keys in memory alone and rests on nothing that is in doubt: then nothing undoes it.
+    /// - Parameter revision: The newest commit that its writer has read from.
+    /// - Returns: Whether it touches only keys in memory and depends on nothing that is in doubt:
+    ///   then nothing undoes it.
     func fillWithSomeInMemory(havingRead revision: Int64) -> Bool {
         var stored: [(record: Record, place: CommitBatch.Place)] = []
         var kept: [Record] = []
@@ -41,11 +44,12 @@ extension KeyspaceCore {
     private func isCertain(_ changes: [Record]) -> Bool {
         changes.allSatisfy { record in
             guard let older = record.older else { return true }
-            return older.isTold || older.revision <= revisions.durable
+            return older.isPublished || older.revision <= revisions.durable
         }
     }
 
-    /// The stored change that a new version supersedes; for one in memory, that storage still has as the key's value.
+    /// The stored change that a new version supersedes; for a key in memory, only if storage still
+    /// has a value of it.
     private func storedPlace(below record: Record) -> CommitBatch.Place {
         let none = CommitBatch.Place(revision: 0, ordinal: 0)
         guard let older = record.older else { return none }
@@ -53,7 +57,8 @@ extension KeyspaceCore {
         return isUnstored ? none : older.batchPlace
     }
 
-    /// A version is durable, of which the one below is still there: if the key has moved to memory, its delete is kept.
+    /// A version is durable, and its older version still exists: if the key has moved to memory,
+    /// keeps its delete as a tombstone.
     func settleMove(_ record: Record) {
         guard record.isVolatile else { return }
         memoryKeys.lastRevision = max(memoryKeys.lastRevision, record.revision)
@@ -73,32 +78,35 @@ extension KeyspaceCore {
 
     // MARK: A commit that fails
 
-    /// Takes the transactions out of batches that are to be undone which nothing undoes.
+    /// Takes the published transactions, which nothing undoes, out of batches that will be undone.
     func takePublished(from batches: [CommitBatch?]) -> CommitBatch? {
         guard memoryKeys.areUsed else { return nil }
-        let told = CommitBatch()
+        let published = CommitBatch()
         for case let batch? in batches {
             var index = 0
             for item in batch.items {
                 let changes = batch.changes[index..<item.changeEnd]
                 index = item.changeEnd
-                guard changes.first?.isTold ?? false else { continue }
-                told.append(told: changes, of: item)
+                guard changes.first?.isPublished ?? false else { continue }
+                published.append(published: changes, of: item)
             }
         }
-        return told.isEmpty ? nil : told
+        return published.isEmpty ? nil : published
     }
 
-    /// They are committed with what comes next; where storage may have what they came between, they wait until that is known.
-    func keep(_ told: CommitBatch, untilReopened waits: Bool) {
-        pending.byteCount += told.byteCount
-        revisions.keep(told.lastRevision)
-        (waits ? pending.inDoubt : pending.filling).take(told)
+    /// They are committed with the next batch.
+    ///
+    /// If the outcome of a commit among them is unknown, they wait until it is known.
+    func keep(_ published: CommitBatch, untilReopened waits: Bool) {
+        pending.byteCount += published.byteCount
+        revisions.keep(published.lastRevision)
+        (waits ? pending.inDoubt : pending.filling).take(published)
     }
 
     // MARK: What the history does not have
 
-    /// Whether commits after `revision` that the history does not have may have touched keys of `patterns`.
+    /// Whether commits after `revision` that the history does not have may have touched keys of
+    /// `patterns`.
     package func hasForgotten(_ patterns: PatternSet, after revision: Int64) -> Bool {
         for keys in memoryKeys.forgotten where revision <= keys.lastRevision {
             if patterns.patterns.contains(where: { keys.pattern.mayMeet($0) }) { return true }
@@ -111,8 +119,8 @@ extension KeyspaceCore {
 }
 
 extension CommitBatch {
-    /// Adds a transaction that touches nothing but keys in memory.
-    func append(told changes: ArraySlice<Record>, of item: Item) {
+    /// Adds a published transaction, which touches only keys in memory.
+    func append(published changes: ArraySlice<Record>, of item: Item) {
         for change in changes { append(change, superseding: Place(revision: 0, ordinal: 0)) }
         let byteCount = changes.reduce(0) { $0 + $1.byteCount }
         endTransaction(revision: item.revision, cause: item.cause, byteCount: byteCount)
@@ -126,11 +134,13 @@ extension Record {
 }
 
 extension LocalKeyspace {
-    /// From now on revisions go on above `reservation`'s floor and stay below it, for some are not stored.
+    /// Revisions continue above `reservation`'s floor and stay below its limit, because some are
+    /// not stored.
     ///
-    /// - Parameter reservation: Raised by the caller, who may wait for the disk, a block above ``revisions.newest``.
+    /// - Parameter reservation: Already raised by the caller, who may wait for the disk, to a block
+    ///   above `revisions.newest`.
     package func bound(by reservation: RevisionReservation) {
-        // Order matters: who is asked to raise it has to know it.
+        // Order matters: the thread that is asked to raise it must have it.
         queue.bound(by: reservation)
         withCore { core in
             core.revisions.reserve(in: reservation)
@@ -144,13 +154,16 @@ extension LocalKeyspace {
     /// The next revision is above this one.
     package func skip(to revision: Int64) { withCore { $0.revisions.skip(to: revision) } }
 
-    /// Former lives kept these keys in memory: who goes on from one of their revisions may have heard of values that are gone.
+    /// Sets the keys that earlier processes kept in memory: a watch that resumes from one of their
+    /// revisions may have received values that are gone.
     package func forget(_ keys: [ForgottenKeys]) { withCore { $0.memoryKeys.forgotten = keys } }
 
-    /// From here on the rules of the start hold; waits until what moves by them is on stable storage.
+    /// Installs the rules of the start; waits until the keys that move because of them are on
+    /// stable storage.
     ///
     /// - Returns: How many keys have moved.
-    /// - Throws: as ``KeyspaceCore/install(rules:cause:at:)``; or the error of the commit, with the keys where they were.
+    /// - Throws: as ``KeyspaceCore/install(rules:cause:at:)``; or the error of the commit, with the
+    ///   keys in their former locations.
     @discardableResult
     package func install(rules: KeyRules) throws(StateError) -> Int {
         try durably { (core) throws(StateError) in

@@ -1,9 +1,11 @@
-/// Other rules, and where keys live.
+/// Replacing rules, and where keys live.
 ///
-/// The rules of the start say where keys live for as long as the process does: a backing that a later rule names takes effect at the next
-/// start. Everything else that rules say takes effect at once.
+/// The rules of the start determine where keys live until the process ends: a backing named by a
+/// later rule takes effect at the next start. All other options take effect at once.
 extension KeyspaceCore {
-    /// From here on the rules of the start hold, and keys that live in memory by them move there from storage, as one commit.
+    /// Installs the rules of the start.
+    ///
+    /// Keys that these rules keep in memory move there from storage, as one commit.
     ///
     /// Called before anything is written.
     ///
@@ -12,7 +14,8 @@ extension KeyspaceCore {
     ///   - cause: The cause of the commit.
     ///   - time: Wall time in milliseconds since 1970.
     /// - Returns: How many keys have moved.
-    /// - Throws: ``StateError/Code/tooBig`` if they are more than a transaction may hold; no rules hold then.
+    /// - Throws: ``StateError/Code/tooBig`` if they exceed one transaction; no rules are in effect
+    ///   then.
     /// - Complexity: O(*n*) in the keys if some are in memory or limited.
     @discardableResult
     package func install(
@@ -29,9 +32,10 @@ extension KeyspaceCore {
         return memoryKeys.areUsed ? try moveToMemory(cause, at: time) : 0
     }
 
-    /// From here on other rules hold.
+    /// Puts other rules into effect.
     ///
-    /// Keys stay where they live, and stored values as they are, even if the new rules would refuse them.
+    /// Keys stay where they live, and stored values as they are, even if the new rules would refuse
+    /// them.
     ///
     /// - Complexity: O(*n*) in the keys if the old rules or the new ones limit how many there are.
     package func replace(rules new: KeyRules?) {
@@ -40,12 +44,12 @@ extension KeyspaceCore {
     }
 
     private func hold(_ new: KeyRules?) {
-        // Without any, a write need not ask.
+        // Without rules, a write skips the check.
         admission.rules = new.flatMap { $0.isEmpty ? nil : $0 }
         recount()
     }
 
-    /// Whether no storage keeps a key, where others are stored; `rule` is what the rules of now say of it.
+    /// Whether a key is in memory only, in a persistent store; `rule` are its current options.
     @inline(__always)
     package func isInMemory(_ key: Bytes, _ rule: KeyRule?) -> Bool {
         guard memoryKeys.areUsed else { return false }
@@ -53,13 +57,13 @@ extension KeyspaceCore {
         return location?.isInMemory ?? false
     }
 
-    /// Where the rules of the start say that a key lives; nil if they say nothing of it.
+    /// Where the rules of the start put a key; nil if no rule names a backing.
     package func backing(of key: Bytes) -> KeyBacking? {
         let locations = memoryKeys.areInstalled ? rules : memoryKeys.locations
         return locations?.rule(for: key)?.settings.backing?.value
     }
 
-    /// The options that rules say of a key, for people: of its backing those of the start.
+    /// The options for a key, for people; its backing is that of the start.
     package func explanation(of key: Bytes) -> [RuleOption] {
         let options = rules?.explanation(of: key) ?? []
         guard !memoryKeys.areInstalled, let locations = memoryKeys.locations else { return options }
@@ -81,9 +85,9 @@ extension KeyspaceCore {
         } catch {
             throw StateError(
                 error.code,
-                "\(keys.count) keys with \(byteCount) bytes would move to another backing: \(error.message); "
-                    + "move them by parts: statectl export PATTERN > FILE, statectl delete PATTERN, restart, "
-                    + "statectl import FILE"
+                "\(keys.count) keys with \(byteCount) bytes would move to another backing: "
+                    + "\(error.message); move them in parts: statectl export PATTERN > FILE, "
+                    + "statectl delete PATTERN, restart, statectl import FILE"
             )
         }
         return keys.count

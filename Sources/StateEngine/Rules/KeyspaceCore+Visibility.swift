@@ -1,8 +1,8 @@
-/// What a subject may be told of a keyspace.
+/// What a subject may see of a keyspace.
 ///
-/// Every check is of a subject that the rules may keep out (``restriction(of:)``); nil stands for whom they do not.
+/// Every check takes a subject that rules can restrict (``restriction(of:)``); nil is unrestricted.
 extension KeyspaceCore {
-    /// The subject itself where the rules may keep it out of something; nil where everything is allowed.
+    /// The subject itself if the rules may restrict it; nil if it may do everything.
     package func restriction(of subject: Subject) -> Subject? {
         guard !subject.isPrivileged, let rules, rules.limitsAccess else { return nil }
         return subject
@@ -30,7 +30,7 @@ extension KeyspaceCore {
         return denial.error(key: key, subject)
     }
 
-    /// What a subject may be told; nil is told everything.
+    /// What a subject may see; nil sees everything.
     package func visibility(of subject: Subject?) -> Visibility {
         guard let subject, let subject = restriction(of: subject), let rules else {
             return .everything
@@ -38,7 +38,7 @@ extension KeyspaceCore {
         return Visibility(subject, rules)
     }
 
-    /// Who may be told of what has a name as keys have; nil: everybody.
+    /// Who may see something that is named like a key; nil: everybody.
     package func audience(of key: Bytes, _ target: AccessTarget) -> Audience? {
         guard let rules, rules.limitsAccess, let rule = rules.rule(for: key),
             rule.access.limitsSight
@@ -46,9 +46,11 @@ extension KeyspaceCore {
         return Audience(rule, target)
     }
 
-    /// The newest version of `key` as `subject` sees it; nil where it is absent or hidden, and for nil as ``read(_:)``.
+    /// The newest version of `key` as `subject` sees it; nil if it is absent or hidden.
     ///
-    /// Of a hidden version nothing counts as observed, so that no reply waits for it.
+    /// A nil subject reads like ``read(_:_:)``.
+    ///
+    /// A hidden version does not count as read, so that no reply waits for it.
     ///
     /// - Complexity: as ``require(_:ofSeen:for:)``.
     package func read(
@@ -66,9 +68,10 @@ extension KeyspaceCore {
         return nil
     }
 
-    /// The same, where `subject` may be told that a key is absent.
+    /// The same, for replies that reveal whether a key is absent.
     ///
-    /// - Throws: ``StateError/Code/noPermission``, naming the key and the rule, where it may not, whether or not it is.
+    /// - Throws: ``StateError/Code/noPermission``, naming the key and the rule, if `subject` may
+    ///   not know that, whether or not it is absent.
     package func look(
         at key: Bytes,
         for subject: Subject?,
@@ -77,7 +80,7 @@ extension KeyspaceCore {
         guard let subject, let rule = rules?.rule(for: key), rule.access.limitsReading else {
             return read(key, &receipt)
         }
-        // Where nothing depends on owners, nobody sees some keys of a rule and not the others.
+        // If nothing depends on owners, a subject sees all keys of a rule or none.
         let head = rule.access.asksForOwner ? entries.head(key) : nil
         if let owner = owner(of: head), rule.access.allows(.read, subject, .entry(owner: owner)) {
             return read(key, &receipt)
@@ -90,7 +93,8 @@ extension KeyspaceCore {
         return nil
     }
 
-    /// Refuses what `subject` may not do to a key as it sees it: to a hidden one what it may not do to an absent one.
+    /// Refuses what `subject` may not do to a key as it sees it: a hidden key is treated like an
+    /// absent one.
     ///
     /// - Throws: ``StateError/Code/noPermission``, naming the key, the action and the rule.
     /// - Complexity: O(*n*) in the bytes of the key and in the users and groups of its rule.
@@ -106,12 +110,12 @@ extension KeyspaceCore {
         let target = seen(key, entries.head(key), rule, subject)
         let denial =
             rule.access.denial(action, subject, target)
-            // What is done to a key tells whether it is there.
+            // An action on a key reveals whether it exists.
             ?? rule.access.denial(.read, subject, target)
         if let denial { throw refuse(denial, key, subject) }
     }
 
-    /// What an access list is asked of where a hidden key is to look like an absent one.
+    /// The target of an access check, in which a hidden key looks like an absent one.
     func seen(
         _ key: Bytes,
         _ head: Record?,
@@ -123,7 +127,9 @@ extension KeyspaceCore {
         return rule.access.allows(.read, subject, target) ? target : .absent
     }
 
-    /// A key was looked at that is hidden now; where it was not, that is observed.
+    /// A hidden key was read.
+    ///
+    /// If its durable version is not hidden, that counts as read.
     func noteHidden(
         _ head: Record,
         _ rule: KeyRule,
@@ -131,7 +137,7 @@ extension KeyspaceCore {
         _ receipt: inout Receipt
     ) {
         guard head.revision > revisions.durable, head.revision != transaction.revision,
-            !head.isTold,
+            !head.isPublished,
             let durable = head.version(at: revisions.durable), !durable.isDeleted,
             rule.access.allows(.read, subject, .entry(owner: durable.owner))
         else { return }

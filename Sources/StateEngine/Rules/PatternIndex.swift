@@ -1,19 +1,20 @@
-/// Which of some patterns match a key, found by one walk over the key; they never change.
+/// Finds the patterns that match a key, by one walk over the key; the patterns never change.
 ///
-/// What ``LiteralTable`` does, in memory by hand: a write under rules asks it, and the arrays of a table that may change were retained
-/// and released nine times for each, an eighth of the loop's time.
+/// It is like ``LiteralTable``, but manages its memory by hand: each write under rules uses it, and
+/// the arrays of a mutable table were retained and released nine times per write, an eighth of the
+/// loop's time.
 ///
 /// Everything is written in `init` and freed in `deinit`: the proof of `@unchecked Sendable`.
 final class PatternIndex: @unchecked Sendable {
     /// The patterns with one literal.
     private struct Slot {
         var hash = 0
-        /// Of the literal, among all of them.
+        /// The start of its literal, in the bytes of all literals.
         var start = 0
         var byteCount = 0
-        /// Of the matches, among all of them.
+        /// The index of its first match, among all matches.
         var firstMatch = 0
-        /// 0: the slot is free.
+        /// 0 if the slot is free.
         var matchCount = 0
     }
 
@@ -25,10 +26,11 @@ final class PatternIndex: @unchecked Sendable {
     private let patterns: [Pattern]
     private let literals: UnsafeMutableBufferPointer<UInt8>
     private let matches: UnsafeMutableBufferPointer<Match>
-    /// A power of two, at most half of them taken.
+    /// The count is a power of two; at most half of the slots are taken.
     private let slots: UnsafeMutableBufferPointer<Slot>
-    /// A bit for each eighth of a slot, by further bits of the hash: most of what is in no slot is seen here, in a cache line that the
-    /// next key needs too.
+    /// A bit for each eighth of a slot, by further bits of the hash.
+    ///
+    /// Most hashes without a slot are rejected here, in a cache line that the next key needs too.
     private let filter: UnsafeMutableBufferPointer<UInt64>
     /// Whether there is a literal of each length.
     private let lengths: UnsafeMutableBufferPointer<Bool>
@@ -81,9 +83,10 @@ final class PatternIndex: @unchecked Sendable {
         lengths.deallocate()
     }
 
-    /// Calls `body` with the place of each pattern that matches `key`, the shortest literal first; always in the same order.
+    /// Calls `body` with the index of each pattern that matches `key`, the shortest literal first;
+    /// always in the same order.
     ///
-    /// - Complexity: O(*n*) in the bytes of the key, but for the globs that begin as it does.
+    /// - Complexity: O(*n*) in the bytes of the key, plus the globs whose literal it begins with.
     @inline(__always)
     func forEachMatch(_ key: Bytes, _ body: (Int) -> Void) {
         var hash = LiteralHash()
@@ -106,14 +109,14 @@ final class PatternIndex: @unchecked Sendable {
     @inline(__always)
     private func filterBit(_ hash: Int) -> Int { hash & (filter.count * 64 - 1) }
 
-    /// False where no literal has this hash.
+    /// Returns false if no literal has this hash.
     @inline(__always)
     private func isLikely(_ hash: Int) -> Bool {
         let bit = filterBit(hash)
         return filter[bit >> 6] >> UInt64(bit & 63) & 1 == 1
     }
 
-    /// The patterns whose literal is the first `length` bytes of `key`.
+    /// The slot of the patterns whose literal is the first `length` bytes of `key`.
     private func slot(_ hash: Int, _ key: Bytes, _ length: Int) -> Slot? {
         var place = hash & (slots.count - 1)
         while slots[place].matchCount > 0 {

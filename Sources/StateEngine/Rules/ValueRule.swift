@@ -1,21 +1,21 @@
-/// What a rule says of values, however they come.
+/// The options of a rule on values.
 package struct ValueRule: ~Copyable, Sendable {
-    /// The rule that lets nothing be changed.
+    /// The rule that forbids changes.
     private let readOnlyRule: Int?
     private let writeOnceRule: Int?
     private let schema: KeyRule.Setting<any ValueSchema>?
-    /// What `schema` need not be asked about.
+    /// Values that are known to be valid for `schema`.
     private let plainIntegers: ClosedRange<Int64>?
     /// The largest value in bytes.
     package let byteCount: Int
     private let byteCountRule: Int?
-    /// As deep may arrays and objects of values under a schema be nested.
+    /// The largest nesting depth of arrays and objects of values under a schema.
     package let depth: Int
     private let depthRule: Int?
 
-    /// Values under a schema have at most so many bytes, unless a rule says otherwise.
+    /// The largest value under a schema, in bytes, unless a rule sets another limit.
     package static let schemaByteCount = 256 << 10
-    /// The same for how deep their arrays and objects are nested.
+    /// The largest nesting depth of its arrays and objects, unless a rule sets another limit.
     package static let schemaDepth = 64
 
     init(_ settings: KeyRule.Settings) {
@@ -31,14 +31,15 @@ package struct ValueRule: ~Copyable, Sendable {
         depthRule = settings.limits[.depth]?.rule
     }
 
-    /// Whether `key` may be set to `value`, followed by `suffix` where there is one.
+    /// Checks whether `key` may be set to `value`, followed by `suffix` if there is one.
     ///
     /// - Parameters:
     ///   - key: The key.
     ///   - value: The bytes.
-    ///   - suffix: More of them.
+    ///   - suffix: Bytes to append.
     ///   - isPresent: Whether the key has a value.
-    /// - Throws: ``StateError/Code/rejected`` or ``StateError/Code/tooBig``, naming the key, the rule and the value.
+    /// - Throws: ``StateError/Code/rejected`` or ``StateError/Code/tooBig``, naming the key, the
+    ///   rule and the value.
     func checkSet(
         _ key: Bytes,
         to value: Bytes,
@@ -46,23 +47,25 @@ package struct ValueRule: ~Copyable, Sendable {
         isPresent: Bool
     ) throws(StateError) {
         if let readOnlyRule {
-            throw refused(key, readOnlyRule, "readonly", "it may not be changed")
+            throw refused(key, readOnlyRule, "readonly", "it is read-only")
         }
         if isPresent { try checkOverwriting(key) }
         try checkValue(key, value, appending: suffix)
     }
 
-    /// Whether `key`, which has a value, may have another.
+    /// Checks whether `key`, which has a value, may get another.
     ///
     /// - Throws: ``StateError/Code/rejected``, naming the key and the rule.
     func checkOverwriting(_ key: Bytes) throws(StateError) {
         guard let writeOnceRule else { return }
-        throw refused(key, writeOnceRule, "writeOnce", "it is set already")
+        throw refused(key, writeOnceRule, "writeOnce", "it is set already and cannot be changed")
     }
 
-    /// Whether `value`, followed by `suffix` where there is one, is what `key` may be, whoever may change that.
+    /// Checks whether `value`, followed by `suffix` if there is one, is valid for `key`, whoever
+    /// writes it.
     ///
-    /// - Throws: ``StateError/Code/rejected`` or ``StateError/Code/tooBig``, naming the key, the rule and the value.
+    /// - Throws: ``StateError/Code/rejected`` or ``StateError/Code/tooBig``, naming the key, the
+    ///   rule and the value.
     package func checkValue(
         _ key: Bytes,
         _ value: Bytes,
@@ -87,14 +90,16 @@ package struct ValueRule: ~Copyable, Sendable {
         guard issues.isEmpty else { throw rejected(key, issues, schema.rule) }
     }
 
-    /// Whether `key`, which has a value, may be deleted.
+    /// Checks whether `key`, which has a value, may be deleted.
     ///
     /// - Throws: ``StateError/Code/rejected``, naming the key and the rule.
     func checkDelete(_ key: Bytes) throws(StateError) {
         if let readOnlyRule {
-            throw refused(key, readOnlyRule, "readonly", "it may not be changed")
+            throw refused(key, readOnlyRule, "readonly", "it is read-only")
         }
-        if let writeOnceRule { throw refused(key, writeOnceRule, "writeOnce", "it stays") }
+        if let writeOnceRule {
+            throw refused(key, writeOnceRule, "writeOnce", "it cannot be deleted")
+        }
     }
 
     private func rejected(_ key: Bytes, _ issues: [ValidationIssue], _ rule: Int) -> StateError {
@@ -134,7 +139,8 @@ package struct ValueRule: ~Copyable, Sendable {
     }
 }
 
-/// The whole number that bytes are as JSON writes it, in 15 digits at most, which every reader takes exactly; nil for all else.
+/// The whole number in `bytes`, if it is written as in JSON with at most 15 digits, which every
+/// reader represents exactly; otherwise nil.
 @inline(__always)
 private func plainInteger(_ bytes: Bytes) -> Int64? {
     let isNegative = bytes.first == UInt8(ascii: "-")

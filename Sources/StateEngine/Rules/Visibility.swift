@@ -1,13 +1,14 @@
-/// What one subject may be told: every reply, push, cursor, error and report passes it.
+/// What one subject may see: every reply, push, cursor, error and report is filtered by it.
 ///
-/// A key that the subject may not read is *hidden* from it. A hidden key answers as an absent one does, byte for byte: what an absent
-/// key would be refused with, a hidden one is refused with, too. One thing tells them apart: a write that would have created the key
-/// is refused, for the name is taken. What is the same for all keys is told to everybody: the revision of the keyspace.
+/// A key that the subject may not read is *hidden* from it. A hidden key is answered like an absent
+/// one, byte for byte: it is refused with the same errors. There is one difference: a write that
+/// would have created the key is refused, because the name is taken. What is the same for all keys
+/// is visible to everybody: the revision of the keyspace.
 ///
-/// The rules are those of the keyspace, under its lock, or a copy that one thread has for itself (``KeyRules/init(copying:)``): the
-/// proof of `@unchecked Sendable`.
+/// The rules are those of the keyspace, under its lock, or a copy for one thread
+/// (``KeyRules/init(copying:)``): the proof of `@unchecked Sendable`.
 package struct Visibility: @unchecked Sendable {
-    /// Whom the rules may keep out of something; nil for whom they do not.
+    /// The subject, if the rules may restrict it; otherwise nil.
     private let subject: Subject?
     private let rules: KeyRules?
 
@@ -17,16 +18,16 @@ package struct Visibility: @unchecked Sendable {
     private init() { (subject, rules) = (nil, nil) }
 
     /// - Parameters:
-    ///   - subject: Who is told.
-    ///   - rules: What hides keys from it.
+    ///   - subject: Who sees.
+    ///   - rules: The rules that hide keys from it.
     package init(_ subject: Subject, _ rules: KeyRules) {
         (self.subject, self.rules) = (subject, rules)
     }
 
-    /// Whether the subject may be told of a version of a key.
+    /// Whether the subject may see a version of a key.
     ///
     /// - Parameters:
-    ///   - action: ``KeyAction/read`` where it asks, ``KeyAction/watch`` where it is told unasked.
+    ///   - action: ``KeyAction/read`` if it asks, ``KeyAction/watch`` if it watches.
     ///   - record: The version.
     /// - Returns: Whether it may.
     package func mayReveal(_ action: KeyAction, about record: Record) -> Bool {
@@ -38,12 +39,12 @@ package struct Visibility: @unchecked Sendable {
         mayEverReveal(action, about: key, .entry(owner: owner))
     }
 
-    /// The same for a version that is in the history.
+    /// The same for a version in the history.
     package func mayReveal(_ action: KeyAction, about change: borrowing StoredChange) -> Bool {
         mayReveal(action, about: change.key, owner: change.owner)
     }
 
-    /// Whether the subject may be told of an entry of the key, now, earlier or later.
+    /// Whether the subject may see an entry of the key, now, earlier or later.
     package func mayEverReveal(
         _ action: KeyAction,
         about key: Bytes,
@@ -53,14 +54,14 @@ package struct Visibility: @unchecked Sendable {
         return rules.rule(for: key)?.access.allows(action, subject, target) ?? true
     }
 
-    /// Whether every key that there can be may be told of: only then numbers of all keys are.
+    /// Whether the subject may see every possible key: only then may it see counts of all keys.
     package var showsEverything: Bool {
         guard let rules, let subject else { return true }
         return rules.showsEverything(to: subject)
     }
 
-    /// What a rule says, as the subject may know it: no values of keys that it may not read, and nothing of a rule that names such
-    /// a key.
+    /// A rule as the subject may see it: without values of keys that it may not read; nil if the
+    /// rule names such a key.
     package func shown(_ rule: RuleDescription) -> RuleDescription? {
         guard rules != nil else { return rule }
         let read = rule.keys.withUnsafeBytes { bytes in
@@ -79,7 +80,7 @@ package struct Visibility: @unchecked Sendable {
 }
 
 extension Pattern {
-    /// Keys that are meant, for what is asked of a pattern by way of its keys; none where a glob is too intricate.
+    /// Keys that match, to test access to a pattern; none if a glob is too complicated.
     fileprivate var examples: [[UInt8]] {
         let examples: [[UInt8]] =
             switch kind {
@@ -116,7 +117,7 @@ extension Pattern {
     }
 }
 
-/// Who may be told of one thing, where not everybody may: what ``Visibility`` says, asked for many subjects.
+/// Who may see one thing, if not everybody may: like ``Visibility``, but for many subjects.
 package struct Audience {
     private let rule: KeyRule
     private let target: AccessTarget
@@ -131,7 +132,7 @@ package struct Audience {
 }
 
 extension Pattern {
-    /// Whether it means every key there can be, by whatever it is written.
+    /// Whether it matches every possible key, however it is written.
     package var meansEverything: Bool {
         guard literal.isEmpty else { return false }
         switch kind {
@@ -139,8 +140,8 @@ extension Pattern {
         case .prefix: return true
         case .glob:
             let stars = bytes.count { $0 == UInt8(ascii: "*") }
-            let marks = bytes.count { $0 == UInt8(ascii: "?") }
-            return stars > 0 && marks <= 1 && stars + marks == bytes.count
+            let singles = bytes.count { $0 == UInt8(ascii: "?") }
+            return stars > 0 && singles <= 1 && stars + singles == bytes.count
         }
     }
 }

@@ -1,24 +1,27 @@
 extension KeyspaceCore {
-    /// Opens a transaction; every one is finished or rolled back before the lock is given up.
+    /// Opens a transaction, which must be finished or rolled back before the lock is released.
     ///
     /// - Parameters:
     ///   - cause: Who writes; retained until the transaction has ended.
     ///   - time: Wall time in milliseconds since 1970.
-    ///   - subject: Who has to be allowed what it does; nil where everything is.
+    ///   - subject: Who needs permission; nil if everything is allowed.
     package func begin(_ cause: InternedCause, at time: Int64, by subject: Subject? = nil) {
         transaction.begin(revisions.next, at: time, by: cause, subject)
     }
 
-    /// Sets `key` to `value`, followed by `suffix` where there is one.
+    /// Sets `key` to `value`, followed by `suffix` if there is one.
     ///
     /// - Parameters:
     ///   - key: The key.
     ///   - value: The bytes.
-    ///   - suffix: More of them.
-    ///   - isConditional: Whether who writes has made it depend on what the key was: then he has to be allowed to read it.
-    /// - Throws: ``StateError/Code/tooBig``, for a value or transaction over its limit, what the ``KeyRules`` refuse,
-    ///   ``StateError/Code/readOnly`` while the store is reopened or revisions are at their reservation,
-    ///   ``StateError/Code/noSpace`` if the disk is full or a value would take memory that there is not, or what an ``EditableBacking`` refuses; the transaction stays open as it was.
+    ///   - suffix: Bytes to append.
+    ///   - isConditional: Whether the write depends on the former value: then the writer must be
+    ///     allowed to read it.
+    /// - Throws: ``StateError/Code/tooBig`` for a value or transaction over its limit, the refusals
+    ///   of the ``KeyRules``, ``StateError/Code/readOnly`` while the store is reopened or revisions
+    ///   are not reserved, ``StateError/Code/noSpace`` if the disk is full or there is no memory
+    ///   for the value, or the refusals of an ``EditableBacking``; the transaction stays open and
+    ///   unchanged.
     /// - Complexity: O(*n*) in the bytes of key and value.
     package func set(
         _ key: Bytes,
@@ -47,10 +50,11 @@ extension KeyspaceCore {
 
     /// Deletes `key`.
     ///
-    /// - Returns: Whether it was there. A key that who writes may not read stays, as if it
-    ///   were not.
-    /// - Throws: ``StateError/Code/tooBig``, for a transaction over its limit, ``StateError/Code/readOnly`` while the store is
-    ///   reopened, or ``StateError/Code/noPermission``.
+    /// - Returns: Whether it existed. A key that the writer may not read stays, and counts as
+    ///   absent.
+    /// - Throws: ``StateError/Code/tooBig`` for a transaction over its limit,
+    ///   ``StateError/Code/readOnly`` while the store is reopened, or
+    ///   ``StateError/Code/noPermission``.
     /// - Complexity: O(*n*) in the bytes of the key.
     @discardableResult
     package func delete(_ key: Bytes, _ receipt: inout Receipt) throws(StateError) -> Bool {
@@ -62,10 +66,10 @@ extension KeyspaceCore {
         return true
     }
 
-    /// Checks a condition of a key as who writes sees it.
+    /// Checks a condition of a key as the writer sees it.
     ///
-    /// - Throws: ``StateError/Code/conflict``, naming the current revision; ``StateError/Code/noPermission``, where who writes may
-    ///   not read the key.
+    /// - Throws: ``StateError/Code/conflict``, naming the current revision;
+    ///   ``StateError/Code/noPermission`` if the writer may not read the key.
     package func check(
         _ condition: Condition,
         of key: Bytes,
@@ -87,11 +91,11 @@ extension KeyspaceCore {
     /// Ends the transaction: its changes are visible at once and durable later.
     ///
     /// - Parameters:
-    ///   - receipt: Of the answer that reports the transaction.
+    ///   - receipt: The receipt of the answer that reports the transaction.
     ///   - wait: What that answer waits for.
-    ///   - goesAtOnce: Whether it need not wait if nothing undoes the transaction; false for a client whose own watches
-    ///     are to be sent first.
-    /// - Returns: Its revision; 0 where it changed nothing.
+    ///   - goesAtOnce: Whether it need not wait if nothing undoes the transaction; false for a
+    ///     client whose own watches must be sent first.
+    /// - Returns: Its revision; 0 if it changed nothing.
     @discardableResult
     package func finish(
         _ receipt: inout Receipt,
@@ -132,7 +136,7 @@ extension KeyspaceCore {
         return transaction.revision
     }
 
-    /// Ends the transaction as if it had not been.
+    /// Ends the transaction without any effect.
     package func rollBack() {
         for case let record? in transaction.changes.reversed() { undo(record) }
         if !transaction.metadata.isEmpty { metadata.undo(transaction.metadata) }
@@ -140,7 +144,7 @@ extension KeyspaceCore {
         transaction.end()
     }
 
-    /// Runs `body` as the daemon itself, in the transaction that is open.
+    /// Runs `body` with the daemon's own permissions, in the open transaction.
     package func asDaemon<R>(_ body: () throws(StateError) -> R) throws(StateError) -> R {
         let subject = transaction.subject
         transaction.subject = nil
@@ -148,12 +152,12 @@ extension KeyspaceCore {
         return try body()
     }
 
-    /// Takes the newest version of a key back.
+    /// Removes the newest version of a key.
     func undo(_ record: Record) {
         entries.noteScanned(record.key)
         if admission.countsUsage { count(record, superseding: record.older, by: -1) }
         entries.deadlines.remove(record)
-        // What has expired is not tried again at once where storage refuses.
+        // If storage refuses, expired entries are not retried at once.
         if let older = record.older {
             entries.deadlines.insert(older, notBefore: entries.clock() + 1_000)
         }
@@ -163,7 +167,7 @@ extension KeyspaceCore {
         entries.free(record)
     }
 
-    /// What the next version of an entry says, as the next change of the open transaction.
+    /// The fields of an entry's next version, as the next change of the open transaction.
     func fields(of current: Record?, version: Int64) -> Record.Fields {
         guard let cause = transaction.cause else { preconditionFailure("no transaction is open") }
         let (number, uid) = cause._withUnsafeGuaranteedRef { cause in
@@ -181,7 +185,7 @@ extension KeyspaceCore {
         )
     }
 
-    /// What a rule says of a version beside its value.
+    /// Applies the options of a rule to a version.
     @inline(__always)
     private func take(_ rule: KeyRule?, _ fields: inout Record.Fields) {
         guard let rule else {
@@ -192,7 +196,7 @@ extension KeyspaceCore {
         if let lifetime = rule.lifetimeMilliseconds { fields.expires = transaction.time + lifetime }
     }
 
-    /// One change per key and commit: a second one of this transaction takes the place of the first.
+    /// One change per key and commit: a second change of a key replaces the first.
     func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
         transaction.byteCount += record.byteCount
         entries.putByteCount &+= Int64(record.byteCount)
@@ -217,7 +221,7 @@ extension KeyspaceCore {
         record.ordinal = head.ordinal
         transaction.byteCount -= head.byteCount
         entries.free(head)
-        // Created and deleted by one transaction: nothing happened.
+        // The transaction created and deleted it: there is no change.
         if record.isDeleted, record.older?.isDeleted ?? true {
             transaction.changes[Int(record.ordinal)] = nil
             transaction.byteCount -= record.byteCount

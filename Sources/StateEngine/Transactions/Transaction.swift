@@ -1,15 +1,15 @@
-/// The transaction that is open, as a command that writes has it: nothing else of the keyspace.
+/// The open transaction, as a command that writes sees it: nothing else of the keyspace.
 ///
-/// Who carries commands out begins a transaction before it hands this to a command, and finishes or rolls it back after that. Everything
-/// that is seen through it is noted in the receipt of the command's answer.
+/// The caller of a command begins a transaction before the command, and finishes or rolls it back
+/// afterwards. Everything read through it is recorded in the receipt of the command's answer.
 package struct Transaction: ~Copyable {
     private let core: KeyspaceCore
-    /// Of the answer to the command.
+    /// The receipt of the answer to the command.
     package var receipt: Receipt
 
     /// - Parameters:
     ///   - core: The keyspace, whose lock is held.
-    ///   - receipt: Of the answer to the command.
+    ///   - receipt: The receipt of the answer to the command.
     package init(in core: KeyspaceCore, _ receipt: consuming Receipt) {
         self.core = core
         self.receipt = receipt
@@ -27,33 +27,34 @@ package struct Transaction: ~Copyable {
 
     /// Deletes `key`; see ``KeyspaceCore/delete(_:_:)``.
     ///
-    /// - Returns: Whether it was there.
+    /// - Returns: Whether it existed.
     @discardableResult
     package mutating func delete(_ key: Bytes) throws(StateError) -> Bool {
         try core.delete(key, &receipt)
     }
 
-    /// Checks a condition of a key as who writes sees it; see ``KeyspaceCore/check(_:of:_:)``.
+    /// Checks a condition of a key as the writer sees it; see ``KeyspaceCore/check(_:of:_:)``.
     package mutating func check(_ condition: Condition, of key: Bytes) throws(StateError) {
         try core.check(condition, of: key, &receipt)
     }
 
-    /// The newest version of a key as who writes sees it; see ``KeyspaceCore/look(at:for:_:)``.
+    /// The newest version of a key as the writer sees it; see ``KeyspaceCore/look(at:for:_:)``.
     package mutating func look(at key: Bytes) throws(StateError) -> Record? {
         try core.look(at: key, for: core.transaction.subject, &receipt)
     }
 
-    /// The same, where nobody is told that a key is hidden; nil sees every key.
+    /// The same, for replies that do not reveal whether a key is hidden; a nil subject sees every
+    /// key.
     package mutating func read(_ key: Bytes, for subject: Subject? = nil) -> Record? {
         core.read(key, for: subject, &receipt)
     }
 
-    /// Sets a note, or removes it; see ``KeyspaceCore/setMetadata(_:to:)``.
+    /// Sets or removes metadata; see ``KeyspaceCore/setMetadata(_:to:)``.
     package mutating func setMetadata(_ name: String, to text: String?) throws(StateError) {
         try core.setMetadata(name, to: text)
     }
 
-    /// Brings a key to what it was, as the daemon itself; nil deletes it.
+    /// Restores a key's former value, with the daemon's own permissions; nil deletes it.
     package mutating func restore(_ key: Bytes, to value: Bytes?) throws(StateError) {
         try core.asDaemon { () throws(StateError) in
             if let value { try core.set(key, to: value) } else { try core.delete(key, &receipt) }
@@ -71,26 +72,26 @@ package struct Transaction: ~Copyable {
     }
 }
 
-/// The transaction that is open: what it has changed, and who makes it.
+/// The open transaction: its changes, and who makes it.
 package struct OpenTransaction: ~Copyable {
-    /// The one that it takes when it is finished; 0 if no transaction is open.
+    /// The revision that it takes when it is finished; 0 if no transaction is open.
     package private(set) var revision: Int64 = 0
     /// Milliseconds since 1970.
     private(set) var time: Int64 = 0
-    /// Who has to be allowed what it does; nil if everything is.
+    /// Who needs permission; nil if everything is allowed.
     var subject: Subject?
-    /// Its session holds it, which outlives the transaction.
+    /// Held by its session, which outlives the transaction.
     private(set) var cause: Unmanaged<InternedCause>?
-    /// Nil for a change that a later one of the same transaction took back.
+    /// Nil for a change that a later one of the same transaction reversed.
     var changes: [Record?] = []
-    /// Of keys, values and metadata.
+    /// Bytes of keys, values and metadata.
     var byteCount = 0
-    /// The most that the rules of its keys ask for.
+    /// The highest durability that the rules of its keys require.
     var durability = Durability.memory
     var metadata: [MetadataEntry] = []
-    /// What it has taken of the writes that somebody may make in a second.
+    /// The writes that it has taken from the rate limits, to give back if it is rolled back.
     var rates: [(rate: WriteRate, uid: UInt32)] = []
-    /// Whether it is what others did to files, and whose the file of its next change is.
+    /// Whether it adopts edits of files, and the owner of the file of its next change.
     var isOfFiles = false
     var fileOwner: UInt32?
 
@@ -111,7 +112,7 @@ package struct OpenTransaction: ~Copyable {
         durability = .memory
     }
 
-    /// Gives the changes that are left their places in the commit.
+    /// Numbers the remaining changes of the commit.
     ///
     /// - Returns: Whether there are any, or metadata.
     mutating func seal() -> Bool {
@@ -129,7 +130,8 @@ package struct OpenTransaction: ~Copyable {
         changes.removeAll(keepingCapacity: changes.capacity <= 4_096)
     }
 
-    /// - Throws: ``StateError/Code/tooBig``, if a change of `byteCount` bytes would make it more than `bytes` or `changes`.
+    /// - Throws: ``StateError/Code/tooBig`` if a change of `byteCount` bytes would exceed `bytes`
+    ///   or `changes`.
     @inline(__always)
     func checkRoom(for byteCount: Int, _ bytes: Int, _ changes: Int) throws(StateError) {
         guard self.byteCount + byteCount <= bytes else {

@@ -6,11 +6,11 @@ extension KeyspaceCore {
     /// - Parameters:
     ///   - key: The key.
     ///   - head: Its newest version.
-    ///   - rule: What holds for it.
+    ///   - rule: Its rule.
     ///   - subject: Who writes.
-    ///   - isConditional: Whether what is written depends on what the key was.
-    /// - Returns: What holds where the key is hidden; nil where it is not.
-    /// - Throws: as ``require(_:ofSeen:for:)``, for a hidden key what an absent one is refused with.
+    ///   - isConditional: Whether the write depends on the former value.
+    /// - Returns: How to treat a hidden key; nil if it is not hidden.
+    /// - Throws: as ``require(_:ofSeen:for:)``; a hidden key is refused like an absent one.
     func checkWriting(
         _ key: Bytes,
         _ head: Record?,
@@ -38,9 +38,10 @@ extension KeyspaceCore {
         return HiddenKey(taken: taken)
     }
 
-    /// Refuses to set a hidden key that nothing else keeps from being set: its name is taken.
+    /// Refuses to set a hidden key if there was no other refusal: its name is taken.
     ///
-    /// - Throws: as ``require(_:ofSeen:for:)``; ``StateError/Code/rejected``, if a rule lets it be set once.
+    /// - Throws: as ``require(_:ofSeen:for:)``; ``StateError/Code/rejected`` if a rule allows it to
+    ///   be set only once.
     func checkTaken(
         _ hidden: HiddenKey,
         _ key: Bytes,
@@ -51,7 +52,7 @@ extension KeyspaceCore {
         try rule.values.checkOverwriting(key)
     }
 
-    /// Refuses to delete a key: a hidden one as if it were absent.
+    /// Refuses to delete a key: a hidden one like an absent one.
     ///
     /// - Returns: Whether it is hidden, and stays.
     /// - Throws: as ``require(_:ofSeen:for:)``.
@@ -64,7 +65,7 @@ extension KeyspaceCore {
     ) throws(StateError) -> Bool {
         guard rule.access.limitsWriting || rule.access.limitsReading else { return false }
         let target = seen(key, head, rule, subject)
-        // Its reply tells whether it was there.
+        // Its reply reveals whether it existed.
         if let denial = rule.access.denial(.write, subject, target)
             ?? rule.access.denial(.read, subject, target)
         {
@@ -75,20 +76,21 @@ extension KeyspaceCore {
         return owner(of: head) != nil
     }
 
-    /// Whom an entry belongs to; one that the open transaction has deleted still does.
+    /// The owner of an entry; also of one that the open transaction has deleted.
     func owner(of head: Record?) -> UInt32? {
         guard let head else { return nil }
         if !head.isDeleted { return head.owner }
         return ownerKept(by: head)
     }
 
-    /// The owner that an entry keeps which one transaction deletes and sets again; nil where it is a new one.
+    /// The owner that stays if one transaction deletes an entry and sets it again; nil if the new
+    /// entry gets a new owner.
     ///
-    /// Where rules say who may see what, an entry changes hands only over a commit without it, so that who may not see it any more
-    /// has been told that it is gone.
+    /// If rules restrict access, an entry changes its owner only over a commit in which it is
+    /// absent, so that watchers who lose sight of it receive its deletion.
     func ownerKept(by head: Record?) -> UInt32? {
         guard let head, rules?.limitsAccess ?? false else { return nil }
-        // One whose time is over, of which nobody has been told yet that it is gone.
+        // It has expired, but nobody has been notified of that yet.
         if !head.isDeleted { return head.owner }
         guard head.revision == transaction.revision, transaction.revision > 0,
             let older = head.older,
@@ -98,8 +100,8 @@ extension KeyspaceCore {
     }
 }
 
-/// That a key which is set is there, and hidden from who sets it.
+/// A key that is being set exists, and is hidden from the writer.
 struct HiddenKey {
-    /// Why it is not set where an absent one would be; nil where it may be overwritten.
+    /// Why it cannot be set although an absent key could; nil if it may be overwritten.
     var taken: AccessDenial?
 }

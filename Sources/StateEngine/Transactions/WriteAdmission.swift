@@ -1,19 +1,22 @@
-/// What is asked of each write, and what was refused.
+/// The conditions for each write, and its refusals.
 ///
-/// The checks themselves are below, in order, as one function each for sets and deletes: what they look at is spread over the keyspace.
+/// The checks themselves are below, in order, one function each for sets and deletes: what they
+/// read is spread over the keyspace.
 @usableFromInline
 package struct WriteAdmission: ~Copyable {
-    /// What the configuration says of keys; see ``KeyspaceCore/install(rules:cause:at:)``.
+    /// The configured rules; see ``KeyspaceCore/install(rules:cause:at:)``.
     @usableFromInline package internal(set) var rules: KeyRules?
-    /// May be exchanged between two transactions: the next one keeps to them.
+    /// May be replaced between two transactions; the next one uses the new limits.
     package var limits: Limits
-    /// Why writes are refused for now.
+    /// Why writes are refused now.
     package var refusals = WriteRefusals()
-    /// Whether some rule limits how many keys or bytes there are.
+    /// Whether some rule limits the number or the bytes of keys.
     var countsUsage = false
-    /// The backing if others may change what it holds; set before anything is written.
+    /// The backing if others may change its contents; set before anything is written.
     var editable: (any EditableBacking)?
-    /// The directories of the keys that live in files, if some do; set before anything is written.
+    /// The directories of the keys that live in files; nil if none do.
+    ///
+    /// Set before anything is written.
     @usableFromInline package internal(set) var files: FileContainers?
 
     /// The soft limits that were exceeded, for the log.
@@ -25,18 +28,18 @@ package struct WriteAdmission: ~Copyable {
 }
 
 extension KeyspaceCore {
-    /// A set that may be made.
+    /// A set that is allowed.
     struct AdmittedSet {
         let rule: KeyRule?
         let chain: UnsafeMutablePointer<RadixReference>?
-        /// The newest version of the key, a delete or expired perhaps.
+        /// The newest version of the key, perhaps a delete or expired.
         let head: Record?
         /// The version that the new one follows; nil if the key is absent or has expired.
         let current: Record?
         let isVolatile: Bool
     }
 
-    /// A delete that may be made.
+    /// A delete that is allowed.
     struct AdmittedDelete {
         let rule: KeyRule?
         let chain: UnsafeMutablePointer<RadixReference>
@@ -45,10 +48,11 @@ extension KeyspaceCore {
 
     // MARK: The checks, in order
 
-    /// Asks everything that is asked of a set.
+    /// Makes all checks of a set.
     ///
-    /// Order matters, for it says who learns what: access first; then what depends on the write and this key alone; then what tells of
-    /// other keys, so that only who could set the key is told; last, that the name of a key that the writer may not see is taken.
+    /// Order matters, because errors reveal information. First comes access; then what depends on
+    /// the write and this key alone; then what reveals other keys, so that only somebody who could
+    /// set the key learns it; last, that the name of a hidden key is taken.
     ///
     /// - Throws: as ``set(_:to:appending:isConditional:)``.
     @inline(__always)
@@ -99,7 +103,7 @@ extension KeyspaceCore {
         )
     }
 
-    /// Asks everything that is asked of a delete, in the same order.
+    /// Makes all checks of a delete, in the same order.
     ///
     /// - Returns: Nil if there is nothing to delete that the writer may see.
     /// - Throws: as ``delete(_:_:)``.
@@ -142,7 +146,7 @@ extension KeyspaceCore {
         )
     }
 
-    /// Refuses a change while nothing is written, and one for which the transaction has no room.
+    /// Refuses a change while writes are refused, and a change that exceeds the transaction.
     func checkRoom(_ byteCount: Int, isVolatile: Bool = false) throws(StateError) {
         try admission.refusals.check(isVolatile: isVolatile)
         try revisions.checkReserved(transaction.revision)
@@ -153,7 +157,7 @@ extension KeyspaceCore {
         )
     }
 
-    /// Refuses a value that takes more memory than the one before if there is none.
+    /// If memory is short, refuses a value that takes more than the one before.
     @inline(__always)
     private func checkMemory(
         for byteCount: Int,
@@ -164,18 +168,20 @@ extension KeyspaceCore {
     }
 }
 
-/// Why writes are refused for now, whatever they are about.
+/// Why all writes are refused now.
 package struct WriteRefusals: ~Copyable {
-    /// The keyspace is closed: nothing is written any more.
+    /// The keyspace is closed: nothing can be written any more.
     var closure: StateError?
-    /// The store is opened again after a commit whose outcome is unknown: no stored key is written.
+    /// The store is being reopened after a commit whose outcome is unknown: no stored key can be
+    /// written.
     package internal(set) var reopening: StateError?
-    /// The disk is full: no stored key is set, though keys are deleted.
+    /// The disk is full: no stored key can be set, but keys can be deleted.
     package internal(set) var diskShortage: StateError?
-    /// The process may have no more memory: no value is set that takes more of it.
+    /// The process may not use more memory: values may not grow.
     package var memoryShortage: StateError?
 
-    /// - Throws: ``StateError/Code/readOnly`` for any change of a key; those in memory do not wait for the store.
+    /// - Throws: ``StateError/Code/readOnly`` for any change of a key; keys in memory do not wait
+    ///   for the store.
     @inline(__always)
     func check(isVolatile: Bool) throws(StateError) {
         if let closure { throw closure }

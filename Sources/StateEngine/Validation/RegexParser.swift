@@ -1,6 +1,7 @@
-/// Reads a regular expression of ECMA 262 in its Unicode mode, without back-references and look-around.
+/// Reads a regular expression of ECMA 262 in its Unicode mode, without back-references and
+/// look-around.
 struct RegexParser {
-    /// What is wrong, and the place of the code point where it is.
+    /// The problem, and the index of the code point where it is.
     struct Fault: Error {
         let message: String
         let offset: Int
@@ -10,7 +11,7 @@ struct RegexParser {
     private var index = 0
     private var depth = 0
 
-    /// As deep may groups be nested.
+    /// The largest nesting depth of groups.
     private static let depthLimit = 100
 
     init(_ pattern: String) { scalars = Array(pattern.unicodeScalars) }
@@ -51,7 +52,7 @@ struct RegexParser {
         let node = try parseAtom()
         guard let bounds = try parseQuantifier() else { return node }
         if case .assertion = node { throw fault("nothing to repeat", at: index - 1) }
-        // Whether as much or as little as possible is taken changes no match, only its extent.
+        // A lazy quantifier changes only the extent of a match, not whether there is one.
         _ = take("?")
         if let next = peek, "*+?".unicodeScalars.contains(next) { throw fault("nothing to repeat") }
         return .repetition(node, minimum: bounds.minimum, maximum: bounds.maximum)
@@ -66,7 +67,9 @@ struct RegexParser {
         let minimum = try parseCount()
         let maximum = take(",") ? (peek == "}" ? nil : try parseCount()) : minimum
         guard take("}") else { throw fault("'}' is missing") }
-        if let maximum, maximum < minimum { throw fault("the bounds are in disorder", at: start) }
+        if let maximum, maximum < minimum {
+            throw fault("the maximum is below the minimum", at: start)
+        }
         return (minimum, maximum)
     }
 
@@ -115,7 +118,7 @@ struct RegexParser {
                 while let scalar = peek, scalar != ">" { _ = take(scalar) }
                 guard take(">") else { throw fault("'>' is missing") }
             } else if !take(":") {
-                throw fault("no group begins so", at: start)
+                throw fault("unknown kind of group after '(?'", at: start)
             }
         }
         let node = try parseAlternation()
@@ -138,7 +141,7 @@ struct RegexParser {
         }
     }
 
-    /// What follows `\`, in a class or out of it.
+    /// Parses what follows `\`, inside or outside of a class.
     private mutating func parseClassEscape(from start: Int) throws(Fault) -> ScalarSet {
         guard let scalar = peek else { throw fault("'\\' ends the pattern", at: start) }
         index += 1
@@ -175,7 +178,7 @@ struct RegexParser {
         default:
             if "^$\\.*+?()[]{}|/-".unicodeScalars.contains(scalar) { return scalar.value }
         }
-        throw fault("'\\\(scalar)' is no escape", at: start)
+        throw fault("'\\\(scalar)' is not an escape sequence", at: start)
     }
 
     private mutating func parseUnicodeEscape() throws(Fault) -> UInt32 {
@@ -184,7 +187,9 @@ struct RegexParser {
             var value: UInt32 = 0
             repeat {
                 value = value << 4 | (try parseHexadecimal(digitCount: 1))
-                guard value <= 0x10FFFF else { throw fault("no code point", at: start) }
+                guard value <= 0x10FFFF else {
+                    throw fault("not a code point (above U+10FFFF)", at: start)
+                }
             } while peek != "}"
             index += 1
             return value
@@ -226,7 +231,7 @@ struct RegexParser {
             index += 1
             let high = try parseClassMember()
             guard let first = low.single, let last = high.single, first <= last else {
-                throw fault("no range", at: here)
+                throw fault("not a range", at: here)
             }
             ranges.append(first...last)
         }

@@ -1,15 +1,15 @@
-/// A regular expression as it was read.
+/// The syntax tree of a regular expression.
 indirect enum RegexNode {
     case empty
     case scalars(ScalarSet)
     case assertion(RegexAssertion)
     case sequence([RegexNode])
     case alternation([RegexNode])
-    /// Without an upper bound where `maximum` is nil.
+    /// Without an upper bound if `maximum` is nil.
     case repetition(RegexNode, minimum: Int, maximum: Int?)
 }
 
-/// A place in the text, rather than a part of it.
+/// A condition on a position in the text.
 enum RegexAssertion {
     case start
     case end
@@ -29,7 +29,7 @@ struct ScalarSet {
         0x09...0x0D, 0x20...0x20, 0xA0...0xA0, 0x1680...0x1680, 0x2000...0x200A, 0x2028...0x2029,
         0x202F...0x202F, 0x205F...0x205F, 0x3000...0x3000, 0xFEFF...0xFEFF,
     ])
-    /// What `.` stands for.
+    /// What `.` matches.
     static let withoutLineEnds = ScalarSet([0x0A...0x0A, 0x0D...0x0D, 0x2028...0x2029]).inverted
 
     init(_ ranges: [ClosedRange<UInt32>]) {

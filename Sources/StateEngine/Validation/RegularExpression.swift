@@ -1,25 +1,25 @@
-/// A regular expression whose search takes time in proportion to the text, whatever the pattern.
+/// A regular expression whose search takes time proportional to the text, whatever the pattern.
 ///
-/// All places where a match can be are followed at once (Thompson's simulation), so there is nothing to go
-/// back to: `(a*)*b` costs no more than its size with each character. Swift's `Regex` goes back, so a pattern and a text
-/// chosen together could hold a writer for hours.
+/// It follows all possible positions of a match at once (Thompson's simulation), so it never
+/// backtracks: `(a*)*b` costs no more than its size for each character. Swift's `Regex` backtracks,
+/// so a malicious pair of pattern and text could block a writer for hours.
 package struct RegularExpression: Hashable, Sendable {
     /// The pattern as it was written.
     package let pattern: String
     private let program: [Instruction]
 
-    /// As many instructions may a pattern have; `x{1000}` has 1,000.
+    /// The largest number of instructions of a pattern; `x{1000}` has 1,000.
     static let instructionLimit = 10_000
-    /// As many steps may one value take, about 40 ms: nobody else is served meanwhile.
+    /// The largest number of steps for one value, about 40 ms: nobody else is served meanwhile.
     ///
-    /// A usual pattern takes a few for each code point; 256 KiB under `(a?){1000}a{1000}` would take 8 s, in which a daemon that
-    /// checks it serves nobody.
+    /// A usual pattern takes a few steps for each code point; 256 KiB under `(a?){1000}a{1000}`
+    /// would take 8 s, in which the daemon serves nobody.
     package static let stepLimit = 2_000_000
 
     private enum Instruction: Sendable {
         case scalars(ScalarSet)
         case assertion(RegexAssertion)
-        /// Goes on at both places.
+        /// Continues at both places.
         case split(Int, Int)
         case jump(Int)
         case match
@@ -27,8 +27,8 @@ package struct RegularExpression: Hashable, Sendable {
 
     /// Reads a pattern in the syntax of ECMA 262, without back-references and look-around.
     ///
-    /// - Throws: ``StateError/Code/err``, naming the place and what is wrong there; also where the pattern is
-    ///   compiled to more than 10,000 instructions.
+    /// - Throws: ``StateError/Code/err``, naming the problem and its place; also if the pattern
+    ///   compiles to more than 10,000 instructions.
     package init(_ pattern: String) throws(StateError) {
         self.pattern = pattern
         do {
@@ -45,9 +45,9 @@ package struct RegularExpression: Hashable, Sendable {
     /// Whether a part of `text` matches; `^` and `$` are its beginning and its end.
     ///
     /// - Parameters:
-    ///   - text: What is searched.
-    ///   - steps: As many it may take; those that it took are taken off.
-    /// - Returns: nil where they are used up before it is known.
+    ///   - text: The text to search.
+    ///   - steps: The number of steps that it may take; reduced by those that it took.
+    /// - Returns: nil if the steps are used up before the result is known.
     /// - Complexity: O(*n* · *m*) for *n* code points and *m* instructions; memory for *m*.
     package func matches(_ text: String, within steps: inout Int) -> Bool? {
         var search = Search(program: program)
@@ -62,7 +62,7 @@ package struct RegularExpression: Hashable, Sendable {
         return search.enter(between: previous, and: nil)
     }
 
-    /// Patterns are the same if they are written the same.
+    /// Patterns are equal if they are written in the same way.
     package static func == (left: RegularExpression, right: RegularExpression) -> Bool {
         left.pattern == right.pattern
     }
@@ -72,7 +72,7 @@ package struct RegularExpression: Hashable, Sendable {
 }
 
 extension RegularExpression {
-    /// Lays a pattern out as instructions.
+    /// Compiles a pattern into instructions.
     private struct Compiler {
         var program: [Instruction] = []
 
@@ -118,7 +118,7 @@ extension RegularExpression {
             let begin = program.count
             for _ in 0..<minimum {
                 try append(node)
-                // A node that matches nothing but the empty text is as good once as often.
+                // Repeating a node that matches only the empty text changes nothing.
                 if program.count == begin { return }
             }
             guard let maximum else {
@@ -139,18 +139,18 @@ extension RegularExpression {
         }
     }
 
-    /// The places in the program where a match that began somewhere can be.
+    /// The places in the program at which a match that has begun may be.
     private struct Search {
         let program: [Instruction]
         /// The instructions that wait for a code point.
         private var waiting: [Int] = []
-        /// Where to go on at the next code point.
+        /// Where to continue at the next code point.
         private var arrivals: [Int] = []
-        /// The round in which each instruction was last visited, so that it is visited once in each.
+        /// The round in which each instruction was last visited, to visit it once in each.
         private var visited: [Int]
         private var round = 0
         private var pending: [Int] = []
-        /// Instructions that were looked at.
+        /// The number of visited instructions.
         private(set) var stepCount = 0
 
         init(program: [Instruction]) {
@@ -158,7 +158,9 @@ extension RegularExpression {
             visited = Array(repeating: 0, count: program.count)
         }
 
-        /// Follows all that needs no code point, and says whether a match ends here; one may begin here too.
+        /// Follows everything that needs no code point; returns whether a match ends here.
+        ///
+        /// A match may also begin here.
         mutating func enter(between previous: UInt32?, and next: UInt32?) -> Bool {
             round += 1
             waiting.removeAll(keepingCapacity: true)

@@ -1,7 +1,7 @@
-/// The checks of a value, each nil where the value passes: those of the daemon's rules and of the wrappers
-/// of a `Validatable`.
+/// The checks of a value, each nil if the value passes: those of the daemon's rules and of the
+/// wrappers of a `Validatable`.
 package enum ValidationCheck {
-    /// Whether there is something: no nil, no empty text.
+    /// Whether there is a value: not nil, and not an empty text.
     package static func required(isMissing: Bool) -> ValidationIssue? {
         issue(!isMissing, "required", "a value is required")
     }
@@ -11,7 +11,7 @@ package enum ValidationCheck {
         _ bound: Bound,
         _ value: Bound
     ) -> ValidationIssue? {
-        // Not `value < bound`, for a number that is none is below nothing.
+        // Not `value < bound`: NaN is not below anything, but must fail.
         issue(value >= bound, "minimum \(shown(bound))", "\(shown(value)) is below \(shown(bound))")
     }
 
@@ -41,7 +41,7 @@ package enum ValidationCheck {
         return issue(length <= count, "maxLength \(count)", message)
     }
 
-    /// Whether a part of `text` matches `expression`, which has to be found within so many steps.
+    /// Whether a part of `text` matches `expression`, if that is found within `steps`.
     ///
     /// - Complexity: O(*n* · *m*), as ``RegularExpression/matches(_:within:)``.
     package static func pattern(
@@ -52,7 +52,7 @@ package enum ValidationCheck {
         let pattern = expression.pattern
         guard let passes = expression.matches(text, within: &steps) else {
             let message =
-                "to compare \(quoted(text)) with \(pattern) takes too long "
+                "comparing \(quoted(text)) with \(pattern) takes too long "
                 + "(more than \(RegularExpression.stepLimit) steps for one value)"
             return issue(false, "pattern \(pattern)", message)
         }
@@ -60,11 +60,11 @@ package enum ValidationCheck {
         return issue(passes, "pattern \(pattern)", message)
     }
 
-    /// Whether `text` is an address of electronic mail, as browsers check it, within the lengths of RFC 5321.
+    /// Whether `text` is an e-mail address, as browsers check it, within the lengths of RFC 5321.
     ///
     /// https://html.spec.whatwg.org/multipage/input.html#valid-e-mail-address
     package static func email(_ text: String) -> ValidationIssue? {
-        issue(isEmail(Array(text.utf8)), "format email", "\(quoted(text)) is no e-mail address")
+        issue(isEmail(Array(text.utf8)), "format email", "\(quoted(text)) is not an e-mail address")
     }
 
     private static func isEmail(_ bytes: [UInt8]) -> Bool {
@@ -88,7 +88,7 @@ package enum ValidationCheck {
 
     private static let atomSigns = Array("!#$%&'*+/=?^_`{|}~-".utf8)
 
-    /// A part of the name of a host.
+    /// Whether it is a component of a host name.
     private static func isLabel(_ label: ArraySlice<UInt8>) -> Bool {
         let hyphen = UInt8(ascii: "-")
         return (1...63).contains(label.count) && label.first != hyphen && label.last != hyphen
@@ -112,7 +112,7 @@ package enum ValidationCheck {
         passes ? nil : ValidationIssue(rule: rule(), message: message())
     }
 
-    /// A number as it is stored: a whole one without `.0`.
+    /// A number as it is stored: whole numbers without `.0`.
     private static func shown<Value>(_ value: Value) -> String {
         let text = "\(value)"
         return value is any FloatingPoint && text.hasSuffix(".0") ? String(text.dropLast(2)) : text

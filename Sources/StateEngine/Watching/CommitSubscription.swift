@@ -1,6 +1,7 @@
-/// Hears of each commit that touches some patterns, in order of revision, from now on until it is ended.
+/// Receives each commit that touches some patterns, in order of revision, from now on until it is
+/// ended.
 ///
-/// Every call, to it and by it, comes under the keyspace's lock.
+/// Every call, to it and by it, is under the keyspace's lock.
 package final class CommitSubscription: WatchReceiver {
     private let watcher: Watcher
     private let body: (_ revision: Int64, _ changes: [Record], KeyspaceCore) -> Void
@@ -9,11 +10,11 @@ package final class CommitSubscription: WatchReceiver {
     /// Begins with the first commit that is not durable yet.
     ///
     /// - Parameters:
-    ///   - patterns: Which keys.
-    ///   - subject: Who hears of them, as far as the rules let it; nil: of all.
+    ///   - patterns: The keys.
+    ///   - subject: The receiver, if rules may hide keys from it; nil receives all.
     ///   - core: The keyspace, whose lock is held.
-    ///   - receive: Takes a commit that has become durable; its records are borrowed, and each still has the version that it
-    ///     supersedes as `older`.
+    ///   - receive: Takes a commit that has become durable; its records are borrowed, and each
+    ///     still has the version that it supersedes as `older`.
     package init(
         _ patterns: PatternSet,
         for subject: Subject? = nil,
@@ -33,7 +34,7 @@ package final class CommitSubscription: WatchReceiver {
         body(revision, changes, core)
     }
 
-    /// Hears of nothing more; may be called again.
+    /// Receives nothing more; may be called again.
     package func end(in core: KeyspaceCore) {
         guard !hasEnded else { return }
         hasEnded = true

@@ -1,23 +1,24 @@
-/// What a watch with LATEST owes its client: of each key the latest value, in rounds.
+/// What a watch with LATEST has to deliver: the latest value of each key, in rounds.
 ///
-/// Outside a round a key that changed costs a mark. A round takes the marks at a durable revision and hands their values out as
-/// they are at it, in the order of the changes that they mark; what changes meanwhile is marked for the next. A value that is
-/// superseded before it was handed out is saved first: the versions themselves stay with the keyspace.
+/// Between rounds, a key that changed is only marked. A round takes the marked keys at a durable
+/// revision and delivers their values at that revision, in the order of their changes; later
+/// changes are marked for the next round. A value that is superseded before it was delivered is
+/// saved first: the versions themselves stay with the keyspace.
 package struct LatestKeys {
     /// How far behind the client is.
     package struct Waiting: Hashable, Sendable {
-        /// Keys that changed and are in no round yet.
+        /// Keys that changed and are not in a round yet.
         package var markCount = 0
-        /// Values of the round that are not handed out.
+        /// Values of the round that are not delivered yet.
         package var valueCount = 0
-        /// What marks, round and saved values take.
+        /// Bytes of marks, round and saved values.
         package var byteCount = 0
     }
 
     /// A key that changed.
     package struct Mark {
         package var place: HistoryPlace
-        /// ``Cause/description`` of that change; empty where the watch does not tell it.
+        /// ``Cause/description`` of that change; empty if the watch does not report causes.
         package var cause: [UInt8]
 
         package init(at place: HistoryPlace, cause: [UInt8]) {
@@ -25,22 +26,23 @@ package struct LatestKeys {
             self.cause = cause
         }
 
-        /// What a key costs beside its bytes, in the marks as in a round.
+        /// The bytes that a key takes besides its own, as a mark and in a round.
         package var byteCount: Int { 96 + cause.count }
     }
 
     private struct Round {
         var revision: Int64
-        /// Whether its values are pieces of a state: those of keys that have changed since their piece was told.
+        /// Whether its values are pieces of a state: those of keys that have changed since their
+        /// piece was delivered.
         var isPiece: Bool
         var keys: [(key: [UInt8], mark: Mark)]
         var next = 0
-        /// Of the keys that are not handed out, what is superseded meanwhile.
+        /// The values of keys that are not delivered yet, saved if they are superseded meanwhile.
         var unsent: [[UInt8]: Value]
     }
 
     private enum Value {
-        /// As the keyspace has it.
+        /// As in the keyspace.
         case current
         /// As it was when the round began.
         case saved([UInt8]?)
@@ -59,7 +61,7 @@ package struct LatestKeys {
         self.owed = owed
     }
 
-    /// Whether its client is owed more than may be, by this watch and others.
+    /// Whether this watch and others have more undelivered bytes than allowed.
     var isBeyondLimit: Bool { byteCount > 0 && owed.byteCount > owed.limit }
 
     var isIdle: Bool { marks.isEmpty && round == nil }
@@ -73,9 +75,10 @@ package struct LatestKeys {
         )
     }
 
-    /// Notes a change that is being told to watchers, so that what it supersedes is still there.
+    /// Marks a key for a change that is being published, while the superseded version still exists.
     ///
-    /// - Complexity: O(*n*) in the bytes of the key, and of the value that it supersedes where the round waits for that.
+    /// - Complexity: O(*n*) in the bytes of the key, and of the superseded value if the round needs
+    ///   that.
     mutating func mark(_ record: Record, in core: KeyspaceCore) {
         let key = Array(record.key)
         if case .current? = round?.unsent[key] {
@@ -86,7 +89,7 @@ package struct LatestKeys {
         mark(key, Mark(at: record.place, cause: includesCause ? core.causeBytes(of: record) : []))
     }
 
-    /// Notes that a key changed, unless a later change of it is noted.
+    /// Marks a key as changed, unless it is marked for a later change.
     mutating func mark(_ key: [UInt8], _ mark: Mark) {
         guard let known = marks.updateValue(mark, forKey: key) else {
             byteCount += key.count + mark.byteCount
@@ -99,7 +102,7 @@ package struct LatestKeys {
         }
     }
 
-    /// Begins a round of all marks, as the keyspace is now.
+    /// Begins a round of all marked keys, with the values of now.
     ///
     /// - Complexity: O(*n* log *n*) in the marks.
     mutating func beginRound(at revision: Int64, isPiece: Bool) {
@@ -114,7 +117,8 @@ package struct LatestKeys {
         marks = [:]
     }
 
-    /// The next values of the round, of about `byteLimit` bytes; a key that has come to be another's is absent for `watcher`.
+    /// The next values of the round, of about `byteLimit` bytes; a key that became hidden from
+    /// `watcher` counts as absent.
     mutating func takeValues(
         byteLimit: Int,
         for watcher: Watcher,
@@ -157,9 +161,9 @@ package struct LatestKeys {
         return round?.keys[next]
     }
 
-    /// Ends the round where all of its values are handed out.
+    /// Ends the round if all of its values are delivered.
     ///
-    /// - Returns: The revision that they are of; nil where there are more.
+    /// - Returns: The revision of the values; nil if there are more.
     mutating func endRound() -> Int64? {
         guard let round, round.next == round.keys.count else { return nil }
         self.round = nil

@@ -1,22 +1,26 @@
-/// Finds the watchers of each change: what it costs follows the watchers that match, not those that there are.
+/// Finds the watchers of each change: the cost depends on the watchers that match, not on all that
+/// exist.
 ///
-/// A key looks up its own patterns: itself, each of its prefixes that end in `/`, and the globs with whose literal part it begins.
+/// A key looks up its own patterns: itself, each of its prefixes that end in `/`, and the globs
+/// whose literal part it begins with.
 package final class WatchHub {
     /// The watchers of each pattern, of all kinds.
     private var groups: [Pattern: Group] = [:]
-    /// Keys and prefixes by their hash; who is found by chance is sorted out by the pattern.
+    /// Keys and prefixes by their hash; hash collisions are resolved by the pattern.
     private var byLiteral: [Int: [Group]] = [:]
-    /// Patterns that mean every key: one for each way to write that.
+    /// Patterns that match every key, one for each way to write that.
     private var everything: [Group] = []
     private var globs = LiteralTable<Group>()
     package private(set) var count = 0
-    /// Globs, each once however many watchers have it.
+    /// The number of different globs.
     package var globCount: Int { globs.count }
-    /// How often a key was compared with a pattern: what a commit costs beside the watchers that it touches.
+    /// How often a key was compared with a pattern: the cost of a commit besides the watchers that
+    /// it touches.
     package private(set) var comparisonCount = 0
-    /// What the commits since the last look will take to be published, in nanoseconds; see ``KeyspaceCore/takePublishingCost()``.
+    /// The estimated time to publish the commits since the last call, in nanoseconds; see
+    /// ``KeyspaceCore/takePublishingCost()``.
     @exclusivity(unchecked) var publishingCost: Int64 = 0
-    /// The watchers that the commit which is being told touches.
+    /// The watchers that the commit being published touches.
     private var touched: [Watcher] = []
 
     /// The watchers of one pattern, which is compared with a key once for all of them.
@@ -39,13 +43,13 @@ package final class WatchHub {
         remove(watcher, patterns: watcher.patterns.patterns)
     }
 
-    /// The same where the last of its patterns are these.
+    /// The same, if these are its last patterns.
     package func remove(_ watcher: Watcher, patterns: some Sequence<Pattern>) {
         count -= 1
         for pattern in patterns { remove(pattern, from: watcher) }
     }
 
-    /// Tells a watcher of the keys of one more pattern from now on.
+    /// Begins to report the keys of one more pattern to a watcher.
     package func add(_ pattern: Pattern, to watcher: Watcher) {
         if let group = groups[pattern] { return group.watchers.insert(watcher) }
         let group = Group(pattern)
@@ -59,7 +63,7 @@ package final class WatchHub {
         }
     }
 
-    /// Tells a watcher of the keys of one of its patterns no longer.
+    /// Stops reporting the keys of one of its patterns to a watcher.
     package func remove(_ pattern: Pattern, from watcher: Watcher) {
         guard let group = groups[pattern] else { return }
         group.watchers.remove(watcher)
@@ -75,7 +79,7 @@ package final class WatchHub {
         }
     }
 
-    /// Tells the watchers of every commit of `batch`, in order.
+    /// Publishes every commit of `batch` to the watchers, in order.
     func publish(_ batch: CommitBatch, in core: KeyspaceCore) {
         guard count > 0 else { return }
         var index = 0
@@ -90,10 +94,10 @@ package final class WatchHub {
     }
 
     private func match(_ record: Record, in core: KeyspaceCore) {
-        for group in everything { tell(group, record, in: core) }
+        for group in everything { notify(group, record, in: core) }
         globs.forEach(atStartOf: record.key) { group in
             comparisonCount += 1
-            if group.pattern.matches(record.key) { tell(group, record, in: core) }
+            if group.pattern.matches(record.key) { notify(group, record, in: core) }
         }
         guard !byLiteral.isEmpty else { return }
         let key = record.key
@@ -103,25 +107,26 @@ package final class WatchHub {
             guard index == key.count - 1 || key[index] == UInt8(ascii: "/") else { continue }
             guard let found = byLiteral[hash.value] else { continue }
             comparisonCount += found.count
-            for group in found where group.pattern.matches(key) { tell(group, record, in: core) }
+            for group in found where group.pattern.matches(key) { notify(group, record, in: core) }
         }
     }
 
-    /// About how many nanoseconds the globs take for a key, at most: 40 for each, and 8 a byte of it and of the key.
+    /// About how many nanoseconds the globs take for a key, at most: 40 for each, and 8 for each
+    /// byte of it and of the key.
     ///
-    /// - Complexity: O(*n*) in the globs that begin like the key.
+    /// - Complexity: O(*n*) in the globs whose literal the key begins with.
     fileprivate func globCost(of key: Bytes) -> Int64 {
         var byteCount = 0
         globs.forEach(atStartOf: key) { byteCount += 5 + key.count + $0.pattern.bytes.count }
         return Int64(8 * byteCount)
     }
 
-    private func tell(_ group: Group, _ record: Record, in core: KeyspaceCore) {
-        for watcher in group.watchers.all { tell(watcher, record, in: core) }
+    private func notify(_ group: Group, _ record: Record, in core: KeyspaceCore) {
+        for watcher in group.watchers.all { notify(watcher, record, in: core) }
     }
 
-    /// Notes a change for a watcher that may see it, once however many of its patterns match.
-    private func tell(_ watcher: Watcher, _ record: Record, in core: KeyspaceCore) {
+    /// Records a change for a watcher that may see it, once however many of its patterns match.
+    private func notify(_ watcher: Watcher, _ record: Record, in core: KeyspaceCore) {
         guard watcher.isShown(record, in: core) else { return watcher.noteHidden(record) }
         if watcher.matched.isEmpty { touched.append(watcher) }
         if watcher.matched.last != record { watcher.match(record) }
@@ -129,14 +134,15 @@ package final class WatchHub {
 }
 
 extension KeyspaceCore {
-    /// Adds what the changes of the open transaction will be compared with.
+    /// Adds the cost of comparing the changes of the open transaction.
     func notePublishingCost() {
         for case let record? in transaction.changes {
             hub.publishingCost += hub.globCost(of: record.key)
         }
     }
 
-    /// About how long the watches will take over the commits since the last call, in nanoseconds: whoever writes is charged for it.
+    /// About how long the watches will take for the commits since the last call, in nanoseconds: it
+    /// is charged to the writer.
     package func takePublishingCost() -> Int64 {
         guard hub.publishingCost > 0 else { return 0 }
         defer { hub.publishingCost = 0 }

@@ -1,34 +1,36 @@
-/// Who takes what a watcher is told.
+/// Receives the notices of a watcher.
 package protocol WatchReceiver: AnyObject {
-    /// Whether a notice may be delivered now; where not, the watcher is blocked and `receive` not called.
+    /// Whether a notice may be delivered now; if not, the watcher is blocked and `receive` is not
+    /// called.
     var hasRoom: Bool { get }
 
     /// Takes a notice; the records in it are borrowed.
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore)
 
-    /// Has the commits after `position` up to `revision` read from the history and told; ``Watcher/finishReading(through:in:)``
-    /// is called when they have been, or a part of them.
+    /// Reads the commits after `position` up to `revision` from the history and delivers them.
+    /// Calls ``Watcher/finishReading(through:in:)`` when all of them, or some, are delivered.
     ///
-    /// Only asked for where the keyspace keeps a history.
+    /// Only called if the keyspace keeps a history.
     func read(after position: Int64, through revision: Int64)
 
-    /// The same for a watcher of latest values: ``Watcher/finishReading(marks:through:in:)`` is called with the keys that changed.
+    /// The same for a watcher of latest values: ``Watcher/finishReading(marks:through:in:)`` is
+    /// called with the keys that changed.
     func readChangedKeys(after position: Int64, through revision: Int64)
 
-    /// There is something to do for a watcher that was at rest.
+    /// There is something to do for a watcher that was idle.
     func noteWork()
 
-    /// Whether who is told has made this version itself.
+    /// Whether the receiver has made this version itself.
     func hasWritten(_ record: Record) -> Bool
 
-    /// Keeps a commit that is to be told right behind those that are being read.
+    /// Keeps a commit that must be delivered right after those that are being read.
     ///
-    /// - Returns: Whether there was room for it; where not, it is forgotten with those kept before it.
+    /// - Returns: Whether there was room for it; if not, it is discarded with those kept before it.
     func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool
 }
 
 extension WatchReceiver {
-    /// For who begins synced and always has room: it never asks for what was.
+    /// For receivers that begin synced and always have room: they never need the history.
     package func read(after position: Int64, through revision: Int64) {
         preconditionFailure("a watcher that does not read the history has fallen behind")
     }
@@ -53,19 +55,21 @@ extension Watcher {
         case snapshot
         /// With the commits after a revision of a store; nil: of this one.
         case after(Int64, Epoch?)
-        /// With a gap and the state: what was asked for is of no store that is known.
+        /// With a gap and the state: the requested position is of an unknown store.
         case gap
     }
 
-    /// What a watcher is told.
+    /// A notice to a watcher.
     package enum Notice {
-        /// The changes of one commit that match; each record still has what it supersedes as `older`.
+        /// The matching changes of one commit; each record still has the version that it supersedes
+        /// as `older`.
         case commit(revision: Int64, changes: [Record])
-        /// Pieces of the state on the way to `synced`; a deleted record says that a key of an earlier piece is gone.
+        /// A piece of the state on the way to `synced`; a deleted record means that a key of an
+        /// earlier piece is gone.
         case piece([Record])
         /// All pieces so far make up exactly the state at this revision.
         case synced(Int64)
-        /// What the watcher holds is void: pieces follow.
+        /// What the receiver has is void: pieces follow.
         case gap(Int64)
         /// Values of a round of latest values; `synced` closes it.
         case latest(LatestValues)
@@ -81,19 +85,19 @@ extension Watcher {
     /// The value of a key when the round began.
     package struct LatestValue {
         package var key: [UInt8]
-        /// Nil where it was absent.
+        /// Nil if it was absent.
         package var value: [UInt8]?
-        /// Its last change until then.
+        /// The revision of its last change until then.
         package var revision: Int64
-        /// ``Cause/description`` of that; empty where nobody asked for it.
+        /// ``Cause/description`` of that change; empty if it was not requested.
         package var cause: [UInt8]
     }
 
-    /// How a watcher is told of commits.
+    /// How a watcher receives commits.
     package enum Manner {
-        /// Of each one.
+        /// Each commit.
         case everyCommit
-        /// Of the latest value of each key, in rounds.
+        /// The latest value of each key, in rounds.
         case latest(includesCause: Bool, OwedBytes)
     }
 }

@@ -1,9 +1,10 @@
-/// On the way to the present: from the history, or with a snapshot.
+/// Brings a watcher to the present: from the history, or with a snapshot.
 extension Watcher {
-    /// How near the present has to be for what comes during a read to be kept: most likely it is the last.
+    /// How near the present must be for commits during a read to be kept: most likely it is the
+    /// last read.
     private static let nearCommitCount: Int64 = 20_000
 
-    /// Whether ``advance(in:byteLimit:)`` has something to do, as soon as there is room.
+    /// Whether ``advance(in:byteLimit:)`` has something to do once there is room.
     package var canAdvance: Bool {
         switch phase {
         case .synced: owesLatest
@@ -12,8 +13,8 @@ extension Watcher {
         }
     }
 
-    /// Brings a watcher that is not synced one step nearer: a read of the history, a gap, a piece of about `byteLimit` bytes, or
-    /// `synced`.
+    /// Advances a watcher that is not synced by one step: a read of the history, a gap, a piece of
+    /// about `byteLimit` bytes, or `synced`.
     package func advance(in core: KeyspaceCore, byteLimit: Int) {
         guard let receiver else { return }
         switch phase {
@@ -52,7 +53,7 @@ extension Watcher {
         }
     }
 
-    /// Hands out values of a round of latest values, which begins where none is under way.
+    /// Delivers values of a round of latest values; begins a round if there is none.
     private func advanceRound(
         _ receiver: any WatchReceiver,
         in core: KeyspaceCore,
@@ -79,7 +80,7 @@ extension Watcher {
         receiver.receive(.synced(revision), in: core)
     }
 
-    /// What was told is void: the state follows.
+    /// What was delivered is void: the state follows.
     private func beginAgain(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
         phase = .snapshot(passed: nil)
         deliveredRevision = core.revisions.durable
@@ -98,7 +99,7 @@ extension Watcher {
         }
         phase = .catchingUp
         guard latest == nil else {
-            // What comes meanwhile is marked.
+            // Keys that change meanwhile are marked.
             reading = Reading(through: present, isKeeping: false, keptRevision: present)
             return receiver.readChangedKeys(after: position, through: present)
         }
@@ -107,25 +108,25 @@ extension Watcher {
         receiver.read(after: position, through: present)
     }
 
-    /// Takes over that the commits up to `revision` have been read and told.
+    /// The commits up to `revision` have been read and delivered.
     ///
     /// - Parameters:
-    ///   - revision: Not above what was asked for.
-    ///   - told: The last of them that there was anything to tell of; nil for none.
+    ///   - revision: Not above the requested one.
+    ///   - delivered: The last of them that had anything to deliver; nil for none.
     ///   - core: The keyspace, whose lock is held.
-    /// - Returns: Whether what was kept meanwhile is to be told now; where not, it is void.
+    /// - Returns: Whether the commits kept meanwhile must be delivered now; if not, they are void.
     package func finishReading(
         through revision: Int64,
-        told: Int64?,
+        delivered: Int64?,
         in core: KeyspaceCore
     ) -> Bool {
         guard let reading else { preconditionFailure("a read ends that was not begun") }
         self.reading = nil
         guard phase == .catchingUp else { return false }
         position = revision
-        if let told { deliveredRevision = told }
+        if let delivered { deliveredRevision = delivered }
         if revision == reading.through, reading.isKeeping {
-            // Order matters: what was kept begins right behind what was read.
+            // Order matters: the kept commits begin right after those that were read.
             phase = .synced
             if reading.keptRevision > reading.through { deliveredRevision = reading.keptRevision }
             return true
@@ -134,14 +135,15 @@ extension Watcher {
         return false
     }
 
-    /// Takes over which keys the commits up to the present have changed: their values make up the first round.
+    /// Takes the keys that the commits up to the present have changed: their values make up the
+    /// first round.
     package func finishReading(
         marks: [[UInt8]: LatestKeys.Mark],
         through revision: Int64,
         in core: KeyspaceCore
     ) {
         reading = nil
-        // What came meanwhile was too much to be owed: it is void with what was read.
+        // Too much changed meanwhile: it is void, together with what was read.
         guard phase == .catchingUp else { return }
         position = revision
         phase = .synced
@@ -151,18 +153,19 @@ extension Watcher {
         deliverSynced(core.revisions.durable, receiver, in: core)
     }
 
-    /// Takes over that the commits after its position are not to be had: a gap and the state follow.
+    /// The commits after its position are not available: a gap and the state follow.
     package func failReading() {
         reading = nil
         block(at: nil)
     }
 
-    /// Whether what is being read is still to be told.
+    /// Whether what is being read must still be delivered.
     package var awaitsReading: Bool { reading != nil && phase == .catchingUp }
 
-    /// A piece of about so many bytes, or of what is among the keys that can be compared meanwhile, for who may see all keys.
+    /// The next piece of about `byteLimit` bytes, or less if comparing the keys takes too long, for
+    /// a subject that may see all keys.
     ///
-    /// - Returns: It, and the last key that was looked at; nil where nothing was left.
+    /// - Returns: The piece, and the last key that was read; nil if nothing was left.
     private func nextPiece(
         after passed: [UInt8]?,
         in core: KeyspaceCore,
@@ -183,15 +186,15 @@ extension Watcher {
         return (piece, seen ?? last.map { Array($0.key) })
     }
 
-    /// Whether it may be told of a version.
+    /// Whether the watcher may see a version.
     func isShown(_ record: Record, in core: KeyspaceCore) -> Bool {
         core.visibility(of: subject).mayReveal(.watch, about: record)
     }
 }
 
 extension KeyspaceCore {
-    /// Whether all commits after `revision` that touch `patterns` are there: it is no later than the present, and the history reaches
-    /// back to it.
+    /// Whether all commits after `revision` that touch `patterns` are available: it is not in the
+    /// future, and the history reaches back to it.
     package func canResume(_ patterns: PatternSet, after revision: Int64) -> Bool {
         if revision == revisions.durable { return true }
         if hasForgotten(patterns, after: revision) { return false }

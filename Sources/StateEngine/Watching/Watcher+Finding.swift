@@ -1,34 +1,37 @@
-/// Keys that a snapshot has come by and not told yet, for a subject from whom keys may be hidden.
+/// Keys that a snapshot has found but not delivered yet, for a subject from whom keys may be
+/// hidden.
 ///
-/// How far one look at the keyspace comes depends on the keys that it passes, hidden ones among them. So a look ends no piece: a piece
-/// is as long as what is told in it makes it.
+/// How far one read of the keyspace gets depends on all keys on the way, including hidden ones. So
+/// a piece does not end with a read: the length of a piece depends only on its contents.
 struct FoundKeys {
-    /// What the subject may see, from ``passed`` to ``seen``.
+    /// The keys that the subject may see, from ``passed`` to ``seen``.
     private(set) var keys: Set<[UInt8]> = []
-    /// About as many bytes as a piece of them has.
+    /// About the number of bytes of a piece of them.
     private(set) var byteCount = 0
-    /// The keys up to here have been told; nil for none.
+    /// The keys up to this one were delivered; nil for none.
     let passed: [UInt8]?
-    /// The keys up to here have been looked at.
+    /// The keys up to this one were read.
     var seen: [UInt8]?
 
     init(upTo passed: [UInt8]?) { (self.passed, seen) = (passed, passed) }
 
-    /// Adds a key that is looked at.
+    /// Adds a key that was read.
     mutating func insert(_ record: Record) {
         if keys.insert(Array(record.key)).inserted { byteCount += record.byteCount + 32 }
     }
 
-    /// Adds a key that was set behind the one that was looked at last.
+    /// Adds a key that was set behind the last one that was read.
     mutating func noteChange(_ record: Record) {
-        let isTold = passed.map { $0.withUnsafeBytes { !$0.precedes(record.key) } } ?? false
-        guard !isTold, let seen, seen.withUnsafeBytes({ !$0.precedes(record.key) }) else { return }
+        let isDelivered = passed.map { $0.withUnsafeBytes { !$0.precedes(record.key) } } ?? false
+        guard !isDelivered, let seen, seen.withUnsafeBytes({ !$0.precedes(record.key) })
+        else { return }
         insert(record)
     }
 }
 
 extension Watcher {
-    /// Looks for the next piece, and tells it once it is whole: about `byteLimit` bytes, or all that is left.
+    /// Reads keys for the next piece, and delivers it once it is complete: about `byteLimit` bytes,
+    /// or all that is left.
     ///
     /// - Returns: Whether nothing is left.
     func deliverFound(
@@ -50,7 +53,7 @@ extension Watcher {
         return false
     }
 
-    /// Looks at keys until they are enough for a piece, or for one look.
+    /// Reads keys until they are enough for a piece, or for one read.
     ///
     /// - Returns: Whether nothing is left.
     private func look(in core: KeyspaceCore, byteLimit: Int) -> Bool {
@@ -63,7 +66,7 @@ extension Watcher {
                 if isShown(record, in: core) {
                     found?.insert(record)
                 } else {
-                    // To ask for its rule costs as much as to compare it with a pattern.
+                    // Looking up its rule costs as much as comparing it with a pattern.
                     hiddenByteCount += record.key.count + 32
                 }
                 isStopped = hiddenByteCount >= byteLimit || found?.byteCount ?? 0 >= byteLimit

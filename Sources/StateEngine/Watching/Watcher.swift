@@ -1,68 +1,72 @@
-/// A watch: told of each commit that touches its patterns, or brought to the present from the history or by a snapshot.
+/// A watch: receives each commit that touches its patterns, or is brought to the present from the
+/// history or by a snapshot.
 ///
 /// ```
-///            FROM r                         SNAPSHOT, FROM r that the history does not reach: gap
-///              v                                        v
-/// synced <-- catchingUp  <---- room, history ---- blocked ---- room, no history: gap ----> snapshot --> synced
-///   |             '-- compacted meanwhile, or unreadable ----^ ^                              |
-///   '------------------------- no room for a commit -----------+------------------------------'
+///            FROM r                   SNAPSHOT, FROM r that the history does not reach: gap
+///              v                                v
+/// synced <-- catchingUp <-- room, history -- blocked -- no history: gap --> snapshot --> synced
+///   |           '-- compacted, or unreadable -^  ^                             |
+///   '----------- no room for a commit -----------+-----------------------------'
 /// ```
 ///
-/// Every call comes under the keyspace's lock, in the order of revisions.
+/// Every call is under the keyspace's lock, in the order of revisions.
 package final class Watcher {
-    /// Where a watcher stands: always in exactly one of these.
+    /// The state of a watcher: always exactly one of these.
     package enum Phase: Equatable {
-        /// Told of each commit.
+        /// Receives each commit.
         case synced
-        /// Fed from the history with the commits after its position.
+        /// Receives the commits after its position from the history.
         case catchingUp
-        /// Fed with pieces, in key order; the keys up to `passed` have been told.
+        /// Receives pieces, in key order; the keys up to `passed` were delivered.
         case snapshot(passed: [UInt8]?)
-        /// Had no room: waits until it has.
+        /// Had no room: waits for some.
         case blocked
     }
 
     package let patterns: PatternSet
-    /// Who is told, of what the rules let it see; nil where that is everything.
+    /// The subject, if rules may hide keys from it; nil if it may see everything.
     let subject: Subject?
     /// Set once, before the watcher is added to a hub.
     package weak var receiver: (any WatchReceiver)?
     package internal(set) var phase: Phase
-    /// Every commit up to here was told or does not match; nil where only a new beginning helps.
+    /// Every commit up to this one was delivered or does not match; nil if the watcher has to start
+    /// again with a gap.
     ///
-    /// While it is synced, this is behind the present without anything being missed.
+    /// While it is synced, this may be behind the present although nothing was missed.
     var position: Int64?
-    /// The read of the history that is under way.
+    /// The current read of the history.
     var reading: Reading?
-    /// What is owed to a watcher of latest values; nil for one that is told of each commit.
+    /// The undelivered values of a watcher of latest values; nil for one that receives each commit.
     var latest: LatestKeys?
-    /// The revision of the last thing that was told.
+    /// The revision of the last notice.
     package internal(set) var deliveredRevision: Int64
-    /// Changes of the commit that is being told.
+    /// Changes of the commit that is being published.
     fileprivate(set) var matched: [Record] = []
-    /// Whether its own client has changed something since the last bookmark that the rules hide from it.
+    /// Whether its own client has made a change since the last bookmark that the rules hide from
+    /// it.
     ///
-    /// What others change does not count: nothing that is told may depend on it.
+    /// Changes by others do not count: nothing that is delivered may depend on them.
     package private(set) var hasHidden = false
-    /// What a snapshot has found and not told yet; only where keys may be hidden from it.
+    /// What a snapshot has found but not delivered yet; only if keys may be hidden from the
+    /// subject.
     var found: FoundKeys?
 
     struct Reading {
-        /// What was durable when it began: later commits come by themselves.
+        /// The durable revision when it began: later commits are published to the watcher anyway.
         let through: Int64
-        /// Whether all that came since is kept, to be told right behind what is read.
+        /// Whether all later commits are kept, to be delivered right after the read.
         var isKeeping: Bool
-        /// The last of it.
+        /// The revision of the last kept commit.
         var keptRevision: Int64
     }
 
-    /// Makes a watcher, to be added to the keyspace's hub at once.
+    /// Makes a watcher, which must be added to the keyspace's hub at once.
     ///
     /// - Parameters:
-    ///   - patterns: What it is told of.
+    ///   - patterns: The keys that it watches.
     ///   - start: Where it begins.
-    ///   - manner: How it is told.
-    ///   - subject: Who is told, of what the rules let it see; nil where that is everything.
+    ///   - manner: How it receives commits.
+    ///   - subject: The subject, if rules may hide keys from it; nil if it may see everything.
     ///   - core: The keyspace, whose lock is held.
     package init(
         _ patterns: PatternSet,
@@ -96,12 +100,12 @@ package final class Watcher {
 
     func match(_ record: Record) { matched.append(record) }
 
-    /// Notes that a change matches that it may not see.
+    /// Records that a matching change is hidden from it.
     func noteHidden(_ record: Record) {
         if !hasHidden, receiver?.hasWritten(record) ?? false { hasHidden = true }
     }
 
-    /// Tells what matched of the commit at `revision`.
+    /// Delivers the matched changes of the commit at `revision`.
     func deliverMatched(revision: Int64, in core: KeyspaceCore) {
         defer { matched.removeAll(keepingCapacity: matched.capacity <= 1_024) }
         guard let receiver else { return }
@@ -118,13 +122,13 @@ package final class Watcher {
             reading?.keptRevision = revision
         case .snapshot(let passed):
             for record in matched { found?.noteChange(record) }
-            // What lies ahead of the snapshot comes with it.
+            // What lies ahead of the snapshot is delivered with it.
             guard let passed else { return }
             let changes = passed.withUnsafeBytes { passed in
                 matched.filter { !passed.precedes($0.key) }
             }
             guard !changes.isEmpty else { return }
-            // Pieces that are not followed by the change are not resumed.
+            // A snapshot cannot continue if a change to its pieces was not delivered.
             guard receiver.hasRoom else { return block(at: nil) }
             receiver.receive(.piece(changes), in: core)
         case .blocked: break
@@ -138,7 +142,7 @@ package final class Watcher {
         latest?.removeAll()
     }
 
-    /// Marks what matched, but for what a snapshot brings by itself.
+    /// Marks the matched keys, except those that a snapshot has still to deliver.
     private func mark(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
         switch phase {
         case .synced, .catchingUp:
@@ -156,19 +160,20 @@ package final class Watcher {
         receiver.noteWork()
     }
 
-    /// Whether there are latest values to tell.
+    /// Whether there are latest values to deliver.
     var owesLatest: Bool { latest.map { !$0.isIdle } ?? false }
 
     func checkOwed() {
         if let latest, latest.isBeyondLimit { block(at: nil) }
     }
 
-    /// Nobody is told any more: nothing is owed.
+    /// The receiver is gone: discards undelivered values.
     package func forget() { latest?.removeAll() }
 
-    /// The rules that say what it may see have changed: what was told is void, and the state follows.
+    /// The rules that determine what it may see have changed: what was delivered is void, and the
+    /// state follows.
     ///
-    /// - Returns: Whether it was told of anything that they say; a read of the history that is under way is void, too.
+    /// - Returns: Whether the rules apply to it; a current read of the history is then void, too.
     package func beginAnew() -> Bool {
         guard subject != nil else { return false }
         block(at: nil)
@@ -177,7 +182,8 @@ package final class Watcher {
 
     // MARK: How far it is
 
-    /// Every commit up to here was told or does not match; nil during a snapshot, and where one has to follow.
+    /// Every commit up to this one was delivered or does not match; nil during a snapshot, and if
+    /// one has to follow.
     package func deliveredThrough(in core: KeyspaceCore) -> Int64? {
         switch phase {
         case .synced: owesLatest ? deliveredRevision : core.revisions.durable
@@ -186,13 +192,13 @@ package final class Watcher {
         }
     }
 
-    /// Whether there is something durable that it was not told of.
+    /// Whether there are durable changes that it has not received.
     package var isBehind: Bool { phase != .synced || owesLatest }
 
-    /// What waits of latest values; nil for a watcher that is told of each commit.
+    /// The undelivered latest values; nil for a watcher that receives each commit.
     package var waiting: LatestKeys.Waiting? { latest?.waiting }
 
-    /// Takes over that a bookmark at this revision was told.
+    /// A bookmark at this revision was delivered.
     package func noteProgress(_ revision: Int64) {
         deliveredRevision = revision
         hasHidden = false

@@ -1,12 +1,13 @@
-/// How much of the past a store keeps beside its live entries: whichever of the three is reached first ends it.
+/// How much history a store keeps besides its live entries: whichever of the three limits is
+/// reached first applies.
 ///
-/// What is live never goes, however old it is. 0 in any of them keeps nothing beyond it.
+/// Live entries are never removed, however old they are. 0 in any of the limits keeps no history.
 public struct HistoryLimits: Hashable, Sendable {
-    /// Changes, the newest ones; at least 0.
+    /// The number of changes, the newest ones; at least 0.
     public var changeCount = 1_000_000
-    /// The age of a change; at least 0.
+    /// The largest age of a change; at least 0.
     public var age = Duration.seconds(7 * 86_400)
-    /// Bytes of the changes: keys, values and what is stored beside them; at least 0.
+    /// Bytes of the changes: keys, values and their metadata; at least 0.
     public var byteCount: Int64 = 1 << 30
 
     /// The defaults: a million changes, 7 days, 1 GiB.

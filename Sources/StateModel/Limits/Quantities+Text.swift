@@ -1,10 +1,11 @@
 extension Quantity {
-    /// Bytes as people write them: `8MiB`, or a bare number where no unit is exact.
+    /// Bytes as people write them: `8MiB`, or a bare number if no unit is exact.
     package static func text(byteCount: Int64) -> String {
         text(byteCount, byteUnits.dropFirst(), "")
     }
 
-    /// A time as people write it, in the largest unit that is exact, up to days: `7d`, `90m`, `500ms`.
+    /// A time as people write it, in the largest unit that is exact, up to days: `7d`, `90m`,
+    /// `500ms`.
     package static func text(_ time: Duration) -> String {
         let (seconds, attoseconds) = time.components
         let (product, overflows) = seconds.multipliedReportingOverflow(by: 1_000)

@@ -12,7 +12,7 @@ package enum Quantity {
 
     /// A number of things: `1000000`, in decimal digits.
     ///
-    /// - Throws: ``StateError/Code/err``, which says what was read and what may stand there.
+    /// - Throws: ``StateError/Code/err``: what is expected, and the text that was read.
     package static func count(
         _ text: String,
         in range: ClosedRange<Int>
@@ -25,7 +25,7 @@ package enum Quantity {
 
     /// A number of bytes: `512`, `512B`, `64KiB`, `8MiB`, `1GiB`, `2TiB`.
     ///
-    /// - Throws: ``StateError/Code/err``, which says what was read and what may stand there.
+    /// - Throws: ``StateError/Code/err``: what is expected, and the text that was read.
     package static func byteCount(
         _ text: String,
         in range: ClosedRange<Int64> = 0...Int64.max
@@ -41,14 +41,15 @@ package enum Quantity {
         return try check(number.flatMap { multiplied($0, factor) }, text, in: range)
     }
 
-    /// 100 years, so that the sum of the longest time and any time of day is a number.
+    /// 100 years, so that the sum of the longest time and any date fits into a number.
     private static let longestDays: Int64 = 36_500
 
-    /// A time: `500ms`, `30s`, `5m`, `12h`, `7d`, `2w`, or several in a row, `1h30m`; 0 needs no unit.
+    /// A time: `500ms`, `30s`, `5m`, `12h`, `7d`, `2w`, or several in a row, `1h30m`; 0 needs no
+    /// unit.
     ///
     /// At most 100 years.
     ///
-    /// - Throws: ``StateError/Code/err``, which says what was read and what may stand there.
+    /// - Throws: ``StateError/Code/err``: what is expected, and the text that was read.
     package static func duration(_ text: String) throws(StateError) -> Duration {
         if text == "0" { return .zero }
         var rest = text[...]
@@ -75,7 +76,7 @@ package enum Quantity {
         character.isASCII && character.isNumber
     }
 
-    /// The digits that `text` begins with, and what follows; the number is nil where it is too large.
+    /// The digits at the start of `text`, and what follows; the number is nil if it is too large.
     private static func leadingNumber(_ text: Substring) -> (number: Int64?, unit: Substring)? {
         let digits = text.prefix(while: isDigit)
         guard !digits.isEmpty else { return nil }

@@ -1,10 +1,13 @@
-/// Redis's globs: `*`, `?`, `[a-c]`, `[^a]`, and `\` for the next byte as it is; bytes, not characters.
+/// Redis's globs: `*`, `?`, `[a-c]`, `[^a]`, and `\` for the next byte literally; bytes, not
+/// characters.
 ///
-/// The plain way goes back to the last `*` at a mismatch. That costs pattern times text at worst (128 KiB of `a*` against a
-/// long key took milliseconds), so it has a budget of steps, linear in both; a match that needs more of them begins again
-/// with ``GlobSearch``, which is linear always.
+/// The simple algorithm goes back to the last `*` at a mismatch. At worst that costs pattern times
+/// text (128 KiB of `a*` against a long key took milliseconds), so its number of steps is limited,
+/// linear in both. A match that needs more of them starts again with ``GlobSearch``, which is
+/// always linear.
 enum Glob {
-    /// - Complexity: O(*n* + *m*) in the bytes of pattern and text, times *m* / 64 for segments longer than 64 bytes.
+    /// - Complexity: O(*n* + *m*) in the bytes of pattern and text, times *m* / 64 for segments
+    ///   longer than 64 bytes.
     static func matches(_ pattern: Bytes, _ text: Bytes) -> Bool {
         var steps = 4 * (pattern.count + text.count) + 64
         return backtrack(pattern, text, &steps) ?? GlobSearch.matches(pattern, text)
@@ -24,7 +27,7 @@ enum Glob {
                 p = next
                 t += 1
             } else if let last = retry {
-                // A class that does not match was read whole, too.
+                // A class that does not match was read completely, too.
                 if p < pattern.count, pattern[p] == UInt8(ascii: "[") {
                     steps -= GlobClass(pattern, after: p).end - p
                 }
@@ -40,7 +43,7 @@ enum Glob {
         return p == pattern.count
     }
 
-    /// The place after the element at `index`, where that matches `byte`; else nil.
+    /// The index after the element at `index`, if that matches `byte`; otherwise nil.
     static func step(_ pattern: Bytes, _ index: Int, _ byte: UInt8) -> Int? {
         switch pattern[index] {
         case UInt8(ascii: "?"):
@@ -56,11 +59,12 @@ enum Glob {
     }
 }
 
-/// The bytes that a class `[a-c]` of a glob means.
+/// The bytes that a class `[a-c]` of a glob matches.
 ///
-/// As in Redis, one without `]` ends with the pattern, a `]` may end a range, and an escaped byte begins none.
+/// As in Redis, a class without `]` ends with the pattern, a `]` may end a range, and an escaped
+/// byte does not begin one.
 struct GlobClass {
-    /// The place after it.
+    /// The index after the class.
     let end: Int
     private let isNegated: Bool
     private let bits: InlineArray<4, UInt64>
@@ -94,7 +98,8 @@ struct GlobClass {
         (bits[Int(byte >> 6)] >> UInt64(byte & 63) & 1 == 1) != isNegated
     }
 
-    /// The bits from `first` to `last` of 256 that are in word `number`, which has one of them at least.
+    /// The bits from `first` to `last` of 256 that are in word `number`, which has at least one of
+    /// them.
     private static func word(_ number: Int, _ first: Int, _ last: Int) -> UInt64 {
         let low = max(first - 64 * number, 0)
         let high = min(last - 64 * number, 63)

@@ -1,14 +1,15 @@
-/// Matches globs in linear time, for those that the plain way takes too many steps for.
+/// Matches globs in linear time, for those that need too many steps with the simple algorithm.
 ///
-/// A glob is segments between `*`. The first has to be the text's beginning, the last its end, and each of the others is looked for
-/// behind the one before it: the leftmost place is always good enough. The search keeps, as one bit each, how many elements of
-/// the segment match the text that ends here (Baeza-Yates and Gonnet, "A new approach to text searching", 1992), so each byte
-/// of the text costs one step for 64 elements.
+/// A glob consists of segments between `*`. The first must be the start of the text, the last its
+/// end, and each of the others is searched for after the one before it: the leftmost match is
+/// always good enough. The search keeps, as one bit each, how many elements of the segment match
+/// the text that ends here (Baeza-Yates and Gonnet, "A new approach to text searching", 1992), so
+/// each byte of the text costs one step for 64 elements.
 package struct GlobSearch: ~Copyable {
     private let pattern: Bytes
-    /// Words of bits that the longest segment needs.
+    /// The number of words of bits for the longest segment.
     private let wordCount: Int
-    /// For each byte the elements of the segment that match it, `wordCount` words each.
+    /// For each byte, the elements of the segment that match it, `wordCount` words each.
     private let masks: UnsafeMutableBufferPointer<UInt64>
     private let state: UnsafeMutableBufferPointer<UInt64>
     /// Elements that match any byte.
@@ -16,7 +17,8 @@ package struct GlobSearch: ~Copyable {
 
     /// Whether all of `text` matches.
     ///
-    /// - Complexity: O(*n* + *m*) in the bytes of pattern and text, times *m* / 64 for segments longer than 64 elements.
+    /// - Complexity: O(*n* + *m*) in the bytes of pattern and text, times *m* / 64 for segments
+    ///   longer than 64 elements.
     package static func matches(_ pattern: Bytes, _ text: Bytes) -> Bool {
         let search = GlobSearch(pattern)
         return search.matches(text)
@@ -57,7 +59,7 @@ package struct GlobSearch: ~Copyable {
 
     private func isStar(_ index: Int) -> Bool { pattern[index] == UInt8(ascii: "*") }
 
-    /// Elements of the longest segment.
+    /// The number of elements of the longest segment.
     private static func longestSegment(of pattern: Bytes) -> Int {
         var (index, count, longest) = (0, 0, 0)
         while index < pattern.count {
@@ -68,7 +70,7 @@ package struct GlobSearch: ~Copyable {
         return longest
     }
 
-    /// Where the segment ends that begins at `start`, and how many elements it has.
+    /// The end of the segment that begins at `start`, and its number of elements.
     private func segment(from start: Int) -> (end: Int, elementCount: Int) {
         var (index, count) = (start, 0)
         while index < pattern.count, !isStar(index) {
@@ -97,7 +99,7 @@ package struct GlobSearch: ~Copyable {
         return true
     }
 
-    /// The place in the text behind the leftmost match of a segment; nil if it is not there.
+    /// The index in the text after the leftmost match of a segment; nil if there is none.
     private func find(
         _ start: Int,
         _ end: Int,
@@ -124,7 +126,7 @@ package struct GlobSearch: ~Copyable {
         return nil
     }
 
-    /// Notes which bytes the elements of a segment match, or forgets it.
+    /// Records which bytes the elements of a segment match, or clears that.
     private func setMasks(_ start: Int, _ end: Int, isSet: Bool) {
         var (index, number) = (start, 0)
         while index < end {

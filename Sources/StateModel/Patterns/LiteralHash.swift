@@ -1,4 +1,5 @@
-/// A hash of bytes that come one by one, so that one walk over a key has the hash of each of its beginnings.
+/// A hash of bytes that are added one by one, so that one walk over a key computes the hash of each
+/// of its prefixes.
 ///
 /// FNV-1a from a random start, so that nobody can choose literals that collide.
 @frozen
@@ -8,11 +9,11 @@ package struct LiteralHash {
 
     @usableFromInline static let seed = UInt64.random(in: 0...UInt64.max)
 
-    /// Begins with no bytes.
+    /// The hash of no bytes.
     @inlinable
     package init() {}
 
-    /// Takes all of some bytes.
+    /// The hash of some bytes.
     ///
     /// - Complexity: O(*n*) in the bytes.
     @inlinable
@@ -20,14 +21,14 @@ package struct LiteralHash {
         for byte in bytes { take(byte) }
     }
 
-    /// Takes one more byte.
+    /// Adds one byte.
     @inlinable
     package mutating func take(_ byte: UInt8) {
         state = (state ^ UInt64(byte)) &* 0x100_0000_01B3
         byteCount += 1
     }
 
-    /// The hash of what was taken.
+    /// The hash of the bytes that were added.
     @inlinable
     package var value: Int {
         Int(truncatingIfNeeded: (state ^ (state >> 32)) &+ UInt64(byteCount))

@@ -1,12 +1,13 @@
-/// The keys that a caller means: one key, everything below a prefix, or what a glob matches.
+/// The keys that a caller selects: one key, everything below a prefix, or the matches of a glob.
 ///
-/// A text that contains `*`, `?` or `[` is a glob, one that ends in `/` a prefix, any other a key. `/` alone
-/// is everything. In a glob `*` matches `/` too, as in Redis, and `\` takes the next byte as it is;
-/// a text without an unescaped `*`, `?` or `[` is taken with its `\` removed, so `\FROM` is the key `FROM`.
+/// A text that contains `*`, `?` or `[` is a glob, one that ends in `/` a prefix, any other a key.
+/// `/` alone is everything. In a glob `*` matches `/` too, as in Redis, and `\` escapes the next
+/// byte. In a text without an unescaped `*`, `?` or `[`, each `\` is removed, so `\FROM` is the key
+/// `FROM`.
 public struct Pattern: Hashable, Sendable {
     /// What kind of pattern this is.
     public enum Kind: Hashable, Sendable {
-        /// Exactly the key that the literal is.
+        /// Exactly the key in the literal.
         case key
         /// Every key that begins with the literal; an empty literal is everything.
         case prefix
@@ -16,12 +17,12 @@ public struct Pattern: Hashable, Sendable {
 
     /// The pattern as it was written.
     public let bytes: [UInt8]
-    /// How it is read.
+    /// Its kind.
     public let kind: Kind
-    /// What every matching key begins with (for a key: the key).
+    /// The prefix that all matching keys share (for a key: the key).
     public let literal: [UInt8]
 
-    /// Everything.
+    /// All keys.
     public static let everything = Pattern(kind: .prefix, literal: [], bytes: [UInt8(ascii: "/")])
 
     /// Reads a pattern.
@@ -58,18 +59,18 @@ public struct Pattern: Hashable, Sendable {
         }.get()
     }
 
-    /// A glob as Redis's KEYS and SCAN take it: the whole text, no prefixes.
+    /// A glob as in Redis's KEYS and SCAN: the complete text, no prefixes.
     public init(redisGlob bytes: Bytes) {
         let (literal, isGlob) = Pattern.literalPart(of: bytes)
         self.init(kind: isGlob ? .glob : .key, literal: literal, bytes: Array(bytes))
     }
 
-    /// Exactly `key`: written as a text that means it, so with a `\` before each byte that would mean something else.
+    /// Exactly `key`: the text has a `\` before each special byte.
     public init(_ key: Key) {
         self.init(kind: .key, literal: key.bytes, bytes: Pattern.escaped(key.bytes))
     }
 
-    /// The pattern that means exactly `text`: a key, or where it ends in `/` what is below it.
+    /// The pattern that matches exactly `text`: a key, or everything below it if it ends in `/`.
     ///
     /// - Throws: ``StateError/Code/err``, naming the rule of keys that the text breaks.
     package init(literal text: [UInt8]) throws(StateError) {
@@ -78,7 +79,7 @@ public struct Pattern: Hashable, Sendable {
         }
     }
 
-    /// `text` with a `\` before each byte that would not mean itself in a pattern.
+    /// `text` with a `\` before each byte that is special in a pattern.
     package static func escaped(_ text: [UInt8]) -> [UInt8] {
         func isPlain(_ byte: UInt8) -> Bool {
             switch byte {
@@ -96,9 +97,9 @@ public struct Pattern: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// Whether `key` is meant.
+    /// Whether `key` matches.
     ///
-    /// - Complexity: for a glob at most pattern times key, else O(*n*).
+    /// - Complexity: for a glob at most pattern times key, otherwise O(*n*).
     public func matches(_ key: Bytes) -> Bool {
         literal.withUnsafeBytes { literal in
             switch kind {
@@ -134,7 +135,7 @@ extension Pattern: CustomStringConvertible, ExpressibleByStringLiteral {
     /// The pattern as it was written.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// A pattern written in the source; one that breaks the rules ends the process and names them.
+    /// A pattern in the source code; an invalid one ends the process with a message.
     public init(stringLiteral text: String) {
         do throws(StateError) {
             try self.init(text)
@@ -145,14 +146,14 @@ extension Pattern: CustomStringConvertible, ExpressibleByStringLiteral {
 }
 
 extension Pattern {
-    /// Everything that begins with what all matches of `glob` begin with.
+    /// Everything that begins with the literal prefix of `glob`.
     package init(literalPartOf glob: Pattern) {
         self.init(kind: .prefix, literal: glob.literal, bytes: glob.bytes)
     }
 }
 
 extension Pattern {
-    /// Whether some key may be meant by both; of two globs that is not found out exactly.
+    /// Whether some key may match both; for two globs the answer is not exact.
     package func mayMeet(_ other: Pattern) -> Bool {
         if kind == .key { return literal.withUnsafeBytes { other.matches($0) } }
         if other.kind == .key { return other.literal.withUnsafeBytes { matches($0) } }
@@ -161,8 +162,8 @@ extension Pattern {
 }
 
 extension Pattern {
-    /// Whether what is said of this pattern comes before what is said of `other`: a key over a prefix over a glob, then the one whose
-    /// literal part is longer.
+    /// Whether this pattern takes precedence over `other`: a key over a prefix over a glob, then
+    /// the one with the longer literal.
     package func isMoreSpecific(than other: Pattern) -> Bool {
         let (mine, theirs) = (kind.rank, other.kind.rank)
         return mine != theirs ? mine > theirs : literal.count > other.literal.count

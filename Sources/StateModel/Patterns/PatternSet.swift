@@ -1,12 +1,12 @@
-/// Several patterns as one: the keys that at least one of them means, each once and in key order.
+/// Several patterns as one: the keys that match at least one of them, each once and in key order.
 package struct PatternSet: Sendable {
     package let patterns: [Pattern]
-    /// Where the keys lie, in key order and disjoint.
+    /// The ranges of the keys, in key order and disjoint.
     package let ranges: [Range]
 
     package struct Range: Sendable {
         package let bytes: [UInt8]
-        /// One key, not what begins with it.
+        /// Whether it is one key, without the keys that begin with it.
         package let isOneKey: Bool
     }
 

@@ -1,12 +1,12 @@
 package import StateEngine
 
-/// A limit of the daemon, as a configuration names it below `limits`; in the order in which a reload reports them.
+/// A limit of the daemon, by its name below `limits`; in the order in which a reload reports them.
 package enum LimitOption: String, CaseIterable, Sendable {
     case valueBytes, clients, watches, steps, globs, outputBytes, inputBytes, queueBytes
     case transactionBytes, replyBytes, files, memoryBytes, frameTimeout, rest, checkEvery
     case reserveBytes
 
-    /// What the number of a limit counts.
+    /// The unit of a limit.
     package enum Unit: Sendable { case things, bytes, milliseconds }
 
     package var unit: Unit {
@@ -17,10 +17,10 @@ package enum LimitOption: String, CaseIterable, Sendable {
         }
     }
 
-    /// The limit of a daemon whose configuration does not name it.
+    /// The default.
     package var standard: Int { form.standard }
 
-    /// What it may be.
+    /// The allowed values.
     package var range: ClosedRange<Int> { form.range }
 
     private var form: (standard: Int, range: ClosedRange<Int>) {
@@ -45,7 +45,7 @@ package enum LimitOption: String, CaseIterable, Sendable {
     }
 }
 
-/// The limits of the daemon: what was configured, else the defaults.
+/// The limits of the daemon: the configured ones, else the defaults.
 package struct ConfiguredLimits: Sendable {
     private var configured: [LimitOption: Int] = [:]
 
@@ -56,7 +56,7 @@ package struct ConfiguredLimits: Sendable {
         set { configured[option] = newValue }
     }
 
-    /// A limit as a configuration has it.
+    /// A limit as text, as in a configuration.
     package func text(_ option: LimitOption) -> String {
         let number = Int64(self[option])
         return switch option.unit {
@@ -69,7 +69,7 @@ package struct ConfiguredLimits: Sendable {
     /// The largest value that a transaction can hold, with its key.
     package var largestValueByteCount: Int { self[.transactionBytes] - Key.maximumByteCount }
 
-    /// Those of the keyspace.
+    /// The limits of the keyspace.
     package var keyspace: Limits {
         var limits = Limits()
         limits.valueByteCount = self[.valueBytes]

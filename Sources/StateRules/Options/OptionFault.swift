@@ -3,7 +3,7 @@ package import StateJSON
 /// Why a configuration cannot be used.
 package struct OptionFault: Error, Hashable, CustomStringConvertible {
     package let path: JSONPath
-    /// What was read and what may stand there.
+    /// What was expected, and what was read.
     package let message: String
 
     package init(_ path: JSONPath, _ message: String) {
@@ -11,9 +11,9 @@ package struct OptionFault: Error, Hashable, CustomStringConvertible {
         self.message = message
     }
 
-    /// Of a word that is none of those that may stand there.
+    /// An unknown word.
     init(_ path: JSONPath, _ word: String, isNoneOf names: [String]) {
-        self.init(path, "one of \(names.joined(separator: ", ")) is wanted, not \"\(word)\"")
+        self.init(path, "expected one of \(names.joined(separator: ", ")), not \"\(word)\"")
     }
 
     package var description: String {
@@ -22,7 +22,7 @@ package struct OptionFault: Error, Hashable, CustomStringConvertible {
 }
 
 extension JSONValue {
-    /// What it is, for the message of a fault.
+    /// Its kind, for the message of a fault.
     package var kindDescription: String {
         switch self {
         case .null: "null"

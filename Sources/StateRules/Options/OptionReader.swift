@@ -1,22 +1,22 @@
 import StateEngine
 import StateJSON
 
-/// Reads the members of one object of a configuration, each once, and refuses what is left.
+/// Reads the members of one object of a configuration, each once, and refuses unknown members.
 struct OptionReader {
     let path: JSONPath
     private let members: [String: JSONValue]
     private var known: [String] = []
 
-    /// - Throws: ``OptionFault``, where `value` is no object.
+    /// - Throws: ``OptionFault``, if `value` is not an object.
     init(_ value: JSONValue, at path: JSONPath) throws(OptionFault) {
         guard case .object(let members) = value else {
-            throw OptionFault(path, "an object in { } is wanted, not \(value.kindDescription)")
+            throw OptionFault(path, "expected an object in { }, not \(value.kindDescription)")
         }
         self.path = path
         self.members = members
     }
 
-    /// Hands the member of that name to `body`, with its place; nil where it is absent.
+    /// Passes the member of that name to `body`, with its path; nil if it is absent.
     mutating func read<R>(
         _ name: String,
         _ body: (JSONValue, JSONPath) throws(OptionFault) -> R
@@ -29,7 +29,7 @@ struct OptionReader {
     /// Whether it has a member of that name.
     func has(_ name: String) -> Bool { members[name] != nil }
 
-    /// Hands the members of that object to `body`, and refuses what that leaves.
+    /// Passes the members of that object to `body`, and refuses those that `body` does not read.
     mutating func object(
         _ name: String,
         _ body: (inout OptionReader) throws(OptionFault) -> Void
@@ -41,9 +41,9 @@ struct OptionReader {
         }
     }
 
-    /// Refuses members that nothing has asked for.
+    /// Refuses members that were not read.
     ///
-    /// - Throws: ``OptionFault``, with the nearest name that is known.
+    /// - Throws: ``OptionFault``, with the most similar known name.
     func finish() throws(OptionFault) {
         guard let unknown = members.keys.sorted().first(where: { !known.contains($0) }) else {
             return
@@ -51,11 +51,11 @@ struct OptionReader {
         let nearest = Self.nearest(to: unknown, in: known)
         let help =
             nearest.map { "did you mean '\($0)'?" }
-            ?? "known are \(known.sorted().joined(separator: ", "))"
-        throw OptionFault(path.member(unknown), "there is no such option; \(help)")
+            ?? "known options: \(known.sorted().joined(separator: ", "))"
+        throw OptionFault(path.member(unknown), "unknown option; \(help)")
     }
 
-    /// The name with the fewest changes between them; nil where none is near.
+    /// The most similar name; nil if none is similar.
     private static func nearest(to name: String, in names: [String]) -> String? {
         let ranked = names.map {
             (name: $0, distance: distance(name.lowercased(), $0.lowercased()))
@@ -66,7 +66,7 @@ struct OptionReader {
         return best.name
     }
 
-    /// How many letters are to be added, taken away or replaced.
+    /// How many letters must be added, removed or replaced.
     private static func distance(_ from: String, _ to: String) -> Int {
         let (from, to) = (Array(from.unicodeScalars), Array(to.unicodeScalars))
         guard from.count <= 64 else { return .max }
@@ -90,7 +90,7 @@ extension OptionReader {
     mutating func bool(_ name: String) throws(OptionFault) -> Bool? {
         try read(name) { value, path throws(OptionFault) in
             guard case .bool(let value) = value else {
-                throw OptionFault(path, "true or false is wanted, not \(value.kindDescription)")
+                throw OptionFault(path, "expected true or false, not \(value.kindDescription)")
             }
             return value
         }
@@ -100,7 +100,7 @@ extension OptionReader {
         try string(name) { text, _ in text }
     }
 
-    /// What `body` makes of a string.
+    /// The result of `body` for a string.
     mutating func string<R>(
         _ name: String,
         _ body: (String, JSONPath) throws(OptionFault) -> R
@@ -110,7 +110,7 @@ extension OptionReader {
         }
     }
 
-    /// The strings of an array, each with its place.
+    /// The strings of an array, each with its path.
     mutating func strings(
         _ name: String
     ) throws(OptionFault) -> [(text: String, path: JSONPath)]? {
@@ -137,8 +137,11 @@ extension OptionReader {
             if case .number(let digits) = value, let number = Int(digits), range.contains(number) {
                 return number
             }
-            let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound) is wanted"
-            throw OptionFault(path, "\(wanted), not \(value.kindDescription)")
+            let bounds = "from \(range.lowerBound) to \(range.upperBound)"
+            throw OptionFault(
+                path,
+                "expected a whole number \(bounds), not \(value.kindDescription)"
+            )
         }
     }
 
@@ -161,16 +164,16 @@ extension OptionReader {
 
     private mutating func quantity<R>(
         _ name: String,
-        _ wanted: String,
+        _ expected: String,
         _ body: (String) throws(StateError) -> R
     ) throws(OptionFault) -> R? {
         try read(name) { value, path throws(OptionFault) in
             switch value {
             case .string(let text), .number(let text):
                 do throws(StateError) { return try body(text) } catch {
-                    throw OptionFault(path, "wanted are \(error.message)")
+                    throw OptionFault(path, "expected \(error.message)")
                 }
-            default: throw OptionFault(path, "\(wanted) is wanted, not \(value.kindDescription)")
+            default: throw OptionFault(path, "expected \(expected), not \(value.kindDescription)")
             }
         }
     }
@@ -180,22 +183,22 @@ extension JSONValue {
     /// A text.
     func string(_ path: JSONPath) throws(OptionFault) -> String {
         guard case .string(let text) = self else {
-            throw OptionFault(path, "a string is wanted, not \(kindDescription)")
+            throw OptionFault(path, "expected a string in quotes, not \(kindDescription)")
         }
         return text
     }
 
-    /// The elements of an array, with their places.
+    /// The elements of an array, with their paths.
     func elements(
         _ path: JSONPath
     ) throws(OptionFault) -> [(value: JSONValue, path: JSONPath)] {
         guard case .array(let elements) = self else {
-            throw OptionFault(path, "an array in [ ] is wanted, not \(kindDescription)")
+            throw OptionFault(path, "expected an array in [ ], not \(kindDescription)")
         }
         return elements.enumerated().map { ($1, path.element($0)) }
     }
 
-    /// The elements of an array of strings, with their places.
+    /// The elements of an array of strings, with their paths.
     func strings(_ path: JSONPath) throws(OptionFault) -> [(text: String, path: JSONPath)] {
         try elements(path).map { (value, path) throws(OptionFault) in
             (try value.string(path), path)

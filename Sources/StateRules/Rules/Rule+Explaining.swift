@@ -1,13 +1,13 @@
 import StateEngine
 import StateJSON
 
-// What people are told of rules.
+// The texts about rules.
 
 extension Rule {
-    /// What belongs to `backing`, and is no option by itself.
+    /// Parts of `backing`, which are not options by themselves.
     static let partsOfBacking = ["directory", "shared"]
 
-    /// The names of its options, as they are written, in the order of the manual.
+    /// The names of its options, as written, in the order of the manual.
     var writtenNames: [String] {
         let options =
             ["backing"] + Rule.partsOfBacking
@@ -28,12 +28,12 @@ extension Rule {
 
     private func written(_ name: String) -> String {
         let value = name.split(separator: ".").reduce(source) { $0[String($1)] ?? .null }
-        // What a configuration cannot say in JSON is refused where it is read.
+        // Reading has refused values that JSON cannot express.
         return (try? value.text()).map { String(decoding: $0, as: UTF8.self) } ?? "null"
     }
 }
 
-/// The rules as they stand in the configuration, for people.
+/// The texts of the rules, as in the configuration.
 struct WrittenRules: RuleTexts {
     let rules: [Rule]
 
@@ -43,7 +43,7 @@ struct WrittenRules: RuleTexts {
             let rule = rules[index]
             let known = Set(found.map(\.name))
             for option in rule.writtenOptions where !known.contains(option.name) {
-                // A directory goes with its backing, which a more specific rule may have said.
+                // A directory belongs to its backing, which a more specific rule may have set.
                 let isPart = Rule.partsOfBacking.contains(option.name)
                 if isPart, known.contains("backing") { continue }
                 found.append(

@@ -3,7 +3,7 @@ package import StateJSON
 
 /// Finds the numbers of users and groups.
 package struct AccountDirectory: Sendable {
-    /// The uid of a user; nil for none of that name.
+    /// The uid of a user; nil if there is no user of that name.
     package var user: @Sendable (String) -> UInt32?
     /// The gid of a group.
     package var group: @Sendable (String) -> UInt32?
@@ -17,13 +17,13 @@ package struct AccountDirectory: Sendable {
 }
 
 extension AccountDirectory {
-    /// The number of a group, which may be named by it.
+    /// The gid of a group, which may also be given as a number.
     func groupNumber(_ name: String, _ path: JSONPath) throws(OptionFault) -> UInt32 {
         if let number = UInt32(name) ?? group(name) { return number }
-        throw OptionFault(path, "there is no group \"\(name)\" on this machine")
+        throw OptionFault(path, "this machine has no group \"\(name)\"")
     }
 
-    /// Whom a word of an access list means.
+    /// The principal that a word of an access list names.
     fileprivate func principal(_ text: String, _ path: JSONPath) throws(OptionFault) -> Principal {
         if text == "*" { return .everybody }
         if text == "owner" { return .owner }
@@ -34,15 +34,16 @@ extension AccountDirectory {
         if let number = UInt32(text) ?? user(text) { return .user(number, name: text) }
         throw OptionFault(
             path,
-            "there is no user \"\(text)\" on this machine; a group is \"group:NAME\", everybody \"*\""
+            "this machine has no user \"\(text)\"; write \"group:NAME\" for a group, \"*\" for "
+                + "everybody"
         )
     }
 }
 
 extension Rule {
-    /// Reads a rule out of a configuration.
+    /// Reads a rule of a configuration.
     ///
-    /// - Throws: ``OptionFault``, with the place of what cannot be used.
+    /// - Throws: ``OptionFault``, with the path of the wrong value.
     package init(
         _ value: JSONValue,
         at path: JSONPath,
@@ -51,7 +52,10 @@ extension Rule {
     ) throws(OptionFault) {
         var reader = try OptionReader(value, at: path)
         guard let keys = try reader.string("keys", Rule.pattern) else {
-            throw OptionFault(path, "'keys' is missing: a key, a prefix that ends in /, or a glob")
+            throw OptionFault(
+                path,
+                "'keys' is missing; expected a key, a prefix that ends in /, or a glob"
+            )
         }
         self.index = index
         self.keys = keys
@@ -86,7 +90,7 @@ extension Rule {
         }
         expiry = try reader.duration("expire")
         if let expiry, expiry <= .zero {
-            throw OptionFault(reader.path.member("expire"), "a time above 0 is wanted")
+            throw OptionFault(reader.path.member("expire"), "expected a time above 0")
         }
     }
 
@@ -101,7 +105,7 @@ extension Rule {
             let option = directory == nil ? "shared" : "directory"
             throw OptionFault(
                 reader.path.member(option),
-                "it goes with backing: \"file\", in the same rule"
+                "it needs backing: \"file\" in the same rule"
             )
         }
         switch name {
@@ -118,7 +122,7 @@ extension Rule {
 
     private static func directory(_ text: String, _ path: JSONPath) throws(OptionFault) -> String {
         guard text.hasPrefix("/"), text.count > 1, text.utf8.allSatisfy({ $0 >= 0x20 }) else {
-            throw OptionFault(path, "an absolute path of a directory is wanted, not \"\(text)\"")
+            throw OptionFault(path, "expected the absolute path of a directory, not \"\(text)\"")
         }
         return text
     }
@@ -134,7 +138,7 @@ extension Rule {
         guard keys.kind != .glob else {
             throw OptionFault(
                 path.member("backing"),
-                "keys in files are those of a prefix or one key, not of a glob"
+                "\"file\" needs a prefix or one key in 'keys', not a glob"
             )
         }
         return directory
@@ -144,7 +148,7 @@ extension Rule {
         let kind = keys.kind
         standard = try reader.read("default") { value, path throws(OptionFault) in
             guard kind == .key else {
-                throw OptionFault(path, "a default is of one key, not of a pattern")
+                throw OptionFault(path, "a default needs one key in 'keys', not a pattern")
             }
             return try Rule.bytes(value, path)
         }
@@ -152,7 +156,7 @@ extension Rule {
         isWriteOnce = try reader.bool("writeOnce")
     }
 
-    /// The bytes that an entry of that value has: a text is bare.
+    /// The bytes of an entry with that value: a string has no quotes.
     private static func bytes(
         _ value: JSONValue,
         _ path: JSONPath
@@ -163,19 +167,19 @@ extension Rule {
         }
     }
 
-    /// A connection is of no keys, and of how deep a value is nothing is logged.
+    /// Refuses a limit of connections in a rule for some keys, and a soft limit of depth.
     private func checkLimits(_ path: JSONPath) throws(OptionFault) {
         for (name, limits) in [("limits", limits), ("softLimits", softLimits)] {
             guard limits[.connections] != nil, keys != .everything else { continue }
             throw OptionFault(
                 path.member(name).member(KeyLimit.connections.rawValue),
-                "a connection is of all keys: it goes into the rule for \"/\""
+                "connections are not of some keys; move this limit to the rule for \"/\""
             )
         }
         if softLimits[.depth] != nil {
             throw OptionFault(
                 path.member("softLimits").member(KeyLimit.depth.rawValue),
-                "there is only limits.depth: a value that is deeper is refused"
+                "depth has no soft limit; use limits.depth, which refuses deeper values"
             )
         }
     }

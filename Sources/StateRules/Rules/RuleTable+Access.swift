@@ -1,8 +1,8 @@
 import StateEngine
 
-/// What all rules together say of access.
+/// A text of the access rules, to notice a change of them.
 extension RuleTable {
-    /// A line for each action that a rule names: keys, action, and the numbers of whom it means.
+    /// A line for each action of a rule: keys, action, and the numbers of its principals.
     static func accessText(_ rules: [Rule]) -> String {
         var lines: [String] = []
         for rule in rules {
@@ -17,7 +17,7 @@ extension RuleTable {
 }
 
 extension Principal {
-    /// Who it is, by number: a name may come to mean another.
+    /// Its number: a name may later belong to another user.
     fileprivate var number: String {
         switch self {
         case .everybody: "*"

@@ -2,12 +2,12 @@ package import StateEngine
 
 /// The rules of a configuration.
 ///
-/// Each option comes from the most specific rule that names it: one for the key over one for a prefix over one for a glob, then the one
-/// whose literal part is longer.
+/// Each option comes from the most specific rule that sets it: a rule for the key before one for a
+/// prefix before one for a glob, then the rule with the longer literal part.
 package struct RuleTable: Sendable {
-    /// As they stand in the configuration.
+    /// In the order of the configuration.
     package let rules: [Rule]
-    /// The same, found by key.
+    /// The same, to look up by key.
     package let byKey: KeyRules
 
     /// Takes the rules of a configuration.
@@ -61,8 +61,8 @@ package struct RuleTable: Sendable {
 
 extension KeyRule.Settings {
     /// - Parameters:
-    ///   - rules: All those of the configuration.
-    ///   - matching: The places of those that match, the most specific first.
+    ///   - rules: All rules of the configuration.
+    ///   - matching: The indices of those that match, the most specific first.
     fileprivate init(_ rules: [Rule], _ matching: [Int]) {
         self.init()
         for index in matching {
@@ -92,7 +92,7 @@ extension KeyRule.Settings {
 }
 
 extension Rule {
-    /// Whether neither is more specific, and a key can match both.
+    /// Whether neither rule is more specific, and a key can match both.
     func ties(with other: Rule) -> Bool {
         guard keys.kind == other.keys.kind, keys.literal.count == other.keys.literal.count else {
             return false

@@ -1,7 +1,7 @@
 import StateJSON
 
 extension JSONDocument {
-    /// Whether what stands at `place` is of one of the types.
+    /// Whether the value at `place` has one of the types.
     func isOf(_ types: SchemaTypes, _ place: Int) -> Bool {
         let token = tokens[place]
         guard token.kind == .number, !types.contains(.number) else {
@@ -11,8 +11,8 @@ extension JSONDocument {
         return types.contains(.integer) && number?.isInteger ?? false
     }
 
-    /// Whether what stands at `place` is `value`, as JSON Schema compares: numbers by what they are worth, objects without
-    /// regard to the order of their members.
+    /// Whether the value at `place` equals `value` as JSON Schema compares: numbers by value,
+    /// objects without regard to the order of their members.
     func isEqual(_ place: Int, to value: JSONValue) -> Bool {
         let token = tokens[place]
         switch (token.kind, value) {
@@ -42,13 +42,14 @@ extension JSONDocument {
 }
 
 extension JSONValue {
-    /// Whether it is the string of these code points: Swift's `==` also takes canonically equivalent ones for equal.
+    /// Whether it is the string of exactly these code points; Swift's `==` also accepts canonically
+    /// equivalent ones.
     func isString(_ text: String) -> Bool {
         guard case .string(let own) = self else { return false }
         return own.utf8.elementsEqual(text.utf8)
     }
 
-    /// The types of JSON Schema that it is of.
+    /// Its types in JSON Schema.
     var schemaTypes: SchemaTypes {
         switch self {
         case .null: .null

@@ -2,19 +2,21 @@ package import StateEngine
 import StateJSON
 
 extension Schema {
-    /// As many issues are told of one value.
+    /// The most issues reported for one value.
     private static let issueLimit = 16
 
-    /// What is wrong with the bytes of an entry; nothing where they are what they may be.
+    /// The issues of a stored value; none if it is valid.
     ///
-    /// Bytes are a number, `true`, `false`, `null`, an object or an array where they are JSON for one that the schema allows, else the
-    /// string that they are: under `{ type: "string" }` the bytes `5` are a string.
+    /// The bytes are read as a number, `true`, `false`, `null`, an object or an array if they are
+    /// JSON of a type that the schema allows. Otherwise they are a string: under `{ type: "string"
+    /// }` the bytes `5` are a string.
     ///
     /// - Parameters:
     ///   - bytes: The value.
-    ///   - depthLimit: As deep may its arrays and objects be nested.
+    ///   - depthLimit: How deep its arrays and objects may be nested.
     /// - Returns: At most 16 issues, each with the path inside the value.
-    /// - Complexity: O(*n*) in the bytes, but for `pattern`: times the size of the pattern, up to a limit. A number allocates nothing.
+    /// - Complexity: O(*n*) in the bytes; with `pattern`, times the size of the pattern, up to a
+    ///   limit. A number allocates nothing.
     package func issues(of bytes: Bytes, depthLimit: Int) -> [ValidationIssue] {
         if isNumeric { return numericIssues(bytes) }
         var check = Check()
@@ -26,14 +28,14 @@ extension Schema {
         return check.issues
     }
 
-    /// The types that say how bytes are read.
+    /// The types that decide how bytes are read.
     private var possibleTypes: SchemaTypes {
         types
             ?? choices.flatMap(\.values).map(\.schemaTypes)
             .reduce(choices.isEmpty ? .any : []) { $0.union($1) }
     }
 
-    /// The JSON that the bytes are, where they are not to be read as a string.
+    /// The JSON document of the bytes, unless they are read as a string.
     private func document(_ bytes: Bytes, _ depthLimit: Int, _ check: inout Check) -> JSONDocument?
     {
         let possible = possibleTypes
@@ -50,20 +52,25 @@ extension Schema {
                 check.add("depth \(depthLimit)", error.description)
                 return nil
             }
-            check.add("type \(possible.description)", "the value is no JSON: \(error.description)")
+            check.add(
+                "type \(possible.description)",
+                "the value is not valid JSON: \(error.description)"
+            )
             return nil
         }
     }
 
     // MARK: Numbers
 
-    /// Whether it may be a number only, of which nothing but bounds is asked.
+    /// Whether it allows only numbers, and has only bounds for them.
     private var isNumeric: Bool {
         guard let types, !types.isEmpty, types.isSubset(of: .numeric) else { return false }
         return choices.isEmpty && !isNever
     }
 
-    /// Those of 15 digits at most that ``bounds`` admit, found by halving, for the bounds are exact numbers of any length.
+    /// The integers of at most 15 digits that ``bounds`` allow.
+    ///
+    /// Found by binary search, because the bounds are exact numbers of any length.
     package var plainIntegers: ClosedRange<Int64>? {
         guard isNumeric, !bounds.contains(where: { $0.kind == .multipleOf }) else { return nil }
         let largest: Int64 = 999_999_999_999_999
@@ -72,7 +79,7 @@ extension Schema {
             guard let exact else { return false }
             return bounds.allSatisfy { !kinds.contains($0.kind) || $0.admits(exact) }
         }
-        /// The end of the range on one side; nil where it is empty.
+        /// The end of the range on one side; nil if the range is empty.
         func end(_ side: Int64, _ kinds: [Schema.Bound.Kind]) -> Int64? {
             var (inside, outside) = (-side * largest, side * largest)
             if isAdmitted(outside, by: kinds) { return outside }
@@ -121,13 +128,13 @@ extension Schema.Bound {
         case .maximum: "\(text) is above \(digits)"
         case .exclusiveMinimum: "\(text) is not above \(digits)"
         case .exclusiveMaximum: "\(text) is not below \(digits)"
-        case .multipleOf: "\(text) is no multiple of \(digits)"
+        case .multipleOf: "\(text) is not a multiple of \(digits)"
         }
     }
 }
 
 extension Bytes {
-    /// Without white space on either side.
+    /// Without white space at both ends.
     fileprivate var trimmed: Bytes {
         var (start, end) = (0, count)
         while start < end, JSONScanner.isSpace(self[start]) { start += 1 }
@@ -137,11 +144,11 @@ extension Bytes {
 }
 
 extension Schema {
-    /// Gathers what is wrong.
+    /// Collects the issues.
     private struct Check {
         private(set) var issues: [ValidationIssue] = []
         private var path: [String] = []
-        /// What all patterns together may still take.
+        /// The steps that all patterns together may still take.
         private var steps = RegularExpression.stepLimit
 
         private var isFull: Bool { issues.count >= Schema.issueLimit }
@@ -158,7 +165,7 @@ extension Schema {
         }
 
         mutating func addType(_ types: SchemaTypes, _ what: String) {
-            add("type \(types.description)", "\(what) no \(types.description)")
+            add("type \(types.description)", "\(what) not of type \(types.description)")
         }
 
         /// Checks a part, named `place`.
@@ -171,7 +178,7 @@ extension Schema {
             guard case .matching(let schema) = parts, !isFull else { return }
             path.append(place)
             schema.isNever
-                ? add("additionalProperties false", "it may not be there")
+                ? add("additionalProperties false", "this member is not allowed")
                 : check(schema, document, index)
             path.removeLast()
         }
@@ -186,7 +193,10 @@ extension Schema {
             }
             for choice in schema.choices
             where !choice.values.contains(where: { document.isEqual(index, to: $0) }) {
-                add(choice.rule, "\(document.description(of: index)) is none of these")
+                add(
+                    choice.rule,
+                    "\(document.description(of: index)) is not one of the allowed values"
+                )
             }
             switch token.kind {
             case .null, .true, .false: break
@@ -245,7 +255,8 @@ extension Schema {
                 members.append(($0, $1))
                 return true
             }
-            // Each one, also of two with the same name: readers differ in which of them they take.
+            // Check each one, also two with the same name: readers differ in which of them they
+            // use.
             for member in members where !isFull {
                 let name = document.text(of: document.tokens[member.name])
                 let parts =
@@ -270,7 +281,7 @@ extension Schema {
             }
             for choice in schema.choices where !choice.values.contains(where: { $0.isString(text) })
             {
-                add(choice.rule, "\(StateError.quoted(bytes)) is none of these")
+                add(choice.rule, "\(StateError.quoted(bytes)) is not one of the allowed values")
             }
             check(text: text, schema)
         }

@@ -2,12 +2,12 @@ import StateEngine
 package import StateJSON
 
 extension Schema {
-    /// As deep may schemas be nested.
+    /// How deep schemas may be nested.
     private static let depthLimit = 64
 
-    /// Reads a schema out of a configuration.
+    /// Reads a schema of a configuration.
     ///
-    /// - Throws: ``OptionFault``, for what is no word of JSON Schema that is known here, and for a word that has no such value.
+    /// - Throws: ``OptionFault``, for an unknown keyword, or a keyword with a wrong value.
     package init(_ value: JSONValue, at path: JSONPath) throws(OptionFault) {
         try self.init(value, at: path, depth: 0)
     }
@@ -23,7 +23,7 @@ extension Schema {
             return
         }
         guard depth < Schema.depthLimit else {
-            throw OptionFault(path, "schemas are nested deeper than \(Schema.depthLimit)")
+            throw OptionFault(path, "schemas may be nested at most \(Schema.depthLimit) deep")
         }
         var reader = try OptionReader(value, at: path)
         types = try reader.read("type", Schema.types)
@@ -32,7 +32,7 @@ extension Schema {
         try readText(&reader)
         try readObject(&reader, depth)
         try readArray(&reader, depth)
-        // What is for people.
+        // Texts for readers.
         for name in ["title", "description", "$comment"] { _ = try reader.string(name) }
         try reader.finish()
     }
@@ -43,7 +43,7 @@ extension Schema {
     ) throws(OptionFault) -> SchemaTypes {
         if case .string(let name) = value { return try type(name, path) }
         let types = try value.strings(path).map(type)
-        guard !types.isEmpty else { throw OptionFault(path, "a type is missing") }
+        guard !types.isEmpty else { throw OptionFault(path, "expected at least one type") }
         return SchemaTypes(types)
     }
 
@@ -73,12 +73,12 @@ extension Schema {
         for kind in Bound.Kind.allCases {
             let bound = try reader.read(kind.rawValue) { value, path throws(OptionFault) in
                 guard case .number(let digits) = value, let number = ExactNumber(digits) else {
-                    throw OptionFault(path, "a number is wanted, not \(value.kindDescription)")
+                    throw OptionFault(path, "expected a number, not \(value.kindDescription)")
                 }
                 guard kind != .multipleOf || number.canDivide else {
                     throw OptionFault(
                         path,
-                        "a number above 0 of at most 19 digits is wanted, not \(digits)"
+                        "expected a number above 0 of at most 19 digits, not \(digits)"
                     )
                 }
                 return Bound(kind: kind, number: number, digits: digits)
@@ -103,7 +103,7 @@ extension Schema {
         guard case .number(let digits) = value, let number = Double(digits), number >= 0,
             let count = Int(exactly: number)
         else {
-            throw OptionFault(path, "a whole number from 0 is wanted, not \(value.kindDescription)")
+            throw OptionFault(path, "expected a whole number from 0, not \(value.kindDescription)")
         }
         return count
     }
@@ -113,7 +113,7 @@ extension Schema {
         required = try reader.strings("required")?.map(\.text) ?? []
         let members = try reader.read("properties") { value, path throws(OptionFault) in
             guard case .object(let members) = value else {
-                throw OptionFault(path, "an object in { } is wanted, not \(value.kindDescription)")
+                throw OptionFault(path, "expected an object in { }, not \(value.kindDescription)")
             }
             var schemas: [[UInt8]: Schema] = [:]
             for (name, value) in members {

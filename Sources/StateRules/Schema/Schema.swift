@@ -1,23 +1,23 @@
 import StateEngine
 import StateJSON
 
-/// What a value may be, in the words of JSON Schema draft 2020-12.
+/// The valid values of a key, in the terms of JSON Schema draft 2020-12.
 ///
 /// https://json-schema.org/draft/2020-12/json-schema-validation
 package struct Schema: ValueSchema {
-    /// A schema of parts.
+    /// The schema of members or elements.
     indirect enum Parts: Sendable {
         case anything
         case matching(Schema)
     }
 
-    /// A list of values, one of which it has to be; with the text of the rule.
+    /// A list of allowed values, with the text of the rule.
     struct Choice: Sendable {
         let values: [JSONValue]
         let rule: String
     }
 
-    /// A bound, and the rule as it is written.
+    /// A bound, and its digits as written.
     struct Bound: Sendable {
         enum Kind: String, CaseIterable {
             case minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf
@@ -28,9 +28,9 @@ package struct Schema: ValueSchema {
         let digits: String
     }
 
-    /// `false`: there is no such value.
+    /// The schema `false`: no value is valid.
     var isNever = false
-    /// Nil where it may be of any.
+    /// Nil for any type.
     var types: SchemaTypes?
     var choices: [Choice] = []
     var bounds: [Bound] = []
@@ -39,9 +39,9 @@ package struct Schema: ValueSchema {
     var pattern: RegularExpression?
     var format: SchemaFormat?
     var required: [String] = []
-    /// By the bytes of their names: of two texts that look the same, one may be none of these.
+    /// By the bytes of their names: two names that look the same may differ.
     var properties: [[UInt8]: Schema] = [:]
-    /// Of the members that `properties` does not name.
+    /// The schema of members that `properties` does not name.
     var rest = Parts.anything
     var items = Parts.anything
     var minimumItems: Int?

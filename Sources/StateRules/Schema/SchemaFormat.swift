@@ -1,21 +1,21 @@
 import StateEngine
 
-/// What a string is written as.
+/// The format of a string.
 enum SchemaFormat: String, CaseIterable, Sendable {
     case email
     case dateTime = "date-time"
     case uri, uuid, ipv4, ipv6
 
-    /// What a text that is none is told to be no, and how it is found out; e-mail addresses have a check of their own.
+    /// The noun for messages, and the check; e-mail addresses have their own check.
     private var form: (noun: String, isMet: (ArraySlice<UInt8>) -> Bool)? {
         switch self {
         case .email: nil
         case .dateTime:
-            ("date and time as in RFC 3339, such as 2026-11-21T12:00:00Z", FormatCheck.isDateTime)
-        case .uri: ("URI with a scheme", FormatCheck.isURI)
-        case .uuid: ("UUID", FormatCheck.isUUID)
-        case .ipv4: ("IPv4 address", FormatCheck.isIPv4)
-        case .ipv6: ("IPv6 address", FormatCheck.isIPv6)
+            ("a date and time as in RFC 3339, such as 2026-11-21T12:00:00Z", FormatCheck.isDateTime)
+        case .uri: ("a URI with a scheme", FormatCheck.isURI)
+        case .uuid: ("a UUID", FormatCheck.isUUID)
+        case .ipv4: ("an IPv4 address", FormatCheck.isIPv4)
+        case .ipv6: ("an IPv6 address", FormatCheck.isIPv6)
         }
     }
 
@@ -26,12 +26,12 @@ enum SchemaFormat: String, CaseIterable, Sendable {
         let shown = bytes.withUnsafeBytes { StateError.quoted($0) }
         return ValidationIssue(
             rule: "format \(rawValue)",
-            message: "\(shown) is no \(form.noun)"
+            message: "\(shown) is not \(form.noun)"
         )
     }
 }
 
-/// The formats, each as its RFC has it.
+/// The checks of formats, by their RFCs.
 enum FormatCheck {
     // MARK: Date and time
 
@@ -109,7 +109,9 @@ enum FormatCheck {
 
     // MARK: Addresses
 
-    /// Four numbers from 0 to 255 without zeros before them. https://www.rfc-editor.org/rfc/rfc3986#section-3.2.2
+    /// Four numbers from 0 to 255 without leading zeros.
+    ///
+    /// https://www.rfc-editor.org/rfc/rfc3986#section-3.2.2
     static func isIPv4(_ text: ArraySlice<UInt8>) -> Bool {
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return parts.count == 4
@@ -120,7 +122,10 @@ enum FormatCheck {
             }
     }
 
-    /// Eight groups of up to four digits, of which `::` stands for one or more; an IPv4 address for the last two.
+    /// Eight groups of up to four digits.
+    ///
+    /// `::` stands for one or more of them, an IPv4 address for the last two.
+    ///
     /// https://www.rfc-editor.org/rfc/rfc4291#section-2.2
     static func isIPv6(_ text: ArraySlice<UInt8>) -> Bool {
         let colon = UInt8(ascii: ":")
@@ -151,7 +156,9 @@ enum FormatCheck {
 
     // MARK: URI
 
-    /// With a scheme; only ASCII, what else there is in `%` and two digits. https://www.rfc-editor.org/rfc/rfc3986#appendix-A
+    /// With a scheme, in ASCII; other bytes are written as `%` and two digits.
+    ///
+    /// https://www.rfc-editor.org/rfc/rfc3986#appendix-A
     static func isURI(_ text: ArraySlice<UInt8>) -> Bool {
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")), colon > 0, isLetter(text[0]),
             text[..<colon].allSatisfy({ isLetter($0) || isDigit($0) || schemeSigns.contains($0) })
@@ -163,11 +170,11 @@ enum FormatCheck {
             }
             rest = rest[..<hash]
         }
-        if let mark = rest.firstIndex(of: UInt8(ascii: "?")) {
-            guard isMade(of: pathSigns + [UInt8(ascii: "?")], rest[(mark + 1)...]) else {
+        if let question = rest.firstIndex(of: UInt8(ascii: "?")) {
+            guard isMade(of: pathSigns + [UInt8(ascii: "?")], rest[(question + 1)...]) else {
                 return false
             }
-            rest = rest[..<mark]
+            rest = rest[..<question]
         }
         guard rest.starts(with: Array("//".utf8)) else { return isMade(of: pathSigns, rest) }
         rest.removeFirst(2)

@@ -2,7 +2,7 @@ import StateJSON
 
 /// Types of JSON Schema.
 ///
-/// A number without a fraction is an integer too, however it is written.
+/// A number without a fraction is also an integer, however it is written.
 struct SchemaTypes: OptionSet, Hashable, Sendable {
     let rawValue: UInt8
 
@@ -42,7 +42,7 @@ struct SchemaTypes: OptionSet, Hashable, Sendable {
             }
     }
 
-    /// As a sentence names them.
+    /// The names, for a sentence.
     var description: String {
         SchemaTypes.names.filter { contains($0.type) }.map(\.name).joined(separator: " or ")
     }

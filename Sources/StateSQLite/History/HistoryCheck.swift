@@ -1,6 +1,6 @@
 import StateEngine
 
-/// What must hold from row to row: checksums, the order, and the chain of changes of each key.
+/// Checks what must hold from row to row: checksums, order, and the chain of changes of each key.
 package struct HistoryCheck {
     /// The newest change of a key so far.
     private struct Newest {
@@ -10,9 +10,9 @@ package struct HistoryCheck {
         var isDelete: Bool
     }
 
-    /// Up to here rows may be gone that others superseded, and deletes.
+    /// Up to this revision, superseded rows and deletes may have been removed.
     var compacted: Int64 = 0
-    /// Whether rows may have gone between those that were taken, for the store has an owner who compacts.
+    /// Whether rows may have been removed during the check, because the store's owner compacts it.
     var isBesideOwner = false
     private(set) var rowCount: Int64 = 0
     /// Keys with a value.
@@ -20,10 +20,12 @@ package struct HistoryCheck {
     private(set) var last = HistoryPlace(revision: 0, ordinal: -1)
     private var number: Int64 = 0
     private var newest: [[UInt8]: Newest] = [:]
-    /// Rows that do not match their checksum: what names one of them says nothing new.
+    /// Rows that do not match their checksum.
+    ///
+    /// A row that refers to one of them is not reported again.
     private var damaged: Set<HistoryPlace> = []
 
-    /// Checks one row after all before it, and reports each thing that is wrong.
+    /// Checks the next row, and reports each fault.
     mutating func take(
         _ rowNumber: Int64,
         _ change: borrowing StoredChange,
@@ -34,10 +36,10 @@ package struct HistoryCheck {
         let place = change.place
         let name = "row \(rowNumber) (revision \(place.revision), ordinal \(place.ordinal))"
         defer { number = rowNumber }
-        let isWhole = checksum == Int64(RowChecksum.of(change))
-        guard isWhole, change.isPossible else {
+        let isIntact = checksum == Int64(RowChecksum.of(change))
+        guard isIntact, change.isPossible else {
             let finding =
-                isWhole ? "has numbers that no change has" : "does not match its checksum"
+                isIntact ? "has impossible numbers" : "does not match its checksum"
             report("\(name) \(finding)")
             damaged.insert(place)
             return
@@ -59,30 +61,30 @@ package struct HistoryCheck {
         last = max(last, place)
     }
 
-    /// What is wrong with where a row stands.
+    /// The fault in a row's position, if there is one.
     private func orderFinding(_ rowNumber: Int64, _ place: HistoryPlace) -> String? {
         if place <= last {
             return "comes after revision \(last.revision), ordinal \(last.ordinal)"
         }
-        // Only compaction takes rows away.
+        // Only compaction removes rows.
         if last.revision <= compacted, compacted > 0 { return nil }
         if rowNumber != number + 1 {
             return "comes after row \(number): \(rowNumber &- number &- 1) rows are missing"
         }
         let expected = place.revision == last.revision ? last.ordinal &+ 1 : 0
         if place.ordinal != expected, damaged.isEmpty {
-            return "should have ordinal \(expected): its transaction is not whole"
+            return "should have ordinal \(expected): its transaction is incomplete"
         }
         return nil
     }
 
-    /// What is wrong with what a change says of the one that it supersedes.
+    /// The fault in a change's reference to the one that it supersedes.
     private func chainFinding(_ change: borrowing StoredChange, _ old: Newest?) -> String? {
         guard let previous = change.previousPlace else {
             guard let old else { return beginningFinding(change) }
-            // Gone since may be a delete that was between the two.
+            // A delete between the two may have been removed.
             if old.isDelete || isBesideOwner, old.place.revision <= compacted { return nil }
-            return "names no change that it supersedes; the last is of revision "
+            return "names no change that it supersedes; the last is revision "
                 + "\(old.place.revision), ordinal \(old.place.ordinal)"
         }
         if damaged.contains(previous) { return nil }
@@ -91,27 +93,28 @@ package struct HistoryCheck {
             return isGone
                 ? nil
                 : "supersedes revision \(previous.revision), ordinal \(previous.ordinal), "
-                    + (old.map { "but the last is of revision \($0.place.revision)" }
-                        ?? "which is not there")
+                    + (old.map { "but the last is revision \($0.place.revision)" }
+                        ?? "which is missing")
         }
         return successionFinding(change, old)
     }
 
-    /// What is wrong with the first change of a key.
+    /// The fault in the first change of a key.
     private func beginningFinding(_ change: borrowing StoredChange) -> String? {
-        if change.value == nil { return "deletes what was not there" }
+        if change.value == nil { return "deletes a key that does not exist" }
         let (created, version) = (change.created, change.version)
         if created == change.revision, version > 0 { return nil }
         return "says it was created at \(created), version \(version)"
     }
 
-    /// What is wrong with a change, given the one that it supersedes.
+    /// The fault in a change, compared with the one that it supersedes.
     private func successionFinding(_ change: borrowing StoredChange, _ old: Newest) -> String? {
         let (created, version) = (change.created, change.version)
-        // A transaction may delete and set again, and set a key several times: one change, the last.
+        // A transaction may delete a key and set it again, or set it several times: only the last
+        // change is stored.
         let isAnew = created == change.revision
         if change.value == nil {
-            if old.isDelete { return "deletes what was deleted" }
+            if old.isDelete { return "deletes a key that is already deleted" }
             if version == 0, isAnew || created == old.created { return nil }
         } else if isAnew {
             if version > 0 { return nil }

@@ -1,13 +1,20 @@
 import StateEngine
 
-/// Lets readers of the history in, and while the store is opened again keeps them out, with nothing open.
+/// Lets readers of the history in.
 ///
-/// A connection that stayed open would keep the index of the log: what a disk that failed took from the log would count as there,
-/// for only the first who opens a database finds out how far its log is whole. And who closes a descriptor of the database, as
-/// reopening does, drops the locks of all connections in the process: a `sqlite3` shell would then take itself for the last one
-/// and remove the log under commits. https://www.sqlite.org/howtocorrupt.html ("Posix advisory locks canceled")
+/// While the store is reopened, keeps them out, with all connections closed.
+///
+/// An open connection would keep its index of the log. It would see pages that a failed disk took
+/// from the log, because only the first connection to open a database checks how much of its log is
+/// intact. And closing a descriptor of the database, as reopening does, drops the locks of all
+/// connections in the process: a `sqlite3` shell would then consider itself the last one and remove
+/// the log during commits. https://www.sqlite.org/howtocorrupt.html ("Posix advisory locks
+/// canceled")
 final class HistoryGate: Sendable {
-    /// A reader's connection: of who is inside, or of who has shut the gate, which is the proof of `@unchecked Sendable`.
+    /// A reader's connection.
+    ///
+    /// It belongs to the reader while inside, or to the thread that has shut the gate: the proof of
+    /// `@unchecked Sendable`.
     final class Slot: @unchecked Sendable {
         var connection: HistoryConnection?
     }
@@ -15,19 +22,21 @@ final class HistoryGate: Sendable {
     private struct State {
         var slots: [Slot] = []
         var insideCount = 0
-        /// Signalled once nobody is inside; nil while the gate is open.
+        /// Signalled once no reader is inside; nil while the gate is open.
         var closer: BlockingSemaphore?
         var waiting: [BlockingSemaphore] = []
     }
 
     private let state = StateLock(State())
 
-    /// Adds a reader, who is outside.
+    /// Adds a reader, which starts outside.
     func add(_ slot: Slot) { state.withLock { $0.slots.append(slot) } }
 
     func remove(_ slot: Slot) { state.withLock { $0.slots.removeAll { $0 === slot } } }
 
-    /// Waits while the gate is shut; not by who is inside.
+    /// Waits while the gate is shut.
+    ///
+    /// Must not be called by a reader that is inside.
     func enter() {
         while let turn = takeTurn() { turn.wait() }
     }
@@ -52,7 +61,7 @@ final class HistoryGate: Sendable {
         closer?.signal()
     }
 
-    /// Runs `body` with nobody inside and every connection closed; one at a time.
+    /// Runs `body` with no reader inside and every connection closed; one call at a time.
     func whileShut<R>(_ body: () throws -> R) rethrows -> R {
         let closer = BlockingSemaphore()
         let (isBusy, slots) = state.withLock { state in

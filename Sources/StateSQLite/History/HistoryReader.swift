@@ -1,9 +1,9 @@
 import CSQLite
 import StateEngine
 
-/// Reads the history in order, checking each row.
+/// Reads the history in order and checks each row.
 final class HistoryReader {
-    /// Rows so far.
+    /// The number of rows so far.
     private(set) var rowCount: Int64 = 0
     /// The revision of the last row; 0 before the first.
     private(set) var revision: Int64 = 0
@@ -18,10 +18,10 @@ final class HistoryReader {
         self.receive = receive
     }
 
-    /// Calls `receive` for every row; the bytes in a change live for that call.
+    /// Calls `receive` for every row; the bytes in a change are valid only during that call.
     ///
     /// - Returns: The number of rows, and the last revision.
-    /// - Throws: ``StateError/Code/corrupt``, naming the first row that is not what was written; or what SQLite answered.
+    /// - Throws: ``StateError/Code/corrupt``, naming the first damaged row; or SQLite's error.
     static func readAll(
         _ connection: SQLiteConnection,
         _ receive: (borrowing StoredChange) -> Void
@@ -40,15 +40,15 @@ final class HistoryReader {
         }
     }
 
-    /// Checks one row and hands it on.
+    /// Checks one row and passes it on.
     ///
-    /// - Returns: False where it is damaged, which ends the statement.
+    /// - Returns: False if it is damaged, which ends the statement.
     private func take(_ columns: SQLiteColumns) -> Bool {
         let change = HistoryReader.change(in: columns)
         guard sqlite3_value_int64(columns[12]) == Int64(RowChecksum.of(change)) else {
             return refuse(change, "does not match its checksum")
         }
-        guard change.isPossible else { return refuse(change, "has numbers that no change has") }
+        guard change.isPossible else { return refuse(change, "has impossible numbers") }
         guard (change.revision, change.ordinal) > (revision, ordinal) else {
             return refuse(change, "comes after revision \(revision), ordinal \(ordinal)")
         }
@@ -67,7 +67,8 @@ final class HistoryReader {
         return false
     }
 
-    /// The change in the columns of ``HistorySchema/columns``, without the checksum; its bytes live as long as they.
+    /// The change in the columns of ``HistorySchema/columns``, without the checksum; its bytes are
+    /// valid as long as the columns.
     static func change(in columns: SQLiteColumns) -> StoredChange {
         let previousRevision = sqlite3_value_int64(columns[10])
         return StoredChange(
@@ -89,7 +90,7 @@ final class HistoryReader {
 
     /// The bytes of a column.
     ///
-    /// Asked for as a blob, also where it is text: as text, SQLite would copy it to end it with 0.
+    /// Read as a blob, even if it is text: for text, SQLite would make a copy that ends with 0.
     private static func bytes(of column: OpaquePointer?) -> Bytes {
         let start = sqlite3_value_blob(column)
         return Bytes(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(column)))
@@ -99,7 +100,7 @@ final class HistoryReader {
         if let start = sqlite3_value_blob(column) {
             return Bytes(start: start, count: Int(sqlite3_value_bytes(column)))
         }
-        // NULL and the blob of no bytes have no address both.
+        // NULL and the empty blob both have no address.
         return sqlite3_value_type(column) == SQLITE_NULL ? nil : Bytes(start: nil, count: 0)
     }
 

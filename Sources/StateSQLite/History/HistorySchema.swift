@@ -1,22 +1,25 @@
 import Glibc
 package import StateEngine
 
-/// The tables of a store, and the two numbers in the file's header that say whose it is and of which format.
+/// The tables of a store, and the two numbers in the file's header that identify the program and
+/// the format.
 ///
 /// ```
-/// history   one row a change, in order of revision: writing is appending, at one place of one B-tree. `number` rises with
-///           (revision, ordinal), so that a row is found by these with a binary search. It is the key of the B-tree in
-///           their place because SQLite appends to a table with such a key without looking for the place, and fills
-///           its pages where it would halve others: 0.87 µs instead of 1.19 a row at 800 rows a commit, and 2.8
-///           instead of 5.6 pages a commit of 30. No index by key: it costs exactly what appending saves (46,000
-///           instead of 250,000 rows a second)
-/// meta      what is true of the store as a whole
+/// history   one row for each change, in order of revision: writing only appends, at one place in
+///           one B-tree. `number` rises with (revision, ordinal), so a binary search finds a row by
+///           these. It is the B-tree's key instead of them because SQLite appends to a table with
+///           such a key without a search, and fills pages that it would otherwise split: 0.87 µs
+///           instead of 1.19 for each row at 800 rows a commit, and 2.8 instead of 5.6 pages for a
+///           commit of 30 rows. There is no index by key: it would cost exactly what appending
+///           saves (46,000 instead of 250,000 rows a second)
+/// meta      facts about the store
 /// entries   the current state, for people: sqlite3 stated.db 'SELECT * FROM entries'
 /// ```
 ///
-/// `key` and `cause` are TEXT, for they are UTF-8 by their rules. `value` is always a BLOB: whether it is text would have
-/// to be found out for each, and its type would then say nothing; `entries` shows it as text. NULL stands for what is
-/// absent: `value` of a delete, `expires`, `cause`, `previous_…` of a key's first change.
+/// `key` and `cause` are TEXT, because they are always UTF-8. `value` is always a BLOB: each value
+/// would have to be checked for being text, and the column's type would then mean nothing;
+/// `entries` shows it as text. NULL stands for what is absent: `value` of a delete, `expires`,
+/// `cause`, and `previous_…` of a key's first change.
 package enum HistorySchema {
     /// "Stat" in the header. https://www.sqlite.org/fileformat2.html#application_id
     static let applicationID: Int32 = 0x5374_6174
@@ -28,7 +31,7 @@ package enum HistorySchema {
             created INTEGER, owner INTEGER, version INTEGER, time INTEGER, expires INTEGER,
             cause TEXT, previous_revision INTEGER, previous_ordinal INTEGER, checksum INTEGER)
         """
-    /// Those of a change, without the number.
+    /// The columns of a change, without the number.
     static let columns = """
         revision, ordinal, key, value, created, owner, version, time, expires, cause,
         previous_revision, previous_ordinal, checksum
@@ -47,29 +50,32 @@ package enum HistorySchema {
 
     /// Appends rows.
     ///
-    /// The number is SQLite's to choose, one above the last: only then does it append without looking for the place.
+    /// SQLite chooses the number, one above the last: only then does it append without a search.
     static func insert(rowCount: Int) -> String {
         let row = "(" + Array(repeating: "?", count: columnCount).joined(separator: ",") + ")"
         let rows = Array(repeating: row, count: rowCount).joined(separator: ",")
         return "INSERT INTO history(\(columns)) VALUES\(rows)"
     }
-    /// In the order of the only B-tree there is, that of the numbers; the reader checks that it is that of the revisions.
+    /// In the order of the only B-tree, that of the numbers; the reader checks that it is the order
+    /// of the revisions.
     static let receiveAll = "SELECT receive(\(columns)) FROM history"
-    /// The same with the numbers, from one of them on.
+    /// The same with the numbers, from a number on.
     static func receive(after number: Int64) -> String {
         "SELECT receive(number, \(columns)) FROM history WHERE number > \(number)"
     }
 
-    /// Bytes of a page.
+    /// The size of a page in bytes.
     ///
-    /// 8 KiB cost a fifth less processor time than 4 KiB at 50 and 800 rows a commit and a little less where rows are read
-    /// back; a write and sync of it alone, as in a commit of one row, took 5 % longer.
+    /// 8 KiB cost a fifth less processor time than 4 KiB at 50 and 800 rows a commit, and slightly
+    /// less when rows are read back. One write and sync of a single page, as in a commit of one
+    /// row, took 5 % longer.
     package static let pageByteCount = 8_192
 
-    /// Makes an empty store, which is there whole or not at all.
+    /// Creates an empty store, completely or not at all.
     ///
-    /// It is made beside its place and then moved there, so that a crash leaves no half of one. The file itself has the
-    /// generation, not only the log: so that the file alone, of a copy, is known to be one.
+    /// It is created under another name and then renamed, so that a crash leaves no incomplete
+    /// store. The file itself contains the generation, not only the log, so that a copy of the file
+    /// alone is recognised as a copy.
     package static func create(
         at location: StoreLocation,
         generation: UInt64? = nil
@@ -78,7 +84,7 @@ package enum HistorySchema {
         for suffix in ["", "-journal", "-wal", "-shm"] { unlink(draft + suffix) }
         let descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            throw StateError(.storage, "\(draft) cannot be made: \(lastSystemError())")
+            throw StateError(.storage, "\(draft) cannot be created: \(lastSystemError())")
         }
         close(descriptor)
         do {
@@ -89,7 +95,10 @@ package enum HistorySchema {
         }
         guard rename(draft, location.database) == 0, WholeFile.syncDirectory(location.directory)
         else {
-            throw StateError(.storage, "\(location.database) cannot be made: \(lastSystemError())")
+            throw StateError(
+                .storage,
+                "\(location.database) cannot be created: \(lastSystemError())"
+            )
         }
     }
 
@@ -104,9 +113,10 @@ package enum HistorySchema {
         try connection.transaction { () throws(SQLiteFailure) in
             try connection.execute("PRAGMA application_id=\(applicationID)")
             try connection.execute("PRAGMA user_version=\(formatVersion)")
-            // Order matters: where a view comes last, quick_check of SQLite 3.40 takes its root, 0, for the wish to check one
-            // table only, and leaves out the free pages: https://www.sqlite.org/src/file/src/btree.c ("bPartial"). A commit
-            // would then write over pages that are in use.
+            // Order matters: if a view comes last, quick_check of SQLite 3.40 takes its root, 0,
+            // for a request to check one table only, and skips the free pages:
+            // https://www.sqlite.org/src/file/src/btree.c ("bPartial"). A commit would then
+            // overwrite pages that are in use.
             for definition in [entries, history, meta] { try connection.execute(definition) }
             let metadata = StoreMetadata(connection)
             try metadata.set(.format, "\(formatVersion)")
@@ -116,17 +126,17 @@ package enum HistorySchema {
             if let identity = FileIdentity(path: path) { try metadata.set(identity) }
             if let generation { try metadata.set(.generation, "\(generation)") }
         }
-        // Last, so that the file holds all of the above and no log is needed to read it.
+        // Last, so that the file contains all of the above and can be read without a log.
         _ = try connection.text("PRAGMA journal_mode=WAL")
         connection.checkpointsOnClose()
     }
 
-    /// Checks by the header alone that the file is a store of ours, of a format that we read.
+    /// Checks by the header alone that the file is a store, in a format that this program reads.
     ///
-    /// SQLite itself has not looked yet: opening somebody else's database could roll back its journal.
+    /// SQLite has not read it yet: opening another program's database could roll back its journal.
     static func checkHeader(of connection: SQLiteConnection) throws(StateError) {
         let path = connection.path
-        // A flipped bit looks the same.
+        // A flipped bit looks the same as another program's database.
         let advice = StateError.salvageAdvice(path)
         guard let header = connection.readHeader(byteCount: 100),
             header.starts(with: Array("SQLite format 3\0".utf8))
@@ -138,10 +148,10 @@ package enum HistorySchema {
             throw StateError(
                 .corrupt,
                 "\(path) is a database of another program (application id \(application)"
-                    + ", ours is \(applicationID))\(advice)"
+                    + ", expected \(applicationID))\(advice)"
             )
         }
-        // Above 2 SQLite takes the file for one that may only be read, and says so at the first write.
+        // Above 2, SQLite treats the file as read-only, and reports that only at the first write.
         // https://www.sqlite.org/fileformat2.html#file_format_version_numbers
         guard max(header[18], header[19]) <= 2 else {
             throw StateError.damaged(
@@ -152,7 +162,7 @@ package enum HistorySchema {
         try checkFormat(Int64(header.number(at: 60, bytes: 4)), of: path)
     }
 
-    /// Checks what SQLite reads, after the log was applied: format and tables.
+    /// Checks what SQLite reads, with the log applied: format and tables.
     static func check(_ connection: SQLiteConnection) throws {
         let path = connection.path
         let application = try connection.number("PRAGMA application_id")
@@ -161,9 +171,9 @@ package enum HistorySchema {
             throw StateError.damaged(path, "its application id is \(application)")
         }
         try checkFormat(format, of: path)
-        for (name, wanted) in [("history", history), ("meta", meta), ("entries", entries)] {
+        for (name, expected) in [("history", history), ("meta", meta), ("entries", entries)] {
             let found = try connection.text("SELECT sql FROM sqlite_schema WHERE name='\(name)'")
-            guard found == wanted else {
+            guard found == expected else {
                 throw StateError.damaged(
                     path,
                     found.isEmpty ? "\(name) is missing" : "the definition of \(name) is altered"

@@ -1,15 +1,15 @@
 import CSQLite
 import StateEngine
 
-/// Reads the history piece by piece, each in a transaction that ends soon, and judges nothing.
+/// Reads the history in slices, each in a short transaction; checks nothing.
 ///
-/// No number is given twice, so that it can go on by them; a transaction that lasts keeps the owner from
-/// reusing its log.
+/// No number is used twice, so it can continue by number. A long transaction would keep the owner
+/// from reusing its log.
 final class HistoryWalk {
     /// How long a transaction may last.
     static let sliceTime: Duration = .milliseconds(50)
 
-    /// The number of the last row that was handed out.
+    /// The number of the last row that was passed on.
     private(set) var number: Int64 = 0
 
     private let connection: SQLiteConnection
@@ -18,7 +18,9 @@ final class HistoryWalk {
     private var deadline = ContinuousClock.now
     private var isInterrupted = false
 
-    /// Begins before the first row; `receive` is called for each, and the bytes in it live for that call.
+    /// Starts before the first row.
+    ///
+    /// `receive` is called for each row; the bytes are valid only during that call.
     init(
         _ connection: SQLiteConnection,
         _ receive: @escaping (Int64, borrowing StoredChange, Int64) -> Void
@@ -27,9 +29,10 @@ final class HistoryWalk {
         self.receive = receive
     }
 
-    /// Reads on until the end, or until the time is over, and says whether that was the end.
+    /// Reads until the end or until the time is over; returns whether it reached the end.
     ///
-    /// In the same transaction, `begun` is called before the first row, and `ended` after the last of all.
+    /// In the same transaction, `begun` is called before the first row, and `ended` after the very
+    /// last one.
     func readSlice(_ begun: () throws -> Void, _ ended: () throws -> Void) throws -> Bool {
         try connection.execute("BEGIN")
         defer { try? connection.execute("ROLLBACK") }
@@ -59,7 +62,7 @@ final class HistoryWalk {
         let checksum = sqlite3_value_int64(columns[HistorySchema.columnCount])
         receive(number, HistoryReader.change(in: columns + 1), checksum)
         rowCount += 1
-        // To ask for the time costs as much as a row.
+        // Reading the clock costs as much as a row.
         if rowCount % 16 == 0, ContinuousClock.now >= deadline { isInterrupted = true }
         return !isInterrupted
     }

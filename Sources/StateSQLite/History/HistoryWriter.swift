@@ -1,16 +1,17 @@
 import CSQLite
 package import StateEngine
 
-/// Appends rows to the history, several with one run of a statement where there are as many.
+/// Appends rows to the history; a run of a statement appends several if there are enough.
 ///
-/// One INSERT of 16 rows takes half the processor time of 16 INSERTs: 0.65 µs a row instead of 1.19 at 800 rows a commit.
+/// One INSERT of 16 rows takes half the processor time of 16 INSERTs: 0.65 instead of 1.19 µs for
+/// each row at 800 rows a commit.
 package final class HistoryWriter {
-    /// The largest first; the last is of one row.
+    /// The largest first; the last appends one row.
     private let statements: [InsertStatement]
-    /// The one whose rows are being bound.
+    /// The statement whose rows are being bound.
     @exclusivity(unchecked) private var current: InsertStatement
     @exclusivity(unchecked) private var boundCount = 0
-    /// Rows of this commit that are not appended yet.
+    /// How many rows of this commit are not appended yet.
     @exclusivity(unchecked) private var restCount = 0
 
     package init(_ connection: SQLiteConnection) throws(SQLiteFailure) {
@@ -20,7 +21,7 @@ package final class HistoryWriter {
         current = single
     }
 
-    /// Prepares for a commit of `rowCount` rows, also after one that failed half way.
+    /// Prepares for a commit of `rowCount` rows, also after a failed one.
     package func begin(rowCount: Int) {
         restCount = rowCount
         choose()
@@ -34,11 +35,11 @@ package final class HistoryWriter {
         }
     }
 
-    /// Appends one row in the transaction that is open, now or together with the next ones.
+    /// Appends one row in the open transaction, at once or together with the next ones.
     ///
-    /// Its bytes have to live until the last row of the commit is appended.
+    /// Its bytes must stay valid until the last row of the commit is appended.
     package func append(_ change: borrowing StoredChange) throws(SQLiteFailure) {
-        precondition(restCount > 0, "a commit has more changes than it was said to have")
+        precondition(restCount > 0, "a commit has more changes than announced")
         current.bind(change, at: boundCount)
         boundCount += 1
         guard boundCount == current.rowCount else { return }
@@ -47,18 +48,19 @@ package final class HistoryWriter {
         choose()
     }
 
-    /// Whether every row that was announced is in the transaction.
+    /// Whether all announced rows are in the transaction.
     var isComplete: Bool { restCount == 0 }
 }
 
-/// An INSERT of a number of rows.
+/// An INSERT of a fixed number of rows.
 ///
-/// Blobs and text are bound where they lie (SQLITE_STATIC, a nil destructor), which is why the bytes of a change have to live
-/// until it has run. https://www.sqlite.org/c3ref/bind_blob.html
+/// Blobs and text are bound without a copy (SQLITE_STATIC, a nil destructor), so the bytes of a
+/// change must stay valid until it has run. https://www.sqlite.org/c3ref/bind_blob.html
 private final class InsertStatement {
     let rowCount: Int
     private let statement: SQLiteStatement
-    /// What the parameters of each row are bound to, where it is worth remembering.
+    /// The values that the parameters of each row are bound to, as far as remembering them saves
+    /// time.
     @exclusivity(unchecked) private var bound: [Bound]
 
     private struct Bound {
@@ -92,7 +94,7 @@ private final class InsertStatement {
         parameters.bind(13, Int64(RowChecksum.of(change)))
     }
 
-    /// Binds what is often as it was the last time.
+    /// Binds the values that often repeat.
     private static func bindRare(
         _ change: borrowing StoredChange,
         _ parameters: Parameters,
@@ -132,7 +134,7 @@ private final class InsertStatement {
 /// The parameters of one row of a statement, numbered from 1.
 private struct Parameters {
     let statement: OpaquePointer
-    /// How many parameters there are before.
+    /// How many parameters precede this row's.
     let first: Int32
 
     func bind(_ number: Int32, _ value: Int64) {
@@ -141,7 +143,7 @@ private struct Parameters {
 
     func bindNull(_ number: Int32) { sqlite3_bind_null(statement, first + number) }
 
-    /// NULL where it is empty.
+    /// Binds NULL if the text is empty.
     func bind(_ number: Int32, text: Bytes) {
         let start = text.count > 0 ? text.baseAddress : nil
         sqlite3_bind_text(
@@ -153,12 +155,12 @@ private struct Parameters {
         )
     }
 
-    /// A blob of no bytes where it is empty, NULL where it is nil.
+    /// Binds an empty blob if the value is empty, NULL if it is nil.
     func bind(_ number: Int32, blob: Bytes?) {
         if let blob, blob.count > 0 {
             sqlite3_bind_blob(statement, first + number, blob.baseAddress, Int32(blob.count), nil)
         } else if blob != nil {
-            // bind_blob would make NULL of a nil address.
+            // bind_blob would bind NULL for a nil address.
             sqlite3_bind_zeroblob(statement, first + number, 0)
         } else {
             bindNull(number)

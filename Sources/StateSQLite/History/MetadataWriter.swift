@@ -1,7 +1,7 @@
 import CSQLite
 import StateEngine
 
-/// Writes rows of `meta`, in the transaction that is open.
+/// Writes rows of `meta`, in the open transaction.
 final class MetadataWriter {
     private let upsert: SQLiteStatement
     private let remove: SQLiteStatement
@@ -13,7 +13,7 @@ final class MetadataWriter {
 
     /// Writes a row, or removes it if `text` is nil.
     ///
-    /// - Throws: What SQLite answered; the transaction is to be rolled back.
+    /// - Throws: SQLite's error; the transaction must be rolled back.
     func write(_ name: String, _ text: String?) throws(SQLiteFailure) {
         guard let text else {
             remove.bind(1, text: name)
@@ -29,7 +29,10 @@ final class MetadataWriter {
         try write(name.rawValue, text)
     }
 
-    /// Writes the last note of each name, and the revision that no row of the history has; they are in order of revision.
+    /// Writes the last metadata of each name, and the last revision, which has no row in the
+    /// history.
+    ///
+    /// `metadata` is in order of revision.
     func write(_ metadata: [MetadataEntry]) throws(SQLiteFailure) {
         guard let revision = metadata.last?.revision else { return }
         var last: [String: MetadataEntry] = [:]
@@ -38,7 +41,7 @@ final class MetadataWriter {
         try write(.leastRevision, "\(revision)")
     }
 
-    /// Writes which files the commit may not reach.
+    /// Writes the list of files that the commit may fail to reach.
     func write(_ files: PendingFileListChange) throws(SQLiteFailure) {
         switch files {
         case .keep: break
@@ -49,12 +52,12 @@ final class MetadataWriter {
 }
 
 extension StoreMetadata {
-    /// How the name of a note begins; none of the store's own does.
+    /// The prefix of metadata names; the store's own names never have it.
     package static let metadataPrefix = "handler:"
 
-    /// The notes, by name.
+    /// The metadata, by name.
     ///
-    /// - Throws: ``StateError/Code/corrupt``, naming the row; or what SQLite answered.
+    /// - Throws: ``StateError/Code/corrupt``, naming the row; or SQLite's error.
     func metadata() throws -> [String: String] {
         let select = try connection.prepare(
             "SELECT name, value, checksum FROM meta WHERE name GLOB '\(StoreMetadata.metadataPrefix)*'"
@@ -75,7 +78,7 @@ extension StoreMetadata {
         return metadata
     }
 
-    /// Writes notes as they were, in the transaction that is open.
+    /// Writes metadata unchanged, in the open transaction.
     package func set(metadata: [String: String]) throws(SQLiteFailure) {
         let writer = try MetadataWriter(connection)
         for (name, text) in metadata { try writer.write(name, text) }

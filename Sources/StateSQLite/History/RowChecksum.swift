@@ -10,12 +10,13 @@ package import StateEngine
 /// 72 key bytes, value bytes, cause bytes
 /// ```
 ///
-/// Little-endian; `expires` NULL is the least Int64, `previous_…` NULL is 0, `cause` NULL has length 0. So revision 1,
-/// ordinal 0, `k` = `v`, created 1, version 1, owner 0, time 1000 (ms), all else NULL, is 74 bytes:
-/// `01…01…01…e803…` and so on, and its checksum is 0x0C555CCA.
+/// Little-endian. `expires` NULL is the smallest Int64, `previous_…` NULL is 0, `cause` NULL has
+/// length 0. So revision 1, ordinal 0, `k` = `v`, created 1, version 1, owner 0, time 1000 (ms),
+/// all else NULL, is 74 bytes: `01…01…01…e803…` and so on; its checksum is 0x0C555CCA.
 ///
-/// SQLite's own checksums (the cksumvfs extension) were rejected: they cover pages, take reserved bytes that a plain
-/// `sqlite3` shell does not check, and say nothing of a row that a wrong cell count hides.
+/// SQLite's own checksums (the cksumvfs extension) were rejected: they cover pages, use reserved
+/// bytes that a plain `sqlite3` shell does not check, and do not detect rows that a wrong cell
+/// count hides.
 package struct RowChecksum {
     private var revision: Int64
     private var created: Int64
@@ -45,7 +46,7 @@ package struct RowChecksum {
         causeByteCount = UInt32(truncatingIfNeeded: change.cause.count).littleEndian
     }
 
-    /// The checksum of the row that `change` is stored as.
+    /// The checksum of the row of `change`.
     ///
     /// - Complexity: O(*n*) in the bytes of the row, eight at a time.
     package static func of(_ change: borrowing StoredChange) -> UInt32 {
@@ -58,10 +59,10 @@ package struct RowChecksum {
 }
 
 extension StoredChange {
-    /// Whether these can be the numbers of a change.
+    /// Whether these numbers can belong to a change.
     ///
-    /// A checksum says that a row is as it was written, not by whom: numbers near the ends of Int64 would overflow when they are
-    /// counted on from.
+    /// A checksum proves that a row is unaltered, not who wrote it: numbers near the limits of
+    /// Int64 would overflow in later arithmetic.
     package var isPossible: Bool {
         let revisions = 0...RevisionReservation.largestRevision
         return revision > 0 && revisions.contains(revision) && revisions.contains(created)

@@ -2,7 +2,7 @@ import CSQLite
 public import StateEngine
 
 extension SQLiteBacking: HistoryBacking {
-    /// Opens a second connection to the database, which reads beside the commits.
+    /// Opens a second connection to the database, which reads concurrently with commits.
     public func openHistory() throws -> any HistoryReading {
         let history = SQLiteHistory(location, through: gate)
         try history.open()
@@ -10,11 +10,11 @@ extension SQLiteBacking: HistoryBacking {
     }
 }
 
-/// Reads the history through a connection of its own.
+/// Reads the history through its own connection.
 ///
-/// Rows are numbered in order of revision and ordinal, no number is given twice, and only compaction takes rows away, so
-/// that a place is found by a search over the
-/// numbers; where compaction has taken rows away, the next one stands for those that are gone.
+/// Rows are numbered in order of revision and ordinal, no number is used twice, and only compaction
+/// removes rows. So a place is found by a search over the numbers; if its row was removed, the next
+/// row is found.
 final class SQLiteHistory: HistoryReading {
     private let location: StoreLocation
     private let gate: HistoryGate
@@ -33,7 +33,7 @@ final class SQLiteHistory: HistoryReading {
         gate.leave()
     }
 
-    /// Opens the connection, so that what stands in its way is known early.
+    /// Opens the connection, so that errors are reported early.
     func open() throws {
         gate.enter()
         defer { gate.leave() }
@@ -62,7 +62,7 @@ final class SQLiteHistory: HistoryReading {
 
     private var connection: HistoryConnection {
         guard let connection = slot.connection else {
-            preconditionFailure("the history is read outside of a snapshot")
+            preconditionFailure("the history was read outside of a snapshot")
         }
         return connection
     }
@@ -103,7 +103,7 @@ final class SQLiteHistory: HistoryReading {
     }
 }
 
-/// A connection that reads the history, and what it asks.
+/// A connection for reading the history, with its statements.
 final class HistoryConnection {
     fileprivate let metadata: StoreMetadata
     fileprivate let finder: RowFinder
@@ -124,7 +124,7 @@ final class HistoryConnection {
         end = try connection.prepare("COMMIT")
     }
 
-    /// The change in the row at hand, checked; its bytes live until the next step.
+    /// The change in the current row, checked; its bytes are valid until the next step.
     fileprivate func change(in row: SQLiteStatement) throws(StateError) -> StoredChange {
         let previousRevision = row.number(at: 10)
         let change = StoredChange(
@@ -153,13 +153,14 @@ final class HistoryConnection {
     }
 }
 
-/// Where a row is.
+/// The place of a row.
 struct FoundRow {
     var number: Int64
     var place: HistoryPlace
 }
 
-/// Finds rows by their place: a search over the numbers, which guesses that revisions rise evenly between two rows.
+/// Finds rows by their place, with a search over the numbers that assumes evenly rising revisions
+/// between two rows.
 final class RowFinder {
     private let first: SQLiteStatement
     private let last: SQLiteStatement
@@ -174,26 +175,27 @@ final class RowFinder {
         next = try connection.prepare("\(columns) WHERE number>=? ORDER BY number LIMIT 1")
     }
 
-    /// The number of the first row behind `place`; nil where there is none.
+    /// The number of the first row after `place`; nil if there is none.
     func firstNumber(after place: HistoryPlace) throws(SQLiteFailure) -> Int64? {
         try firstRow(after: place)?.number
     }
 
-    /// The newest row; nil where there is none.
+    /// The newest row; nil if there is none.
     func lastRow() throws(SQLiteFailure) -> FoundRow? { try row(last) }
 
-    /// The first row behind `place`; nil where there is none.
+    /// The first row after `place`; nil if there is none.
     func firstRow(after place: HistoryPlace) throws(SQLiteFailure) -> FoundRow? {
         guard var low = try row(first), let last = try row(last), last.place > place else {
             return nil
         }
         guard low.place <= place else { return low }
-        // Always: the row `low` is not behind the place, `best` is, and no row is between `high` and `best`.
+        // Invariant: `low` is not after the place, `best` is, and no row is between `high` and
+        // `best`.
         var high = last.number
         var best = last
         var guesses = false
         while low.number + 1 < high {
-            // By turns, so that revisions that rise unevenly cost no more than twice the logarithm.
+            // Alternates, so that unevenly rising revisions cost at most twice the logarithm.
             guesses.toggle()
             let middle = low.number + (high - low.number) / 2
             let number = guesses ? guess(place, low, best, high) : middle

@@ -2,7 +2,8 @@ import CLinux
 import Glibc
 import StateEngine
 
-/// The newest commit that was acknowledged, and where it is: what ``StoreStamp`` notes of each commit.
+/// The newest acknowledged commit and its place in the log: what ``StoreStamp`` records after each
+/// commit.
 ///
 /// In the stamp, in the machine's byte order:
 ///
@@ -13,13 +14,15 @@ import StateEngine
 /// 40  CRC-32C of bytes 0 to 39
 /// ```
 ///
-/// The revision alone does not tell that the log is whole: what a flipped bit takes from it may be compaction or a note, and where
-/// its frames were moved into the database already, old pages of the log would lie over newer ones of the database. The number of
-/// frames tells. It counts only for the log with these salts, in the file that it was written to: a log that somebody put in its
-/// place belongs to an older copy.
+/// The revision alone does not prove that the log is complete: a flipped bit may remove compaction
+/// or metadata; and if its frames were already moved into the database, old pages of the log would
+/// hide newer ones of the database. The number of frames detects both. It applies only to the log
+/// with these salts, in the file that it was written to: a log that somebody put in its place
+/// belongs to an older copy.
 package struct AcknowledgedCommit: Hashable {
     package var revision: Int64 = 0
-    /// How far the log goes with it, and which file that is; nil where that is not known, and after a clean stop.
+    /// The place of its end in the log, and the identity of that file; nil if unknown, and after a
+    /// clean stop.
     package var log: Log?
 
     package struct Log: Hashable {
@@ -27,7 +30,7 @@ package struct AcknowledgedCommit: Hashable {
         package var file: FileIdentity
     }
 
-    /// Bytes in the stamp.
+    /// The size in the stamp.
     static let byteCount = 48
 
     package init(revision: Int64 = 0, log: Log? = nil) {
@@ -37,8 +40,8 @@ package struct AcknowledgedCommit: Hashable {
 
     /// Reads the bytes of a stamp.
     ///
-    /// What is damaged counts as revision 0 and no log: it notices less, and is never wrong. A stamp of an older version has the
-    /// revision alone.
+    /// A damaged stamp counts as revision 0 without a log: that detects less, but is never wrong. A
+    /// stamp of an older version has only the revision.
     package init(_ bytes: [UInt8]) {
         let words = stride(from: 0, to: 40, by: 8).map { bytes.word(at: $0) }
         let isOld = words[1...].allSatisfy { $0 == 0 } && bytes.word(at: 40) == 0
@@ -60,7 +63,7 @@ package struct AcknowledgedCommit: Hashable {
 
     typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
 
-    /// The six words of the stamp, as they lie there.
+    /// The six words of the stamp, in its byte order.
     var words: Words {
         let fields = (
             UInt64(bitPattern: revision), UInt64(log?.position.frameCount ?? 0),
@@ -76,33 +79,36 @@ package struct AcknowledgedCommit: Hashable {
     private static func checksum(of bytes: [UInt8]) -> UInt32 { clinux_crc32c(0, bytes, 40) }
 }
 
-/// Whether a store has everything that its stamp says was acknowledged.
+/// Checks whether a store has everything that its stamp records as acknowledged.
 ///
-/// Asked for before anything is written. The answer counts only for the very files that were written last: a database or log that
-/// was replaced, and a database of another generation, are another store (``StoreStamp/objection(toGeneration:revision:)``).
+/// Runs before anything is written. The result applies only to the very files that were written
+/// last: a replaced database or log, and a database of another generation, count as another store
+/// (``StoreStamp/objection(toGeneration:revision:)``).
 struct AcknowledgedCheck {
     private let location: StoreLocation
-    /// The log that is there before SQLite opens the database and makes one.
+    /// The log that exists before SQLite opens the database and creates one.
     private let logFile: FileIdentity?
-    /// Whether the header of the log is damaged, and all of its acknowledged frames are in the database.
+    /// Whether the header of the log is damaged, but all of its acknowledged frames are in the
+    /// database.
     private let isMoved: Bool
 
-    /// To be made before the database is opened: closing a second descriptor of it would drop SQLite's locks.
+    /// Must be made before the database is opened: closing a second descriptor of it would drop
+    /// SQLite's locks.
     init(_ location: StoreLocation) {
         self.location = location
         logFile = FileIdentity(path: location.log)
         isMoved = MovedLog(location, StoreStamp(reading: location.stamp)).isMoved
     }
 
-    /// What of the acknowledged commits is missing in a store; nil where nothing is.
+    /// What is missing of the acknowledged commits; nil if nothing is.
     ///
     /// - Parameters:
     ///   - metadata: `meta` of the store.
     ///   - stamp: Its stamp.
-    ///   - revision: Where the store ends.
-    ///   - readsLog: Whether the frames of the log are checked, which nobody may write meanwhile.
-    /// - Returns: A sentence with the newest revision of the store and of the stamp.
-    /// - Throws: ``StateError/Code/corrupt``, naming a row of `meta`; or what SQLite answered.
+    ///   - revision: The store's last revision.
+    ///   - readsLog: Whether to check the frames of the log, which nobody may write meanwhile.
+    /// - Returns: A sentence with the newest revisions of the store and of the stamp.
+    /// - Throws: ``StateError/Code/corrupt``, naming a row of `meta`; or SQLite's error.
     /// - Complexity: O(*n*) in the bytes of the log up to the last acknowledged commit.
     func finding(
         _ metadata: StoreMetadata,
@@ -114,31 +120,32 @@ struct AcknowledgedCheck {
         guard let log = acknowledged.log, log.file == logFile else { return nil }
         let known = try metadata.identity()
         guard FileIdentity(path: location.database) == known else { return nil }
-        let said = "\(stamp.path) says that revision \(acknowledged.revision) was acknowledged"
+        let recorded = "\(stamp.path) records revision \(acknowledged.revision) as acknowledged"
         if readsLog, let finding = finding(in: log.position) {
-            return "it ends at revision \(revision), and \(said): \(finding)"
+            return "it ends at revision \(revision), but \(recorded): \(finding)"
         }
         guard revision < acknowledged.revision,
             stamp.isOf(generation: try metadata.generation())
         else { return nil }
-        return "it ends at revision \(revision), and \(said)"
+        return "it ends at revision \(revision), but \(recorded)"
     }
 
     private func finding(in position: LogPosition) -> String? {
         let descriptor = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // An empty log is one that somebody moved into the database as a whole, or that was cut: the revision tells.
+        // An empty log was truncated, or somebody moved all of it into the database: the revision
+        // decides.
         guard let header = LogHeader(descriptor) else { return nil }
         guard header.isWhole || isMoved else {
-            return "the header of \(location.log) is not what was written"
+            return "the header of \(location.log) is damaged"
         }
-        // The log was begun anew since, or was about to be: everything before is in the database.
+        // The log was restarted since, or was about to be: everything before is in the database.
         guard header.isWhole, header.salts == position.salts else { return nil }
         let count = header.wholeFrameCount(descriptor, upTo: position.frameCount)
         guard count < position.frameCount else { return nil }
         return
-            "of \(position.frameCount) acknowledged frames of \(location.log) number \(count + 1) "
-            + "is not what was written"
+            "acknowledged frame \(count + 1) of \(position.frameCount) in \(location.log) "
+            + "is damaged"
     }
 }

@@ -1,45 +1,50 @@
 import Glibc
 
-/// How far a write-ahead log goes: so many frames that begin with these salts, which SQLite draws anew each time that it begins
-/// the log at its front again.
+/// A place in a write-ahead log: a number of frames, all with these salts.
+///
+/// SQLite chooses new salts each time that it restarts the log at its beginning.
 package struct LogPosition: Hashable {
     package var frameCount: Int
-    /// The eight bytes of both salts, as they lie in the file.
+    /// The eight bytes of both salts, in the file's byte order.
     package var salts: UInt64
 
-    /// Bytes of the header of a log.
+    /// The size of a log's header in bytes.
     static let headerByteCount = 32
-    /// Bytes of a frame before its page.
+    /// The size of a frame without its page, in bytes.
     package static let frameHeaderByteCount = 24
-    /// Where the salts are in the header of a frame.
+    /// The offset of the salts in the header of a frame.
     static let frameSaltsOffset = 8
 
-    /// Where frame number `number`, counted from 1, begins.
+    /// The offset of frame `number`, counted from 1.
     static func offset(ofFrame number: Int, pageByteCount: Int) -> Int {
         headerByteCount + (number - 1) * (frameHeaderByteCount + pageByteCount)
     }
 }
 
-/// The header of a write-ahead log, and what its frames are checked with.
+/// The header of a write-ahead log, and how its frames are checked.
 ///
 /// ```
-/// header  0 magic (its lowest bit: big-endian sums)   4 version   8 page size   12 number of this log   16 salts
-///         24 checksum of bytes 0 to 23
-/// frame   0 page number   4 pages of the database after a commit, else 0   8 salts   16 checksum   24 the page
+/// header  0 magic (its lowest bit: big-endian sums)   4 version   8 page size
+///         12 number of this log   16 salts   24 checksum of bytes 0 to 23
+/// frame   0 page number   4 pages of the database after a commit, else 0   8 salts
+///         16 checksum   24 the page
 /// ```
 ///
-/// The checksum of a frame continues that of the frame before, over bytes 0 to 7 and the page. SQLite ends a log at the first
-/// frame that has other salts, or another checksum. https://www.sqlite.org/fileformat2.html#walformat
+/// The checksum of a frame continues that of the frame before, over bytes 0 to 7 and the page. For
+/// SQLite, the log ends at the first frame with other salts or another checksum.
+/// https://www.sqlite.org/fileformat2.html#walformat
 package struct LogHeader {
     package let bytes: [UInt8]
     package let pageByteCount: Int
     package let isBigEndian: Bool
-    /// Whether it is what was written.
+    /// Whether its checksum is right.
     package let isWhole: Bool
 
-    /// Reads the header of the log that `descriptor` has open; nil where the file is empty or cannot be read.
+    /// Reads the header of the log open at `descriptor`; nil if the file is empty or cannot be
+    /// read.
     ///
-    /// Of a damaged header the size of pages is taken to be ours, and the order of bytes that of this machine.
+    /// For a damaged header, the page size is assumed to be ours, and the byte order that of this
+    /// machine.
     package init?(_ descriptor: Int32) {
         guard let read = readBytes(descriptor, count: LogPosition.headerByteCount, at: 0) else {
             return nil
@@ -59,23 +64,23 @@ package struct LogHeader {
         (512...65_536).contains(size) && size & (size - 1) == 0
     }
 
-    /// The salts of the frames that belong to the log, where the header is whole.
+    /// The salts of the frames that belong to the log, if the header is intact.
     package var salts: UInt64 { bytes.word(at: 16) }
 
-    /// What the checksum of the first frame continues, where the header is whole.
+    /// The checksum that the first frame continues, if the header is intact.
     package var checksum: LogChecksum {
         LogChecksum(storedIn: bytes, at: 24, isBigEndian: isBigEndian)
     }
 
-    /// Bytes of a frame.
+    /// The size of a frame in bytes.
     package var frameByteCount: Int { LogPosition.frameHeaderByteCount + pageByteCount }
 
-    /// Where frame number `number`, counted from 1, begins.
+    /// The offset of frame `number`, counted from 1.
     package func offset(ofFrame number: Int) -> Int {
         LogPosition.offset(ofFrame: number, pageByteCount: pageByteCount)
     }
 
-    /// The page that a frame has, as it says, and its salts; nil if it cannot be read.
+    /// The page number and the salts in a frame's header; nil if it cannot be read.
     package func frame(_ number: Int, in descriptor: Int32) -> (page: Int, salts: UInt64)? {
         let count = LogPosition.frameHeaderByteCount
         guard let bytes = readBytes(descriptor, count: count, at: offset(ofFrame: number)) else {
@@ -84,7 +89,7 @@ package struct LogHeader {
         return (bytes.number(at: 0, bytes: 4), bytes.word(at: LogPosition.frameSaltsOffset))
     }
 
-    /// How many frames from the first on are what was written, `limit` at most: what SQLite reads of the log.
+    /// How many frames from the first on are intact, at most `limit`: those that SQLite reads.
     ///
     /// - Complexity: O(*n*) in the bytes of these frames.
     func wholeFrameCount(_ descriptor: Int32, upTo limit: Int) -> Int {
@@ -110,7 +115,7 @@ package struct LogChecksum: Hashable {
 
     package init(isBigEndian: Bool) { self.isBigEndian = isBigEndian }
 
-    /// The one that stands at `offset`; stored checksums are big-endian always.
+    /// The checksum stored at `offset`; stored checksums are always big-endian.
     package init(storedIn bytes: [UInt8], at offset: Int, isBigEndian: Bool) {
         self.isBigEndian = isBigEndian
         first = UInt32(truncatingIfNeeded: bytes.number(at: offset, bytes: 4))
@@ -126,7 +131,7 @@ package struct LogChecksum: Hashable {
         }
     }
 
-    /// Adds what the checksum of a frame covers.
+    /// Adds the part of a frame that its checksum covers.
     package mutating func add(frame: [UInt8]) {
         add(frame[0..<8])
         add(frame[LogPosition.frameHeaderByteCount...])
@@ -137,14 +142,14 @@ package struct LogChecksum: Hashable {
         return isBigEndian ? UInt32(bigEndian: word) : UInt32(littleEndian: word)
     }
 
-    /// Whether the eight bytes at `offset` say the same.
+    /// Whether the eight bytes at `offset` are this checksum.
     func isEqual(to bytes: [UInt8], at offset: Int) -> Bool {
         self == LogChecksum(storedIn: bytes, at: offset, isBigEndian: isBigEndian)
     }
 }
 
 extension [UInt8] {
-    /// The eight bytes at `offset` as they lie there; 0 where they are not there.
+    /// The eight bytes at `offset` in memory order; 0 if they are out of range.
     package func word(at offset: Int) -> UInt64 {
         guard offset >= 0, offset + 8 <= count else { return 0 }
         return withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }

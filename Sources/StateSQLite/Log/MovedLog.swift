@@ -3,8 +3,9 @@ import StateEngine
 
 /// A log whose header is damaged, beside the database.
 ///
-/// SQLite reuses a log by writing a new header, once all of its frames are in the database. If that write fails in the middle, the log
-/// cannot be read any more, and nothing is lost. If a header is damaged earlier, the commits that only the log has are lost.
+/// SQLite reuses a log by writing a new header once all of its frames are in the database. If that
+/// write is incomplete, the log cannot be read, but nothing is lost. If a header is damaged
+/// earlier, the commits that only the log has are lost.
 struct MovedLog {
     private let location: StoreLocation
     private let stamp: StoreStamp
@@ -13,9 +14,9 @@ struct MovedLog {
         (self.location, self.stamp) = (location, stamp)
     }
 
-    /// Whether the database has each page as the acknowledged frames have it last.
+    /// Whether the database has each page as its last acknowledged frame has it.
     ///
-    /// - Complexity: O(1) if the header is whole, else O(*n*) in the bytes of the frames.
+    /// - Complexity: O(1) if the header is intact, else O(*n*) in the bytes of the frames.
     var isMoved: Bool {
         guard let position = stamp.acknowledged.log?.position else { return false }
         let log = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -34,7 +35,7 @@ struct MovedLog {
         }
     }
 
-    /// Where the last frame of each page is; nil if a frame is not one of this log.
+    /// The offset of the last frame of each page; nil if a frame does not belong to this log.
     private func lastFrames(
         _ log: Int32,
         _ header: LogHeader,

@@ -2,33 +2,39 @@ import CLinux
 import Glibc
 package import StateEngine
 
-/// What was last true of a store, kept beside it, so that an older copy which took its place is noticed.
+/// The last known state of a store, kept beside it so that an older copy in its place is noticed.
 ///
-/// Inode and birth time tell a copy from its original, but `cat backup > stated.db`, `rsync --inplace` and `cp` onto the file
-/// keep both, and a file that was moved away comes back with its own. So each start and each clean stop gives the store a
-/// new random *generation*, in `meta` and here, and each commit notes its revision here.
+/// Inode and birth time distinguish a copy from its original. But `cat backup > stated.db`, `rsync
+/// --inplace` and `cp` onto the file keep both, and a file that was moved away comes back with its
+/// own. So each start and each clean stop gives the store a new random *generation*, in `meta` and
+/// here, and each commit records its revision here.
 ///
 /// `<database>-mark`, 4 KiB, in the machine's byte order:
 ///
 /// ```
 /// 0     "statmark"
-/// 8     the generation                   16  the one before, until the database is sure to have the new one; 0: none
+/// 8     the generation
+/// 16    the one before, until the database surely has the new one; 0: none
 /// 24    CRC-32C of bytes 0 to 23
-/// 2048  the newest commit that was acknowledged, 48 bytes (``AcknowledgedCommit``)
+/// 2048  the newest acknowledged commit, 48 bytes (``AcknowledgedCommit``)
 /// ```
 ///
-/// The generation is an extended attribute of this file too, where there are such: copying the bytes of the whole directory
-/// back, this file's among them, leaves it. What was acknowledged is written for each commit, after its sync, without one of its
-/// own, and outlives the process; a power failure may leave an older one, which notices less and is never wrong. The file is not
-/// mapped: where somebody cuts it, or the disk cannot give or take a page of it, that would end the process by a signal.
+/// The generation is also an extended attribute of this file, if the file system supports them:
+/// restoring the contents of the whole directory, including this file, does not restore it. The
+/// acknowledged commit is written after each commit's sync, without a sync of its own, and survives
+/// the end of the process. A power failure may leave an older one, which detects less, but is never
+/// wrong. The file is not mapped: if somebody truncated it, or the disk failed to read or write a
+/// page of it, a signal would end the process.
 ///
-/// A store of this generation, in the same files, that lacks what was acknowledged is damaged (``AcknowledgedCheck``). An older copy
-/// that is put back into the same database *and* the same log, made while the store was open, where the process was killed in that
-/// same run, looks the same: it is refused too.
+/// A store of this generation, in the same files, that lacks an acknowledged commit is damaged
+/// (``AcknowledgedCheck``). One other case looks the same and is refused too: an older copy, made
+/// while the store was open, is restored into the same database *and* the same log, and the process
+/// was killed in that same run.
 ///
-/// What cannot be noticed from inside: a snapshot of the file system or the volume that is rolled back; all files put back into
-/// the very same ones, this one with its attributes (`cp -a`, `rsync -X`), or without them where the copy was made while the
-/// store was open and the process was killed in that same run.
+/// This cannot be noticed from inside: a snapshot of the file system or the volume is rolled back;
+/// or all files are restored into the very same ones, including this one, with its attributes (`cp
+/// -a`, `rsync -X`), or without them if the copy was made while the store was open and the process
+/// was killed in that same run.
 package final class StoreStamp {
     private static let byteCount = 4_096
     private static let acknowledgedOffset = 2_048
@@ -37,17 +43,17 @@ package final class StoreStamp {
 
     let path: String
     private let descriptor: Int32
-    /// What the file says.
+    /// The contents of the file.
     private var bytes: [UInt8]
 
-    /// What the file says of the generation.
+    /// The generation according to the file.
     private enum Record: Equatable {
         case absent
         case damaged
         case known(current: UInt64, previous: UInt64)
     }
 
-    /// Opens the stamp at `path`, and makes it where it is absent.
+    /// Opens the stamp at `path`; creates it if it is missing.
     ///
     /// - Throws: ``StateError/Code/storage``, naming the file.
     package init(path: String) throws(StateError) {
@@ -55,7 +61,7 @@ package final class StoreStamp {
         guard opened >= 0 else { throw StoreStamp.failed(path) }
         var read = [UInt8](repeating: 0, count: StoreStamp.byteCount)
         let count = pread(opened, &read, read.count, 0)
-        // Made as long as it will be: later a disk without room is none of its business.
+        // Created at its full size, so that later writes do not depend on free space.
         let rest = read.count - max(0, count)
         guard count >= 0,
             rest == 0 || pwrite(opened, Array(read.suffix(rest)), rest, off_t(count)) == rest
@@ -69,7 +75,7 @@ package final class StoreStamp {
         bytes = read
     }
 
-    /// Reads the stamp at `path` without changing it; an absent one is as an empty one.
+    /// Reads the stamp at `path` without changing it; a missing one counts as empty.
     package init(reading path: String) {
         self.path = path
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -80,7 +86,7 @@ package final class StoreStamp {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// The newest commit that was acknowledged.
+    /// The newest acknowledged commit.
     package var acknowledged: AcknowledgedCommit {
         get {
             let start = StoreStamp.acknowledgedOffset
@@ -88,13 +94,13 @@ package final class StoreStamp {
         }
         set {
             let start = StoreStamp.acknowledgedOffset
-            // Without an array: it is on the way of each commit.
+            // Without an array, because every commit runs this.
             withUnsafeBytes(of: newValue.words) { words in
                 bytes.withUnsafeMutableBytes { bytes in
                     let room = bytes[start..<start + words.count]
                     UnsafeMutableRawBufferPointer(rebasing: room).copyMemory(from: words)
                 }
-                // Without success an older one stays, as after a power failure.
+                // If the write fails, an older one remains, as after a power failure.
                 pwrite(descriptor, words.baseAddress, words.count, off_t(start))
             }
         }
@@ -110,33 +116,38 @@ package final class StoreStamp {
         }
     }
 
-    /// Whether no store was ever marked here.
+    /// Whether no store was ever stamped here.
     var isAbsent: Bool { record == .absent }
 
-    /// Why a database of this generation, at this revision, is not the one that was here last; nil where it is.
+    /// Why a database of this generation, at this revision, is not the last known one; nil if it
+    /// is.
     func objection(toGeneration generation: UInt64?, revision: Int64) -> String? {
         let acknowledged = acknowledged.revision
         guard revision >= acknowledged else {
             return
-                "it ends at revision \(revision), and \(path) says that \(acknowledged) was acknowledged"
+                "it ends at revision \(revision), but \(path) records revision "
+                + "\(acknowledged) as acknowledged"
         }
-        let others = "\(path) says that another one was"
         switch record {
-        case .absent: return generation == nil ? nil : "\(path) was not there, or empty"
+        case .absent: return generation == nil ? nil : "\(path) is missing or empty"
         case .damaged: return "\(path) is damaged"
         case .known(let current, let previous):
-            guard [current, previous].contains(generation ?? 0) else { return others }
-            return hasAttribute(of: current, previous) ? nil : "the attributes of \(others)"
+            guard [current, previous].contains(generation ?? 0) else {
+                return "\(path) belongs to another store"
+            }
+            return hasAttribute(of: current, previous)
+                ? nil : "the attributes of \(path) belong to another store"
         }
     }
 
-    /// Whether a database of this generation is the one that was here last.
+    /// Whether a database of this generation is the last known one.
     func isOf(generation: UInt64?) -> Bool {
         guard let generation, case .known(let current, let previous) = record else { return false }
         return [current, previous].contains(generation) && hasAttribute(of: current, previous)
     }
 
-    /// Whether a copy of a store may have this stamp with a database of this generation; also true if either is not known.
+    /// Whether a copy of a store can have this stamp with a database of this generation; also true
+    /// if either is unknown.
     package func mayBeOf(generation: UInt64?) -> Bool {
         guard let generation, case .known(let current, let previous) = record else { return true }
         return [current, previous].contains(generation)
@@ -146,10 +157,13 @@ package final class StoreStamp {
         attribute.map { $0 == current || $0 == previous } ?? true
     }
 
-    /// Writes a new generation down, beside the one that the database has; the caller puts it there, then calls ``settle(_:)``.
+    /// Records a new generation beside the database's present one.
     ///
-    /// Until then there is no attribute: one of a generation that was begun and never came into the database would be taken for that
-    /// of another store, once the next start has begun its own and is killed, too.
+    /// The caller writes it to the database, then calls ``settle(_:)``.
+    ///
+    /// Until then there is no attribute. An attribute of a generation that never reached the
+    /// database would look like that of another store, once the next start has begun its own
+    /// generation and is killed too.
     ///
     /// - Throws: ``StateError/Code/storage``, if it cannot be synced.
     func begin(after generation: UInt64?) throws(StateError) -> UInt64 {
@@ -159,12 +173,12 @@ package final class StoreStamp {
         return next
     }
 
-    /// The database has the generation: from now on no other counts.
+    /// The database has the generation: from now on only this one is valid.
     func settle(_ generation: UInt64) throws(StateError) {
         try write(generation, previous: generation)
         var value = generation
         let size = MemoryLayout<UInt64>.size
-        // File systems without attributes have the record alone.
+        // On file systems without attributes there is only the record.
         _ = clinux_set_attribute(descriptor, StoreStamp.attribute, &value, size)
     }
 

@@ -2,15 +2,18 @@ import CSQLite
 import Glibc
 import StateEngine
 
-/// How long the log may get, and how long a commit waits.
+/// Limits of the log's size and of a commit's wait.
 package struct LogLimits: Hashable, Sendable {
-    /// From here on it is moved into the database: smaller costs more syncs, larger reached no more rows a second.
+    /// At this size it is moved into the database.
+    ///
+    /// A smaller one costs more syncs; a larger one did not increase the rows per second.
     package var checkpointByteCount = 8 << 20
-    /// What a log that grew beyond it, for a reader or a large transaction, is cut back to when it is reused.
+    /// A log that grew beyond this, for a reader or a large transaction, is truncated to this size
+    /// when it is reused.
     package var keptByteCount = 32 << 20
-    /// Where it cannot be moved and reaches this, commits are refused.
+    /// At this size, if it cannot be moved, commits are refused.
     package var byteCount = 1 << 30
-    /// How long a commit waits for a stranger who holds the write lock.
+    /// How long a commit waits for another process that holds the write lock.
     package var lockWait: Duration = .seconds(5)
 
     package init() {}
@@ -18,32 +21,34 @@ package struct LogLimits: Hashable, Sendable {
 
 /// The write-ahead log of a store and its checkpoints.
 ///
-/// They are ours, not SQLite's automatic ones: those run inside COMMIT, before the replies can go, and COMMIT returns success
-/// when their sync fails. PASSIVE is enough: where every page was moved and no reader looks at the log, the next transaction
-/// begins at its front again. https://www.sqlite.org/wal.html#ckpt
+/// The checkpoints are not SQLite's automatic ones: those run inside COMMIT, before replies can be
+/// sent, and COMMIT returns success when their sync fails. PASSIVE is enough: if every page was
+/// moved and no reader uses the log, the next transaction restarts it at its beginning.
+/// https://www.sqlite.org/wal.html#ckpt
 ///
-/// The file is made at its full length at the start, for a commit into a file that grows waits for the file system's journal
-/// too.
+/// The file is created at its full length, because a commit into a growing file also waits for the
+/// file system's journal.
 final class WriteAheadLog {
     private let location: StoreLocation
     private let limits: LogLimits
-    /// Not a strong cycle: the connection knows this object by its address only, and it holds none of ours.
+    /// Not a strong cycle: the connection knows this object only by address, and retains none of
+    /// ours.
     private let connection: SQLiteConnection
     private let frameByteCount: Int
 
-    /// Frames of the log in use after the last commit, as SQLite counts them.
+    /// The frames of the log in use after the last commit, as SQLite counts them.
     private var frameCount = 0
-    /// Where the next checkpoint is due.
+    /// The frame count at which the next checkpoint is due.
     private var dueFrameCount: Int
-    /// Whether all of the log was in the database once since it was last begun anew.
+    /// Whether all of the log has been in the database since it was last restarted.
     private var wasMoved = false
     /// Whether all of the log is in the database.
     private(set) var isMoved = false
     private(set) var status = StorageStatus()
-    /// Whether the last checkpoint had no room for the pages by which the database grows.
+    /// Whether the last checkpoint had no room to extend the database.
     private(set) var isDatabaseFull = false
 
-    /// The log itself, of which only headers of frames are read; -1 where it cannot be opened.
+    /// The log itself, for reading frame headers only; -1 if it cannot be opened.
     private let descriptor: Int32
     private let file: FileIdentity?
     /// The salts of the last frame in use.
@@ -62,7 +67,7 @@ final class WriteAheadLog {
         // A frame is a page and 24 bytes: https://www.sqlite.org/fileformat2.html#walformat
         frameByteCount = Int(try connection.number("PRAGMA page_size")) + 24
         dueFrameCount = limits.checkpointByteCount / frameByteCount
-        // SQLite keeps no locks on the log itself, which closing this one would drop.
+        // SQLite has no locks on the log itself that closing this descriptor would drop.
         descriptor = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         file = FileIdentity(path: location.log)
         try connection.execute("PRAGMA journal_size_limit=\(limits.keptByteCount)")
@@ -86,12 +91,13 @@ final class WriteAheadLog {
     }
 
     private func didCommit(frameCount frames: Int) {
-        // A log that only grew has the salts it had; once it was moved, a commit may begin it anew. If somebody else has done both, the
-        // salts noted are of a log that is gone, and count for nothing at a start.
+        // A log that only grew has kept its salts; once it was moved, a commit may restart it. If
+        // another process has done both, the recorded salts are of a log that is gone, and are
+        // ignored at the next start.
         let hasGrown = frames > frameCount && frameCount > 0 && !wasMoved && !isMoved
         let salts = hasGrown ? self.salts : salts(ofFrame: frames)
         if frames <= frameCount || salts != self.salts {
-            // Begun anew: whatever was in the way is gone.
+            // Restarted: whatever blocked the checkpoint is gone.
             didRestart()
         }
         isMoved = false
@@ -100,9 +106,11 @@ final class WriteAheadLog {
         status.logByteCount = Swift.max(status.logByteCount, Int64(byteCount))
     }
 
-    /// Where the last commit ends, and in which file; nil before the first commit, and if the log cannot be read.
+    /// The end of the last commit, and the identity of the log; nil before the first commit, and if
+    /// the log cannot be read.
     ///
-    /// The salts are those of the commit's own log, also if another process begins the log anew meanwhile.
+    /// The salts are those of the commit's own log, even if another process restarts the log
+    /// meanwhile.
     var end: AcknowledgedCommit.Log? {
         guard let salts, let file, frameCount > 0 else { return nil }
         return AcknowledgedCommit.Log(
@@ -127,10 +135,10 @@ final class WriteAheadLog {
         status.checkpointFailure = nil
     }
 
-    /// Bytes of the log in use.
+    /// The size of the log in use, in bytes.
     private var byteCount: Int { frameCount * frameByteCount + 32 }
 
-    /// The length that the file is made with: a checkpoint comes a little after it is due.
+    /// The initial size of the file: a checkpoint comes slightly after it is due.
     private var preallocatedByteCount: Int {
         limits.checkpointByteCount + limits.checkpointByteCount / 8
     }
@@ -138,13 +146,13 @@ final class WriteAheadLog {
     /// Whether the log is long enough for a checkpoint.
     var isCheckpointDue: Bool { frameCount >= dueFrameCount }
 
-    /// Whether what can wait has to: the log is half as long as it may get.
+    /// Whether optional work should wait: the log has reached half of its limit.
     var isCrowded: Bool { byteCount >= limits.byteCount / 2 }
 
-    /// Throws where the log is at its limit and cannot be moved into the database.
+    /// Throws if the log is at its limit and cannot be moved into the database.
     func requireRoom() throws(StateError) {
         guard byteCount >= limits.byteCount else { return }
-        // Readers are not waited for: callers are.
+        // Readers are not waited for, because callers wait.
         let code = withoutWaiting { checkpoint(SQLITE_CHECKPOINT_RESTART).code }
         guard code == SQLITE_OK else {
             note(
@@ -160,23 +168,23 @@ final class WriteAheadLog {
         didRestart()
     }
 
-    /// Runs `body`, which does not wait for who holds a lock of the database.
+    /// Runs `body` without waiting for locks of the database.
     func withoutWaiting<R>(_ body: () -> R) -> R {
         connection.waitForLocks(.zero)
         defer { connection.waitForLocks(limits.lockWait) }
         return body()
     }
 
-    /// Moves what it can into the database.
+    /// Moves as much as possible into the database.
     ///
-    /// - Returns: How a sync failed, of the log or of the database; nil where none did.
+    /// - Returns: The failure of a sync, of the log or of the database; nil if none failed.
     @discardableResult
     func checkpoint() -> SQLiteFailure? {
         let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)
         let failure = code == SQLITE_OK ? nil : connection.failure(code, during: "checkpoint")
         isDatabaseFull = code & 0xFF == SQLITE_FULL
         let limit = limits.checkpointByteCount / frameByteCount
-        // Not again at each commit, where the log cannot be begun anew.
+        // Not again at each commit, if the log cannot be restarted.
         dueFrameCount = frameCount + Swift.max(1, limit / 4)
         if let failure {
             note("\(failure)")
@@ -192,9 +200,10 @@ final class WriteAheadLog {
         return code == SQLITE_IOERR | 4 << 8 ? failure : nil
     }
 
-    /// Makes sure that all of the log is on stable storage.
+    /// Ensures that all of the log is on stable storage.
     ///
-    /// Through a descriptor of our own: SQLite keeps no locks on the log itself, which closing it would drop.
+    /// Uses a separate descriptor: SQLite has no locks on the log itself that closing it would
+    /// drop.
     func sync() throws(StateError) {
         let descriptor = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else {
@@ -206,7 +215,7 @@ final class WriteAheadLog {
         }
     }
 
-    /// Runs a checkpoint, and says whether all of the log is in the database now.
+    /// Runs a checkpoint; returns whether all of the log is now in the database.
     private func checkpoint(_ mode: Int32) -> (code: Int32, isWhole: Bool) {
         var frames: Int32 = 0
         var moved: Int32 = 0
@@ -214,17 +223,19 @@ final class WriteAheadLog {
         return (code, moved >= frames)
     }
 
-    /// Who keeps the log from being begun anew.
+    /// A sentence about the process that keeps the log from being restarted.
     private var readers: String {
         let holder = LockHolder.description(of: location.logIndex, bytes: LockHolder.readerBytes)
         return "\(holder) reads, so the log of \(byteCount) bytes cannot be reused"
     }
 
-    /// Moves everything into the database, has `commit` make a transaction at the log's front, and cuts off what is behind it.
+    /// Moves everything into the database, lets `commit` make a transaction at the log's beginning,
+    /// and truncates the rest.
     ///
-    /// Never by a checkpoint that truncates: where power fails before the file system has the new length, frames at the front
-    /// that are left of the old log would be put over newer pages. What SQLite cuts off after a commit at the front has
-    /// another salt, and counts for nothing. https://www.sqlite.org/fileformat2.html#walformat
+    /// Not by a checkpoint that truncates: if power fails before the file system has the new
+    /// length, old frames at the beginning of the log would be put over newer pages. What SQLite
+    /// truncates after a commit at the beginning has other salts, and is ignored.
+    /// https://www.sqlite.org/fileformat2.html#walformat
     func cutBack(_ commit: () throws -> Void) throws {
         let (code, _) = checkpoint(SQLITE_CHECKPOINT_RESTART)
         status.checkpointFailure =
@@ -232,11 +243,11 @@ final class WriteAheadLog {
         try connection.execute("PRAGMA journal_size_limit=\(preallocatedByteCount)")
         defer { try? connection.execute("PRAGMA journal_size_limit=\(limits.keptByteCount)") }
         try commit()
-        // Where all of it was in use, it is shorter now.
+        // If all of it was in use, it is now shorter.
         try preallocate()
     }
 
-    /// Keeps a failure for the status.
+    /// Records a failure for the status.
     func note(_ failure: String) { status.checkpointFailure = failure }
 
     private func noteSizes() {
@@ -244,9 +255,10 @@ final class WriteAheadLog {
         status.logByteCount = fileByteCount(location.log) ?? 0
     }
 
-    /// Fills the log up with zeros to the length at which it is reused.
+    /// Extends the log with zeros to the size at which it is reused.
     ///
-    /// SQLite ends a log at the first frame whose checksum does not fit. https://www.sqlite.org/fileformat2.html#walformat
+    /// For SQLite, a log ends at the first frame with a wrong checksum.
+    /// https://www.sqlite.org/fileformat2.html#walformat
     func preallocate() throws(SQLiteFailure) {
         // Nobody else may append meanwhile.
         try connection.execute("BEGIN IMMEDIATE")
@@ -258,9 +270,9 @@ final class WriteAheadLog {
         noteSizes()
     }
 
-    /// Without success the log just grows while it is written, as it would anyway.
+    /// If this fails, the log grows while it is written, as it otherwise would.
     private static func extend(_ path: String, from start: Int, to end: Int) {
-        // SQLite keeps no locks on the log itself, so a descriptor of our own does no harm.
+        // SQLite has no locks on the log itself, so a separate descriptor is harmless.
         let descriptor = open(path, O_WRONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }

@@ -2,19 +2,21 @@ import StateEngine
 
 /// How far a store is committed, and how much of that is on stable storage and acknowledged.
 ///
-/// A piece of compaction is committed without a sync of its own: until the next sync nobody knows whether its rows are gone.
+/// A step of compaction is committed without its own sync: until the next sync it is unknown
+/// whether its rows are gone.
 struct CommitProgress {
-    /// Which store this is, and the newest commit that was acknowledged.
+    /// The stamp of the store, with the newest acknowledged commit.
     let stamp: StoreStamp
-    /// The last revision that was committed.
+    /// The last committed revision.
     private(set) var revision: Int64
     /// Rows of the history.
     private(set) var rowCount: Int64
-    /// How many there may be if a sync fails: pieces of compaction that it should have covered are there or are not.
+    /// The possible numbers of rows if a sync fails: the steps of compaction that it should have
+    /// covered may be lost.
     private(set) var doubtfulRowCounts: ClosedRange<Int64>
-    /// Whether the log ends with pieces of compaction that no sync has covered yet.
+    /// Whether the log ends with steps of compaction that no sync has covered yet.
     private(set) var hasUnsyncedCompaction = false
-    /// Where the last transaction that was synced ends; nil before the first.
+    /// The end of the last synced transaction; nil before the first.
     private var syncedEnd: AcknowledgedCommit.Log?
 
     init(_ stamp: StoreStamp, revision: Int64, rowCount: Int64) {
@@ -24,7 +26,8 @@ struct CommitProgress {
         doubtfulRowCounts = rowCount...rowCount
     }
 
-    /// Rows were committed, and are in files that still have their names; if `isSynced`, all of the log is on stable storage.
+    /// Rows were committed, to files that still have their names; if `isSynced`, all of the log is
+    /// on stable storage.
     mutating func append(_ count: Int, through revision: Int64, isSynced: Bool) {
         rowCount += Int64(count)
         self.revision = revision
@@ -32,31 +35,31 @@ struct CommitProgress {
         acknowledge()
     }
 
-    /// Rows were taken away, in a transaction that was not synced.
+    /// Rows were removed, in a transaction that was not synced.
     mutating func drop(_ count: Int64) {
         rowCount -= count
         hasUnsyncedCompaction = true
         doubtfulRowCounts = rowCount...doubtfulRowCounts.upperBound
     }
 
-    /// Rows may have been taken away, or not.
+    /// Rows may have been removed, or not.
     mutating func mayDrop(_ count: Int64) {
         doubtfulRowCounts = rowCount - count...doubtfulRowCounts.upperBound
     }
 
-    /// The log was synced up to here by a transaction, which is not acknowledged yet.
+    /// A transaction synced the log up to here; it is not acknowledged yet.
     mutating func noteSync(to end: AcknowledgedCommit.Log?) { syncedEnd = end }
 
-    /// All of the log is on stable storage, pieces of compaction too.
+    /// All of the log is on stable storage, including steps of compaction.
     mutating func acknowledgeAll(to end: AcknowledgedCommit.Log?) {
         syncedEnd = end
         forgetDoubts()
         acknowledge()
     }
 
-    /// Writes to the stamp that everything up to here is stored and synced.
+    /// Records in the stamp that everything up to here is stored and synced.
     ///
-    /// After the sync, never before: what the stamp says is acknowledged has to be there after any crash.
+    /// Always after the sync: what the stamp records must survive any crash.
     func acknowledge() {
         stamp.acknowledged = AcknowledgedCommit(
             revision: revision,
@@ -64,7 +67,7 @@ struct CommitProgress {
         )
     }
 
-    /// The same once all of it is in the database, and the log goes.
+    /// The same once everything is in the database, and the log is about to be removed.
     func acknowledgeWithoutLog() { stamp.acknowledged = AcknowledgedCommit(revision: revision) }
 
     private mutating func forgetDoubts() {

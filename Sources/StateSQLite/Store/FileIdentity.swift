@@ -1,10 +1,10 @@
 import CLinux
 import Glibc
 
-/// Which file this is, as far as the file system tells: a copy is another one.
+/// The identity of a file, as far as the file system has one: a copy has another.
 package struct FileIdentity: Hashable {
     var inode: Int64
-    /// Nanoseconds since 1970; 0 where the file system keeps none.
+    /// Nanoseconds since 1970; 0 if the file system has none.
     var birthTime: Int64
 }
 

@@ -1,11 +1,13 @@
 import Glibc
 
-/// Who else holds a lock on a store: a person's `sqlite3` shell, a backup.
+/// Finds the other holders of a lock on a store: a person's `sqlite3` shell, a backup.
 ///
-/// Looked up in /proc/locks, not asked by F_GETLK: that needs a descriptor of our own, and closing it would drop the locks
-/// that SQLite holds on the file for this process. https://man7.org/linux/man-pages/man5/proc_locks.5.html
+/// Uses /proc/locks, not F_GETLK: that needs a separate descriptor, and closing it would drop the
+/// locks that SQLite holds on the file for this process.
+/// https://man7.org/linux/man-pages/man5/proc_locks.5.html
 enum LockHolder {
-    /// The bytes of the `-shm` file that a writer locks. https://www.sqlite.org/walformat.html ("WAL Locks")
+    /// The bytes of the `-shm` file that a writer locks. https://www.sqlite.org/walformat.html
+    /// ("WAL Locks")
     static let writerBytes: ClosedRange<Int> = 120...120
     /// The bytes that readers lock.
     static let readerBytes: ClosedRange<Int> = 123...127
@@ -26,7 +28,8 @@ enum LockHolder {
         return pids.map(name(of:)).joined(separator: ", ")
     }
 
-    /// Reads `1: POSIX  ADVISORY  READ 8742 fe:00:1234 123 127`; nil for anything else, a waiting lock too.
+    /// Parses `1: POSIX ADVISORY READ 8742 fe:00:1234 123 127`; nil for anything else, also for a
+    /// waiting lock.
     private static func parse(
         _ line: Substring
     ) -> (pid: Int32, inode: UInt64, bytes: ClosedRange<Int>)? {
@@ -45,7 +48,7 @@ enum LockHolder {
     }
 }
 
-/// The text of a file of /proc, up to 1 MiB; empty where it cannot be read.
+/// The text of a file of /proc, up to 1 MiB; empty if it cannot be read.
 func readSmallFile(_ path: String) -> String {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return "" }

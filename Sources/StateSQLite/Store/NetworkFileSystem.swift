@@ -1,9 +1,10 @@
 import CLinux
 import Glibc
 
-/// File systems whose files live on another machine.
+/// File systems whose files are on another machine.
 ///
-/// SQLite's log needs memory that all its users share, and locks that hold. https://www.sqlite.org/wal.html#noshm
+/// SQLite's log needs memory shared by all its users, and reliable locks.
+/// https://www.sqlite.org/wal.html#noshm
 enum NetworkFileSystem {
     /// Magic numbers of statfs(2), and names.
     private static let magicNumbers: [Int64: String] = [
@@ -32,13 +33,14 @@ enum NetworkFileSystem {
     /// The type that /proc/self/mountinfo gives for a device:
     /// `36 35 98:0 / /mnt rw,noatime master:1 - fuse.sshfs host:/dir rw`.
     private static func mountType(of device: dev_t) -> Substring {
-        // The kernel's packing, which glibc's macros take apart: 12 bits of major between 8 and 24 of minor.
+        // The kernel's packing, which glibc's macros decode: 12 bits of major between 8 and 24 of
+        // minor.
         let major = device >> 8 & 0xFFF | device >> 32 & 0xFFFF_F000
         let minor = device & 0xFF | device >> 12 & 0xFFFF_FF00
-        let wanted = "\(major):\(minor)"
+        let number = "\(major):\(minor)"
         for line in readSmallFile("/proc/self/mountinfo").split(separator: "\n") {
             let fields = line.split(separator: " ")
-            guard fields.count > 3, fields[2] == wanted,
+            guard fields.count > 3, fields[2] == number,
                 let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count
             else { continue }
             return fields[dash + 1]

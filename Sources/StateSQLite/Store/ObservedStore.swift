@@ -2,22 +2,24 @@ import CSQLite
 import Glibc
 import StateEngine
 
-/// A store that somebody looks at without owning it: nothing that belongs to it is changed, no file is made.
+/// A store that is read without being owned: no file is changed or created.
 ///
-/// Three ways to open it, for SQLite would make a log, or move one into the database, where it finds none in use:
+/// There are three ways to open it, because SQLite would create a log, or move one into the
+/// database, if it found none in use:
 ///
 /// ```
-/// a process owns it      as any reader beside it, through the index of the log that they share
-/// nobody, and no log     as a file that does not change (immutable=1): no locks, no log
-/// nobody, and a log      without locks, with the index of the log in memory (locking_mode=EXCLUSIVE before the first
-///                        read: https://www.sqlite.org/wal.html#noshm), so that the log counts and stays
+/// a process owns it      like any concurrent reader, through the index of the log that they share
+/// no owner, no log       as a file that does not change (immutable=1): no locks, no log
+/// no owner, a log        without locks, with the index of the log in memory, so that the log is
+///                        read and kept (locking_mode=EXCLUSIVE before the first read:
+///                        https://www.sqlite.org/wal.html#noshm)
 /// ```
 ///
-/// The latter two rely on nobody writing meanwhile, which ``requireUnchanged()`` finds out afterwards. To take the
-/// owner's lock instead was rejected: a check must not keep a daemon from starting.
+/// The latter two rely on nobody writing meanwhile, which ``requireUnchanged()`` checks afterwards.
+/// Taking the owner's lock instead was rejected: a check must not keep a daemon from starting.
 package final class ObservedStore {
     let connection: SQLiteConnection
-    /// The process that owns the store, in words; nil where none does.
+    /// The process that owns the store, as words; nil if there is none.
     let owner: String?
 
     private let location: StoreLocation
@@ -25,7 +27,7 @@ package final class ObservedStore {
 
     /// Opens the store.
     ///
-    /// - Throws: ``StateError/Code/storage`` where there is none; what SQLite answered.
+    /// - Throws: ``StateError/Code/storage`` if there is none; SQLite's error.
     init(_ location: StoreLocation) throws {
         self.location = location
         guard FileIdentity(path: location.database) != nil else {
@@ -52,14 +54,15 @@ package final class ObservedStore {
     static func absence(of location: StoreLocation) throws(StateError) -> StateError {
         let reason = lastSystemError()
         if FileIdentity(path: location.log) != nil {
-            return .damaged(location.database, "it is missing, and its log is there")
+            return .damaged(location.database, "it is missing, but its log exists")
         }
         return StateError(.storage, "there is no store at \(location.database): \(reason)")
     }
 
-    /// Checks that what was read was one state: the owner's transactions, or files that nobody changed.
+    /// Checks that what was read was one state: the owner's transactions, or files that nobody
+    /// changed.
     ///
-    /// - Throws: ``StateError/Code/storage``, where a process that was not there at the beginning wrote meanwhile.
+    /// - Throws: ``StateError/Code/storage``, if a process that started meanwhile has written.
     func requireUnchanged() throws(StateError) {
         guard owner == nil else { return }
         guard try OwnerLock.owner(path: location.lock, of: location.database) == nil,
@@ -72,7 +75,7 @@ package final class ObservedStore {
         }
     }
 
-    /// What changes with a file's contents.
+    /// The facts that change with a file's contents.
     package struct Footprint: Hashable {
         private let inode: UInt
         private let byteCount: Int
@@ -89,12 +92,12 @@ package final class ObservedStore {
         }
     }
 
-    /// Those of the database and its log.
+    /// The footprints of the database and its log.
     package static func footprints(of location: StoreLocation) -> [Footprint?] {
         [Footprint(path: location.database), Footprint(path: location.log)]
     }
 
-    /// A path as SQLite reads it in a URI. https://www.sqlite.org/uri.html
+    /// A path as a URI for SQLite. https://www.sqlite.org/uri.html
     private static func uri(_ path: String) -> String {
         var uri = path.hasPrefix("/") ? "file://" : "file:"
         for character in path.unicodeScalars {

@@ -1,20 +1,23 @@
 import StateEngine
 
 extension OpenStore {
-    /// Moves the log into the database, as far as it can be.
+    /// Moves as much of the log as possible into the database.
     ///
-    /// What is moved is acknowledged first. Else a start would not miss the end of a damaged log, and its older pages would lie over
-    /// newer ones of the database; nor would it know the pages again if the header were torn as the log was begun anew.
+    /// What is moved is acknowledged first. Otherwise a start would not notice the missing end of a
+    /// damaged log, whose older pages would hide newer ones of the database; nor would it recognise
+    /// the pages if the header were torn when the log was restarted.
     ///
-    /// If a sync fails, the kernel may drop what it was to make safe, and the next sync says nothing of it. Of a transaction that
-    /// was not acknowledged, as a piece of compaction is, nobody would know: what is appended behind the hole counts for nothing at
-    /// the next start, and a page that is read back from it is an old one. So the store has to be opened anew.
+    /// If a sync fails, the kernel may drop the pages, and the next sync reports nothing. Nobody
+    /// would know this of a transaction that is not acknowledged, such as a step of compaction:
+    /// what is appended after the gap is ignored at the next start, and a page that is read back
+    /// from it is an old one. So the store must then be reopened.
     ///
-    /// - Parameter acknowledges: False if a transaction has just failed for want of room, which a checkpoint may make.
+    /// - Parameter acknowledges: False if a transaction has just failed because the disk is full; a
+    ///   checkpoint may free space.
     func checkpoint(acknowledges: Bool = true) {
         room.makeWay()
         if acknowledges, progress.hasUnsyncedCompaction {
-            // Without success the checkpoint itself acknowledges it, once it has synced the log.
+            // If this fails, the checkpoint itself acknowledges it, once it has synced the log.
             log.withoutWaiting { try? syncCompaction() }
         }
         if let fault { return log.note(fault.message) }
@@ -25,12 +28,13 @@ extension OpenStore {
         if let failure {
             unknown(failure)
         } else if log.isMoved {
-            // It has synced the log before.
+            // It synced the log first.
             progress.acknowledgeAll(to: log.end)
         }
     }
 
-    /// How many rows there are, and another generation: a copy that was made while the store was open is older than it.
+    /// Records the number of rows and a new generation: a copy that was made while the store was
+    /// open is then older.
     private func recordStop() throws {
         let metadata = StoreMetadata(connection)
         let generation = try progress.stamp.begin(after: metadata.generation())
@@ -42,9 +46,9 @@ extension OpenStore {
         try progress.stamp.settle(generation)
     }
 
-    /// Ends cleanly, as far as the disk allows; what it did not allow is in the status.
+    /// Ends cleanly, as far as the disk permits; failures are in the status.
     func finish() -> StorageStatus {
-        // What is there by now under the names of its files is not ours to write to.
+        // Other files now have the names of the store's files; they must not be written.
         guard fault == nil, files.finding == nil else { return log.status }
         var unrecorded: String?
         do {
@@ -54,9 +58,11 @@ extension OpenStore {
             unrecorded = "a clean stop could not be recorded: \(error)"
         }
         if let unrecorded { log.note(unrecorded) }
-        // Its sync may have failed, which should have covered compaction too: see ``checkpoint()``.
+        // Its sync, which should have covered compaction too, may have failed: see
+        // ``checkpoint()``.
         if unrecorded != nil, progress.hasUnsyncedCompaction { return log.status }
-        // Closing the connection takes the log away, which, unlike cutting it to nothing, a loss of power does not do by half.
+        // Closing the connection removes the log. Unlike truncating it, a power failure cannot
+        // leave that half done.
         checkpoint()
         if unrecorded == nil, log.isMoved { progress.acknowledgeWithoutLog() }
         if let unrecorded { log.note(unrecorded) }

@@ -1,7 +1,7 @@
 import CSQLite
 import StateEngine
 
-/// A loaded store: what commits work with between load and close.
+/// A loaded store: the state that commits use between load and close.
 final class OpenStore {
     let location: StoreLocation
     let connection: SQLiteConnection
@@ -12,17 +12,17 @@ final class OpenStore {
     private let clock: @Sendable () -> Int64
 
     let sweep: HistorySweep
-    /// Where the history may be cut.
+    /// The places at which the history may be cut.
     var cuts: HistoryCuts
     var progress: CommitProgress
-    /// Whether `meta` still says how many rows there are.
+    /// Whether `meta` still contains the number of rows.
     var hasRowCount: Bool
-    /// Where everything is that was acknowledged.
+    /// Checks the files that contain what was acknowledged.
     private var fileCheck: FileCheck
     /// Why nothing may be written any more.
     private(set) var fault: StateError?
 
-    /// What a commit runs.
+    /// The statements of a commit.
     private struct Statements {
         let begin: SQLiteStatement
         let end: SQLiteStatement
@@ -99,11 +99,11 @@ final class OpenStore {
         if room.isWatched { room.look() }
     }
 
-    /// What a transaction has so far.
+    /// What a transaction contains so far.
     private struct Written {
         var revision: Int64
         var hasChanges = false
-        /// Keys and values, in bytes.
+        /// The size of keys and values, in bytes.
         var byteCount: Int64 = 0
 
         mutating func add(_ change: borrowing StoredChange) {
@@ -142,23 +142,23 @@ final class OpenStore {
         }
         precondition(
             statements.rows.isComplete,
-            "a commit has fewer changes than it was said to have"
+            "a commit has fewer changes than announced"
         )
     }
 
-    /// Begins a transaction; if it changes rows, `meta` forgets how many there are.
+    /// Begins a transaction; if it changes rows, removes the number of rows from `meta`.
     func begin(changesRows: Bool) throws(SQLiteFailure) {
         try statements.begin.run()
         if changesRows, hasRowCount { try StoreMetadata(connection).remove(.rowCount) }
     }
 
-    /// Writes metadata in a transaction of its own.
+    /// Writes metadata in its own transaction.
     func write(_ body: (MetadataWriter) throws(SQLiteFailure) -> Void) throws {
         _ = try transact { () throws(SQLiteFailure) in try body(statements.metadata) }
         progress.acknowledge()
     }
 
-    /// Runs `body` in a transaction of its own.
+    /// Runs `body` in its own transaction.
     ///
     /// - Returns: Whether all of the log is on stable storage now.
     func transact(_ body: () throws(SQLiteFailure) -> Void) throws -> Bool {
@@ -169,7 +169,7 @@ final class OpenStore {
         return try finishCommit()
     }
 
-    /// What was committed into files that were removed or replaced meanwhile is not acknowledged.
+    /// Commits to files that were removed or replaced meanwhile are not acknowledged.
     private func requireFiles() throws {
         guard let finding = fileCheck.findingAfterCommit() else { return }
         let lost = StateError(.readOnly, "\(StateError.unknownOutcome): \(finding)")
@@ -177,15 +177,15 @@ final class OpenStore {
         throw lost
     }
 
-    /// COMMIT: the one statement whose failure can leave unknown what is on disk.
+    /// COMMIT: the only statement whose failure can leave it unknown what is on disk.
     ///
-    /// A transaction that wrote nothing is not synced, and says nothing of those before it that were not.
+    /// A transaction that wrote nothing is not synced, and does not prove that earlier ones were.
     ///
     /// - Parameters:
     ///   - isSynced: False without a sync.
-    ///   - byteCount: Keys and values of the transaction.
+    ///   - byteCount: The size of the transaction's keys and values.
     /// - Returns: Whether all of the log is on stable storage now.
-    /// - Throws: Why nothing was committed, or that nobody knows.
+    /// - Throws: Why nothing was committed, or that the outcome is unknown.
     func finishCommit(isSynced: Bool = true, byteCount: Int64 = 0) throws -> Bool {
         let before = log.end
         do {
@@ -194,7 +194,7 @@ final class OpenStore {
             progress.noteSync(to: log.end)
             return true
         } catch {
-            // The log has no room for the last page of the transaction, the one that makes it whole.
+            // The log has no room for the last page of the transaction, which completes it.
             if error.primaryCode == SQLITE_FULL || error.primaryCode == SQLITE_BUSY {
                 try abandon(error, byteCount: byteCount)
             }
@@ -206,7 +206,7 @@ final class OpenStore {
 
     // MARK: Failures
 
-    /// Runs `body`, which begins no transaction or fails in one that is open.
+    /// Runs `body`, which starts no transaction or fails in an open one.
     func attempt<R>(_ body: () throws(SQLiteFailure) -> R) throws -> R {
         do {
             return try body()
@@ -215,8 +215,8 @@ final class OpenStore {
         }
     }
 
-    /// The log may hold the transaction whole although its sync failed, and a start would then find it: nothing more may be
-    /// written before that has been looked at.
+    /// The log may contain the complete transaction although its sync failed, and a start would
+    /// then find it: nothing more may be written until the store is reopened.
     @discardableResult
     func unknown(_ failure: SQLiteFailure) -> StateError {
         let unknown = StateError(
@@ -227,7 +227,8 @@ final class OpenStore {
         return unknown
     }
 
-    /// Ends a transaction before its COMMIT, with `byteCount` of keys and values: nothing of it was committed.
+    /// Ends a transaction, with `byteCount` of keys and values, before its COMMIT: nothing of it
+    /// was committed.
     private func abandon(_ error: any Error, byteCount: Int64 = 0) throws -> Never {
         rollBack()
         guard let failure = error as? SQLiteFailure else { throw error }
@@ -235,7 +236,11 @@ final class OpenStore {
         case SQLITE_FULL:
             // This transaction fails; the next one has the room.
             if room.noteFull(byteCount: byteCount) { checkpoint(acknowledges: false) }
-            throw StateError(.noSpace, "the disk of \(location.database) is full: \(failure)")
+            throw StateError(
+                .noSpace,
+                "disk full: writes to \(location.database) are refused until there is room "
+                    + "(\(failure))"
+            )
         case SQLITE_BUSY:
             let holder = LockHolder.description(
                 of: location.logIndex,
@@ -261,7 +266,7 @@ final class OpenStore {
         } catch  where fault == nil {
             fault = StateError(.readOnly, "\(location.database) cannot be written: \(error)")
         } catch {
-            // The fault that is known already says more.
+            // The known fault says more.
         }
     }
 }

@@ -2,15 +2,17 @@ import CSQLite
 import Glibc
 import StateEngine
 
-/// SQLite's own check of the B-trees, on a connection and a thread of its own while the rows are read.
+/// SQLite's own check of the B-trees, on its own connection and thread while the rows are read.
 ///
-/// Checksums of rows do not see what a page hides: of 200 single-bit flips in a page's cell count, 105 lost rows without
-/// an error, and this check found each. https://www.sqlite.org/pragma.html#pragma_quick_check
+/// Row checksums do not detect rows that a page hides: of 200 single-bit flips in a page's cell
+/// count, 105 lost rows without an error, and this check found each.
+/// https://www.sqlite.org/pragma.html#pragma_quick_check
 final class QuickCheck {
     private let check: Check
     private var thread = pthread_t()
 
-    /// Written by the thread of the check, read after it was joined: the proof of `@unchecked Sendable`.
+    /// Written by the thread of the check, read after it was joined: the proof of `@unchecked
+    /// Sendable`.
     private final class Check: @unchecked Sendable {
         let connection: SQLiteConnection
         var answer: Result<String, SQLiteFailure> = .success("")
@@ -24,7 +26,7 @@ final class QuickCheck {
         }
     }
 
-    /// Begins to check the database at `path`.
+    /// Starts a check of the database at `path`.
     init(path: String, under lock: OwnerLock) throws(SQLiteFailure) {
         check = Check(try SQLiteConnection(path: path, under: lock))
         let context = Unmanaged.passRetained(check)
@@ -45,9 +47,9 @@ final class QuickCheck {
 
     /// Waits for the end.
     ///
-    /// Once, this or ``cancel()``.
+    /// Either this or ``cancel()`` must be called, once.
     ///
-    /// - Returns: The first thing that is wrong; nil where nothing is.
+    /// - Returns: The first fault; nil if there is none.
     func finish() throws(SQLiteFailure) -> String? {
         pthread_join(thread, nil)
         let answer = try check.answer.get()

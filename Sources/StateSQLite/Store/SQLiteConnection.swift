@@ -3,22 +3,23 @@ package import StateEngine
 
 /// One connection to one database file, for one thread at a time.
 ///
-/// Closing it leaves the write-ahead log as it is until ``checkpointsOnClose()`` was called: a store that was refused
-/// stays as it was, byte for byte.
+/// Closing it leaves the write-ahead log as it is, unless ``checkpointsOnClose()`` was called: a
+/// refused store stays the same, byte for byte.
 package final class SQLiteConnection {
     let path: String
     let handle: OpaquePointer
-    /// Held until the connection is closed: properties go after the body of `deinit`.
+    /// Held until the connection is closed: properties are released after the body of `deinit`.
     private let lock: OwnerLock?
 
-    /// Opens the file at `path`, which must be there; nothing is read yet, and nothing locked.
+    /// Opens the file at `path`, which must exist; reads and locks nothing yet.
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - uri: The same file as SQLite is told, for reading only; nil for reading and writing.
-    ///   - system: One of SQLite's interfaces to the system; nil for the usual one.
+    ///   - uri: The same file as a URI for SQLite, to open it for reading only; nil for reading and
+    ///     writing.
+    ///   - system: One of SQLite's VFS names; nil for the default.
     ///   - lock: The owner's lock on the store, which outlives the connection.
-    /// - Throws: What SQLite answered.
+    /// - Throws: SQLite's error.
     package init(
         path: String,
         reading uri: String? = nil,
@@ -27,7 +28,7 @@ package final class SQLiteConnection {
     ) throws(SQLiteFailure) {
         let access = uri == nil ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
         var opened: OpaquePointer?
-        // NOMUTEX: SQLite takes no lock of its own, for one thread at a time is what we promise.
+        // NOMUTEX: SQLite takes no locks of its own, because we use one thread at a time.
         // https://www.sqlite.org/threadsafe.html
         let code = sqlite3_open_v2(uri ?? path, &opened, access | SQLITE_OPEN_NOMUTEX, system)
         guard code == SQLITE_OK, let opened else {
@@ -43,28 +44,30 @@ package final class SQLiteConnection {
         _ = csqlite_leave_log_on_close(opened, 1)
     }
 
-    // Statements hold their connection, so none is left here, and closing cannot fail for them.
+    // Statements retain their connection, so none is left here, and closing cannot fail because of
+    // them.
     deinit { sqlite3_close(handle) }
 
-    /// How long to try again where a stranger holds a lock. https://www.sqlite.org/c3ref/busy_timeout.html
+    /// Sets how long to retry if another process holds a lock.
+    /// https://www.sqlite.org/c3ref/busy_timeout.html
     func waitForLocks(_ time: Duration) {
         let (seconds, attoseconds) = time.components
         sqlite3_busy_timeout(handle, Int32(seconds * 1_000 + attoseconds / 1_000_000_000_000_000))
     }
 
-    /// From here on, closing the last connection moves the log into the database and removes it.
+    /// Makes closing the last connection move the log into the database and remove it.
     package func checkpointsOnClose() { _ = csqlite_leave_log_on_close(handle, 0) }
 
     /// Whether a transaction is open.
     var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-    /// Rows that the last statement changed.
+    /// How many rows the last statement changed.
     var changeCount: Int64 { Int64(sqlite3_changes(handle)) }
 
     /// Whether the file could only be opened for reading.
     var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") != 0 }
 
-    /// Runs statements that give no rows.
+    /// Runs statements without result rows.
     package func execute(_ sql: String) throws(SQLiteFailure) {
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw failure(code, during: sql) }
@@ -82,7 +85,7 @@ package final class SQLiteConnection {
         for option in options { try execute("PRAGMA \(option)") }
     }
 
-    /// Prepares one statement that is to be run many times.
+    /// Prepares a statement that will run many times.
     func prepare(_ sql: String) throws(SQLiteFailure) -> SQLiteStatement {
         var statement: OpaquePointer?
         let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
@@ -91,28 +94,29 @@ package final class SQLiteConnection {
         return SQLiteStatement(statement, of: self)
     }
 
-    /// The first column of the first row as a number; 0 where there is no row.
+    /// The first column of the first row as a number; 0 if there is no row.
     func number(_ sql: String) throws(SQLiteFailure) -> Int64 {
         let statement = try prepare(sql)
         return try statement.step() ? statement.number(at: 0) : 0
     }
 
-    /// The first column of the first row as text; empty where there is no row.
+    /// The first column of the first row as text; empty if there is no row.
     package func text(_ sql: String) throws(SQLiteFailure) -> String {
         let statement = try prepare(sql)
         return try statement.step() ? statement.text(at: 0) : ""
     }
 
-    /// Runs a SELECT of `receive(…)` over all its rows, and calls `body` with the columns of each where they lie in its page.
+    /// Runs a SELECT of `receive(…)` over all its rows, and calls `body` with the columns of each,
+    /// without copying them.
     ///
-    /// Through an aggregate function over all rows, not row by row with `sqlite3_step`: SQLite then stays in one loop, and nothing
-    /// is allocated per row. https://www.sqlite.org/appfunc.html
+    /// It uses an aggregate function over all rows instead of `sqlite3_step` for each: SQLite then
+    /// stays in one loop, and allocates nothing per row. https://www.sqlite.org/appfunc.html
     ///
     /// - Parameters:
     ///   - sql: The statement.
     ///   - count: How many columns `receive` has.
-    ///   - body: Returns false to end it; the columns live for that call.
-    /// - Throws: What SQLite answered, also if `body` ended it.
+    ///   - body: Returns false to end the statement; the columns are valid only during the call.
+    /// - Throws: SQLite's error, also if `body` ended it.
     func receive(
         _ sql: String,
         columnCount count: Int,
@@ -125,7 +129,7 @@ package final class SQLiteConnection {
         _ = try number(sql)
     }
 
-    /// Defines the aggregate function `receive`, which gives no result, or takes it away.
+    /// Defines the aggregate function `receive`, which has no result, or removes it.
     ///
     /// https://www.sqlite.org/c3ref/create_function.html
     private func define(
@@ -147,10 +151,11 @@ package final class SQLiteConnection {
         guard code == SQLITE_OK else { throw failure(code, during: "define receive") }
     }
 
-    /// The first bytes of the file as they are on disk, read through SQLite's own descriptor.
+    /// The first bytes of the file on disk, read through SQLite's own descriptor.
     ///
-    /// Not by one of ours: closing that would drop the POSIX locks that this process holds on the file.
-    /// https://www.sqlite.org/howtocorrupt.html ("Posix advisory locks canceled by a separate thread doing close()")
+    /// Closing a separate descriptor would drop the POSIX locks that this process holds on the
+    /// file. https://www.sqlite.org/howtocorrupt.html ("Posix advisory locks canceled by a separate
+    /// thread doing close()")
     func readHeader(byteCount: Int) -> [UInt8]? {
         var file: UnsafeMutablePointer<sqlite3_file>?
         sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
@@ -165,7 +170,7 @@ package final class SQLiteConnection {
     }
 }
 
-/// The columns of a row that an aggregate function is given.
+/// The columns of a row, as an aggregate function gets them.
 typealias SQLiteColumns = UnsafeMutablePointer<OpaquePointer?>
 
 /// Takes the rows of a statement.
@@ -197,7 +202,7 @@ final class SQLiteStatement {
 
     deinit { sqlite3_finalize(handle) }
 
-    /// Goes to the next row.
+    /// Advances to the next row.
     ///
     /// - Returns: False after the last.
     func step() throws(SQLiteFailure) -> Bool {
@@ -208,7 +213,7 @@ final class SQLiteStatement {
         }
     }
 
-    /// Runs the statement to its end and makes it ready for the next time.
+    /// Runs the statement to its end and resets it.
     func run() throws(SQLiteFailure) {
         let code = sqlite3_step(handle)
         guard code == SQLITE_DONE || code == SQLITE_ROW else {
@@ -219,17 +224,17 @@ final class SQLiteStatement {
         sqlite3_reset(handle)
     }
 
-    /// Makes the statement ready for the next time, also half way.
+    /// Resets the statement, even if it has not ended.
     func reset() { sqlite3_reset(handle) }
 
-    /// Binds a parameter, numbered from 1, of a statement that is ready.
+    /// Binds a parameter, numbered from 1, of a statement that has been reset.
     func bind(_ number: Int32, _ value: Int64) { sqlite3_bind_int64(handle, number, value) }
 
     func number(at column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
-    /// The bytes of a text or a blob, which live until the next step; nil for NULL.
+    /// The bytes of a text or a blob, valid until the next step; nil for NULL.
     func bytes(at column: Int32) -> Bytes? {
-        // Asked for as a blob, also where it is text: as text, SQLite would copy it to end it with 0.
+        // Read as a blob, even if it is text: for text, SQLite would make a copy that ends with 0.
         if let start = sqlite3_column_blob(handle, column) {
             return Bytes(start: start, count: Int(sqlite3_column_bytes(handle, column)))
         }

@@ -2,11 +2,11 @@ import CSQLite
 import Glibc
 import StateEngine
 
-/// What SQLite answered instead of doing what it was asked.
+/// An error of SQLite.
 package struct SQLiteFailure: Error, CustomStringConvertible {
     /// The extended result code. https://www.sqlite.org/rescode.html
     let code: Int32
-    /// What was being done, and SQLite's words for what came of it.
+    /// The failed operation, and SQLite's error message.
     package let description: String
 
     init(code: Int32, description: String) {
@@ -14,7 +14,7 @@ package struct SQLiteFailure: Error, CustomStringConvertible {
         self.description = description
     }
 
-    /// The failure that `database` remembers.
+    /// The last failure of `database`.
     init(_ code: Int32, of database: OpaquePointer?, during operation: String) {
         var words = database.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
         let errno = database.map { sqlite3_system_errno($0) } ?? 0
@@ -27,14 +27,15 @@ package struct SQLiteFailure: Error, CustomStringConvertible {
     /// The code without the details in its upper bits.
     package var primaryCode: Int32 { code & 0xFF }
 
-    /// Whether the database is not what was written: damaged, another file, or shorter (SQLITE_IOERR_SHORT_READ).
+    /// Whether the database is damaged, another kind of file, or too short
+    /// (SQLITE_IOERR_SHORT_READ).
     var isDamage: Bool {
         [SQLITE_CORRUPT, SQLITE_NOTADB].contains(primaryCode) || code == SQLITE_IOERR | 2 << 8
     }
 }
 
 extension StateError {
-    /// Why the store at `path` is not opened; it was left as it is.
+    /// The error of a store at `path` that could not be opened; the store is unchanged.
     static func cannotOpen(_ path: String, _ failure: SQLiteFailure) -> StateError {
         switch failure.primaryCode {
         case SQLITE_BUSY, SQLITE_LOCKED:
@@ -53,19 +54,20 @@ extension StateError {
         }
     }
 
-    /// The store at `path` holds bytes that are not what was written.
+    /// The error of a damaged store at `path`.
     static func damaged(_ path: String, _ finding: String) -> StateError {
         StateError(.corrupt, "\(path) is damaged: \(finding)\(salvageAdvice(path))")
     }
 
-    /// What follows a refusal: the command that makes a new store of what is whole.
+    /// The end of such a message: the command that makes a new store of the intact part.
     static func salvageAdvice(_ path: String) -> String {
         let store = path.hasSuffix("/stated.db") ? String(path.dropLast("/stated.db".count)) : path
-        return "; it is left as it is, and `stated --salvage --data \(store) --to NEWDIRECTORY` "
-            + "copies what is whole into a new store"
+        return "; it was not changed; `stated --salvage --data \(store) --to NEWDIRECTORY` "
+            + "copies the intact part into a new store"
     }
 
-    /// The finding that ``damaged(_:_:)`` was given for the store at `path`; the whole message of any other error.
+    /// The finding that was given to ``damaged(_:_:)`` for the store at `path`; for any other error
+    /// its message.
     func finding(in path: String) -> String {
         let (before, after) = ("\(path) is damaged: ", StateError.salvageAdvice(path))
         guard message.hasPrefix(before), message.hasSuffix(after) else { return message }

@@ -1,25 +1,27 @@
 import CSQLite
 import StateEngine
 
-/// Checks a store without owning it and without changing a byte, also beside the process that owns it.
+/// Checks a store without owning it and without changing a byte, also while another process owns
+/// it.
 ///
-/// Looked at are: the header, format and tables; SQLite's quick_check; `meta`; each row's checksum; the order of the rows;
-/// the chain of each key's changes; the number of rows at a clean stop; and what the stamp says was acknowledged. The rows are
-/// read in short transactions; quick_check is one, 0.2 s for a million rows, for which the owner's log cannot be begun anew.
+/// It checks: the header, format and tables; SQLite's quick_check; `meta`; each row's checksum; the
+/// order of the rows; the chain of each key's changes; the number of rows at a clean stop; and the
+/// acknowledged commits in the stamp. The rows are read in short transactions. quick_check is one
+/// transaction, 0.2 s for a million rows, during which the owner's log cannot be restarted.
 package final class StoreCheck {
-    /// What a check found.
+    /// The result of a check.
     package struct Summary: Hashable, Sendable {
-        /// Rows of the history that could be read.
+        /// How many rows of the history could be read.
         package var rowCount: Int64 = 0
-        /// Keys with a value.
+        /// How many keys have a value.
         package var entryCount = 0
         /// The newest revision.
         package var revision: Int64 = 0
-        /// Things that are wrong; those beyond the 100th were not reported one by one.
+        /// How many faults were found; only the first 100 are reported individually.
         package var findingCount = 0
     }
 
-    /// How many findings are reported one by one.
+    /// How many findings are reported individually.
     package static let findingLimit = 100
 
     private let location: StoreLocation
@@ -28,9 +30,9 @@ package final class StoreCheck {
     private var summary = Summary()
 
     /// - Parameters:
-    ///   - store: The data directory, or the file of a store of its own.
-    ///   - report: Called for each thing that is wrong, 100 at most, with a sentence.
-    ///   - progress: Called now and then with the number of rows so far.
+    ///   - store: The data directory, or a store's own file.
+    ///   - report: Called with a sentence for each fault, for at most 100.
+    ///   - progress: Called regularly with the number of rows so far.
     package init(
         store: String,
         report: @escaping (String) -> Void,
@@ -43,12 +45,12 @@ package final class StoreCheck {
 
     /// Runs the check.
     ///
-    /// - Throws: ``StateError``, where there is nothing that could be checked: no store, one of a newer format, no
-    ///   permission, or one that changed under the check.
+    /// - Throws: ``StateError``, if nothing can be checked: no store, one of a newer format, no
+    ///   permission, or one that changed during the check.
     /// - Complexity: O(*n*) in the bytes of the history, and memory for each key.
     package func run() throws -> Summary {
         do {
-            // Before the rows are read: an owner that goes on has all of it then, and more.
+            // Before the rows are read: a running owner has at least all of this then.
             let acknowledged = AcknowledgedCheck(location)
             let stamp = StoreStamp(reading: location.stamp)
             let store = try ObservedStore(location)
@@ -57,7 +59,7 @@ package final class StoreCheck {
             try note { try quickCheck(store.connection) }
             try note { try checkMeta(StoreMetadata(store.connection)) }
             try note { try checkRows(store.connection, isBesideOwner: store.owner != nil) }
-            // What of `meta` is damaged was found above.
+            // Damage of `meta` was reported above.
             let finding = try? acknowledged.finding(
                 StoreMetadata(store.connection),
                 stamp,
@@ -77,7 +79,7 @@ package final class StoreCheck {
         if summary.findingCount <= StoreCheck.findingLimit { report(finding) }
     }
 
-    /// Takes damage for a finding; what says nothing of the bytes ends the check.
+    /// Records damage as a finding; other errors end the check.
     private func note(_ body: () throws -> Void) throws {
         do {
             try body()
@@ -134,7 +136,7 @@ package final class StoreCheck {
                     let expected = try? metadata.number(of: .rowCount)
                     if let expected, expected != history.rowCount {
                         found.append(
-                            "history has \(history.rowCount) rows, at the last clean stop it had "
+                            "history has \(history.rowCount) rows; at the last clean stop it had "
                                 + "\(expected)"
                         )
                     }

@@ -1,31 +1,31 @@
 import StateEngine
 import Synchronization
 
-/// What a store takes on disk.
+/// The size of a store on disk.
 public struct StorageStatus: Hashable, Sendable {
-    /// Bytes of the database file.
+    /// The size of the database file in bytes.
     public var databaseByteCount: Int64 = 0
-    /// Bytes of the write-ahead log.
+    /// The size of the write-ahead log in bytes.
     public var logByteCount: Int64 = 0
-    /// Why the log could not be moved into the database the last time; nil where it could.
+    /// Why the last checkpoint could not move the log into the database; nil if it could.
     public var checkpointFailure: String?
 }
 
-/// How much history a store has.
+/// The amount of history in a store.
 package struct HistoryStatus: Hashable, Sendable {
-    /// From this revision on it is whole.
+    /// The oldest revision from which the history is complete.
     package var compacted: Int64 = 0
-    /// Rows: live ones, and changes.
+    /// The number of rows: present entries, and changes.
     package var rowCount: Int64 = 0
-    /// Changes beyond the retention that compaction has not taken away yet.
+    /// How many changes beyond the retention compaction has not removed yet.
     package var backlogRowCount: Int64 = 0
-    /// Bytes of the database that nothing uses.
+    /// How many bytes of the database are unused.
     package var freeByteCount: Int64 = 0
-    /// Why the last piece of compaction failed; nil where it did not.
+    /// Why the last step of compaction failed; nil if it did not.
     package var failure: String?
 }
 
-/// What the commit thread reports of the store, for any thread to read.
+/// What the commit thread reports about the store, readable on any thread.
 final class StoreGauges: Sendable {
     private let compacted = Atomic<Int64>(0)
     private let rowCount = Atomic<Int64>(0)
@@ -35,13 +35,13 @@ final class StoreGauges: Sendable {
     private let sizes = StateLock(StorageStatus())
     private let files = StateLock<StoreFiles?>(nil)
 
-    /// Sizes on disk, and what stands in the way of a checkpoint.
+    /// Sizes on disk, and what blocks a checkpoint.
     var storage: StorageStatus { sizes.withLock { $0 } }
 
-    /// Which file of the store is not in its place, in a sentence; nil if all are.
+    /// Which file of the store is missing or replaced, as a sentence; nil if none is.
     var fileFinding: String? { files.withLock { $0 }?.finding }
 
-    /// How much history there is.
+    /// The amount of history.
     var history: HistoryStatus {
         HistoryStatus(
             compacted: compacted.load(ordering: .relaxed),
@@ -63,7 +63,7 @@ final class StoreGauges: Sendable {
 
     func note(_ files: StoreFiles) { self.files.withLock { $0 = files } }
 
-    /// - Returns: What was reported before.
+    /// - Returns: The status reported before.
     @discardableResult
     func note(_ status: StorageStatus) -> StorageStatus {
         sizes.withLock { known in

@@ -4,13 +4,13 @@ package import StateEngine
 
 /// The files of one store.
 package struct StoreLocation: Sendable {
-    /// Where they are.
+    /// The directory of the files.
     package let directory: String
     /// The database; SQLite puts `-wal` and `-shm` beside it.
     package let database: String
     /// The owner's lock.
     package let lock: String
-    /// Whether the directory belongs to the store and is made with it.
+    /// Whether the directory belongs to the store and is created with it.
     private let ownsDirectory: Bool
 
     /// The store of a data directory.
@@ -21,7 +21,7 @@ package struct StoreLocation: Sendable {
         ownsDirectory = true
     }
 
-    /// A store in a file of its own.
+    /// A store in its own file.
     package init(path: String) {
         let parent = path.lastIndex(of: "/").map { path[..<$0] }
         directory = parent.map { $0.isEmpty ? "/" : String($0) } ?? "."
@@ -30,7 +30,7 @@ package struct StoreLocation: Sendable {
         ownsDirectory = false
     }
 
-    /// The store that is there: that of a data directory, or one in a file of its own.
+    /// An existing store: that of a data directory, or one in its own file.
     package init(existing path: String) {
         var status = stat()
         let isFile = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
@@ -39,14 +39,15 @@ package struct StoreLocation: Sendable {
 
     /// The write-ahead log.
     package var log: String { database + "-wal" }
-    /// What was last true of the database.
+    /// The file of the ``StoreStamp``.
     package var stamp: String { database + "-mark" }
-    /// Room that is kept on the disk.
+    /// The file that reserves disk space.
     var reserve: String { database + "-reserve" }
     /// The index of the log, which processes share.
     package var logIndex: String { database + "-shm" }
 
-    /// Checks that the database is as long as a page at least, if there is a log: SQLite removes the log of an empty database.
+    /// Checks that the database has at least the size of a page if there is a log: SQLite deletes
+    /// the log of an empty database.
     ///
     /// - Throws: ``StateError/Code/corrupt``, naming the database.
     func requirePage() throws(StateError) {
@@ -59,12 +60,13 @@ package struct StoreLocation: Sendable {
         )
     }
 
-    /// Makes the directory where it is ours and absent, and checks that a store can live there.
+    /// Creates the directory if it belongs to the store and is missing, and checks that it is
+    /// suitable for a store.
     ///
-    /// - Throws: ``StateError/Code/storage``, naming the directory and what is wrong with it.
+    /// - Throws: ``StateError/Code/storage``, naming the directory and the problem.
     package func prepare() throws(StateError) {
         if ownsDirectory, mkdir(directory, 0o700) != 0, errno != EEXIST {
-            throw StateError(.storage, "\(directory) cannot be made: \(lastSystemError())")
+            throw StateError(.storage, "\(directory) cannot be created: \(lastSystemError())")
         }
         let place = clinux_open_place(directory)
         guard place >= 0 else {
@@ -78,7 +80,7 @@ package struct StoreLocation: Sendable {
         if let name = NetworkFileSystem.name(of: place, device: status.st_dev) {
             throw StateError(
                 .storage,
-                "\(directory) is on a network file system (\(name)), whose locks and syncs cannot be relied on"
+                "\(directory) is on a network file system (\(name)): its locks are unreliable"
             )
         }
         guard faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 else {

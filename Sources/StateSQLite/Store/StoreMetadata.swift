@@ -4,30 +4,34 @@ import StateEngine
 
 /// The rows of `meta`: text, each with a CRC-32C of `name`, a zero byte and `value`.
 ///
-/// Beside those that are named here there are notes (``MetadataEntry``).
+/// Apart from the names here, there is metadata of handlers and others (``MetadataEntry``).
 package struct StoreMetadata {
     /// The names.
     package enum Name: String, CaseIterable {
         case format = "format version"
         case epoch
-        /// Up to here, history may be gone.
+        /// Up to this revision, history may have been removed.
         case compacted = "compacted revision"
-        /// Up to here everything superseded is gone; absent where that is the compacted revision.
+        /// Up to this revision, everything superseded has been removed; absent if it equals the
+        /// compacted revision.
         case swept = "swept revision"
-        /// What the last revision is not below, though no row says so: after a copy, or a commit that only noted something.
+        /// A lower bound of the last revision, if no row has it: after a copy, or a commit of
+        /// metadata only.
         case leastRevision = "least revision"
         case inode
         case birthTime = "birth time"
-        /// Another one after each start and each clean stop, as in the ``StoreStamp``; absent in a store of before.
+        /// A new one after each start and each clean stop, as in the ``StoreStamp``; absent in an
+        /// old store.
         case generation
-        /// The rows of `history` at a clean stop; absent while there is an owner that wrote.
+        /// The number of rows of `history` at a clean stop; removed once the owner has written.
         case rowCount = "rows at a clean stop"
-        /// The files that the last commit may not have reached (``PendingFileListBacking``); absent where there are none.
+        /// The files that the last commit may have failed to reach (``PendingFileListBacking``);
+        /// absent if there are none.
         case pendingFiles = "files pending"
-        /// The directories that hold files of keys.
+        /// The directories with files of keys.
         case fileContainers = "files containers"
 
-        /// The number that a value says; nil where it says none that this name can have.
+        /// The number in a value; nil if it is not one that this name can have.
         package func number(_ text: String) -> Int64? {
             let range =
                 switch self {
@@ -43,9 +47,9 @@ package struct StoreMetadata {
 
     package init(_ connection: SQLiteConnection) { self.connection = connection }
 
-    /// The value of `name`; nil where there is none.
+    /// The value of `name`; nil if there is none.
     ///
-    /// - Throws: ``StateError/Code/corrupt``, naming the row; or what SQLite answered.
+    /// - Throws: ``StateError/Code/corrupt``, naming the row; or SQLite's error.
     func value(of name: Name) throws -> String? {
         let select = try connection.prepare(
             "SELECT value, checksum FROM meta WHERE name='\(name.rawValue)'"
@@ -61,38 +65,39 @@ package struct StoreMetadata {
         return value
     }
 
-    /// The number that `name` has; nil where there is none.
+    /// The number of `name`; nil if there is none.
     func number(of name: Name) throws -> Int64? {
         guard let text = try value(of: name) else { return nil }
         guard let number = name.number(text) else { throw missing(name) }
         return number
     }
 
-    /// The generation; nil where the store has none yet.
+    /// The generation; nil if the store has none yet.
     func generation() throws -> UInt64? {
         guard let text = try value(of: .generation) else { return nil }
         guard let generation = UInt64(text) else { throw missing(.generation) }
         return generation
     }
 
-    /// What `name` always has.
+    /// The number of a name that is always present.
     func required(_ name: Name) throws -> Int64 {
         guard let number = try number(of: name) else { throw missing(name) }
         return number
     }
 
-    /// The revision that the store is at, whose newest row has revision `revision`: a copy, a commit that only noted something and
-    /// compaction leave one that no row has.
+    /// The store's revision, if its newest row has revision `revision`.
+    ///
+    /// After a copy, a commit of metadata only, or a compaction, no row has the store's revision.
     func lastRevision(ofRows revision: Int64) throws -> Int64 {
         max(revision, try required(.leastRevision), try required(.compacted))
     }
 
-    /// Which file the store was in when it was last open.
+    /// The identity of the file that the store was in when it was last open.
     func identity() throws -> FileIdentity {
         FileIdentity(inode: try required(.inode), birthTime: try required(.birthTime))
     }
 
-    /// The identity of the store.
+    /// The epoch of the store.
     func epoch() throws -> Epoch {
         guard let text = try value(of: .epoch), let epoch = Epoch(text) else {
             throw missing(.epoch)
@@ -100,11 +105,11 @@ package struct StoreMetadata {
         return epoch
     }
 
-    /// Checks what nothing else asks for: the format, and that every row has a name that is known.
+    /// Checks what nothing else reads: the format, and that every row has a known name.
     ///
-    /// A row whose name is damaged would else be taken for one that is not there.
+    /// Otherwise a row with a damaged name would count as missing.
     ///
-    /// - Throws: ``StateError/Code/corrupt``, or what SQLite answered.
+    /// - Throws: ``StateError/Code/corrupt``, or SQLite's error.
     func check() throws {
         let format = try required(.format)
         guard format == HistorySchema.formatVersion else {
@@ -118,17 +123,17 @@ package struct StoreMetadata {
             """
         )
         guard unknown == 0 else {
-            throw StateError.damaged(connection.path, "meta has a row of no known name")
+            throw StateError.damaged(connection.path, "meta has a row with an unknown name")
         }
     }
 
     private func missing(_ name: Name) -> StateError {
-        .damaged(connection.path, "'\(name.rawValue)' is missing in meta, or is not what it can be")
+        .damaged(connection.path, "'\(name.rawValue)' is missing in meta or not valid")
     }
 
-    /// Sets a value, in the transaction that is open.
+    /// Sets a value, in the open transaction.
     package func set(_ name: Name, _ value: String) throws(SQLiteFailure) {
-        // Names, numbers and hexadecimal digits: nothing to quote.
+        // Names, numbers and hexadecimal digits need no quoting.
         try connection.execute(
             """
             INSERT OR REPLACE INTO meta
@@ -137,12 +142,12 @@ package struct StoreMetadata {
         )
     }
 
-    /// Removes a value, in the transaction that is open.
+    /// Removes a value, in the open transaction.
     func remove(_ name: Name) throws(SQLiteFailure) {
         try connection.execute("DELETE FROM meta WHERE name='\(name.rawValue)'")
     }
 
-    /// Sets which file the store is in.
+    /// Sets the identity of the store's file.
     package func set(_ identity: FileIdentity) throws(SQLiteFailure) {
         try set(.inode, "\(identity.inode)")
         try set(.birthTime, "\(identity.birthTime)")
@@ -152,7 +157,7 @@ package struct StoreMetadata {
         checksum(name.rawValue, value)
     }
 
-    /// That of a row of any name.
+    /// The checksum of a row of any name.
     package static func checksum(_ name: String, _ value: String) -> UInt32 {
         Array("\(name)\0\(value)".utf8)
             .withUnsafeBytes { clinux_crc32c(0, $0.baseAddress, $0.count) }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// `count` bytes at `offset`, with zeros behind the end of the file; nil where they cannot be read.
+/// `count` bytes at `offset`, padded with zeros after the end of the file; nil if they cannot be
+/// read.
 package func readBytes(_ descriptor: Int32, count: Int, at offset: Int) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: count)
     var end = 0
@@ -28,7 +29,7 @@ func fileByteCount(_ path: String) -> Int64? {
 }
 
 extension [UInt8] {
-    /// The number in `count` bytes from `offset` on, the most significant first; 0 where they are not there.
+    /// The big-endian number in `count` bytes from `offset`; 0 if they are out of range.
     package func number(at offset: Int, bytes count: Int) -> Int {
         guard offset >= 0, offset + count <= self.count else { return 0 }
         return self[offset..<offset + count].reduce(0) { $0 << 8 | Int($1) }
@@ -36,7 +37,9 @@ extension [UInt8] {
 }
 
 extension Array {
-    /// The index of the first element of which `body` is true, as it is of all after it; the end if there is none.
+    /// The index of the first element for which `body` is true; the end if there is none.
+    ///
+    /// `body` must be true for all later elements.
     ///
     /// - Complexity: O(log *n*).
     package func partitioningIndex(where body: (Element) -> Bool) -> Int {

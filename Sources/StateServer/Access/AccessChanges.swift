@@ -1,47 +1,50 @@
 import StateEngine
 
-/// The rules of access that hold, since when they do, and what they let a connection see of the past.
+/// The access rules in force, the revision since which they are, and the history that they let a
+/// connection see.
 ///
-/// Everything belongs to the loop thread, under the keyspace's lock.
+/// Used only by the loop thread, under the keyspace's lock.
 final class AccessChanges {
     private unowned let core: KeyspaceCore
-    /// What they say; see ``KeyRules/accessText``.
+    /// Their text; see ``KeyRules/accessText``.
     private var text = ""
-    /// The commit since which they say it; 0 if they always have.
+    /// The revision since which the text is the same; 0 if it has always been.
     private var revision: Int64 = 0
     /// How often they have changed while this process runs.
     private(set) var count = 0
-    /// The rules as the history thread uses them, and what they were copied from: every look-up of a rule may change its table.
+    /// A copy of the rules for the history thread, and its source: each look-up of a rule may
+    /// change the rule's table, so threads cannot share it.
     private var copy: (source: KeyRules, rules: KeyRules)?
 
     init(_ core: KeyspaceCore) { self.core = core }
 
-    /// Takes over that the rules were exchanged.
+    /// Takes over new rules.
     ///
-    /// - Returns: Whether they say other things of access than before.
+    /// - Returns: Whether the access rules changed.
     func take(at time: Int64) -> Bool {
         guard core.rules?.accessText ?? "" != text else { return false }
         count += 1
-        note(at: time)
+        resolve(at: time)
         return true
     }
 
-    /// Finds out since when the rules of access are as they are; the store remembers it over restarts.
-    func note(at time: Int64) {
+    /// Finds the revision since which the access rules are the same; the store keeps it over
+    /// restarts.
+    func resolve(at time: Int64) {
         text = core.rules?.accessText ?? ""
-        let mark = AccessDigest(text)
-        // Nobody is answered.
+        let digest = AccessDigest(text)
+        // No client waits for this commit.
         var receipt = core.makeReceipt()
         if let known = core.metadataText(AccessDigest.metadataName, &receipt).flatMap(
             AccessDigest.read
         ) {
             revision = known.revision
-            if known.mark == mark { return }
+            if known.digest == digest { return }
         } else if text.isEmpty {
             return
         }
         guard core.transaction.revision == 0 else {
-            // Nothing of its own can be committed inside of a transaction.
+            // A separate commit is not possible inside a transaction.
             revision = core.revisions.durable
             return
         }
@@ -49,43 +52,44 @@ final class AccessChanges {
         defer { core.release(cause) }
         core.begin(cause, at: time)
         do throws(StateError) {
-            let text = mark.note(core.transaction.revision)
+            let text = digest.text(core.transaction.revision)
             try core.setMetadata(AccessDigest.metadataName, to: text)
             revision = core.finish(&receipt)
         } catch {
-            // It is known as long as this process runs.
+            // This process knows the change, but a restart will not.
             core.rollBack()
             revision = core.revisions.durable
         }
     }
 
-    /// A commit failed, and with it perhaps what noted a change of access.
+    /// A commit failed; it may have contained the record of a change of access.
     func noteFailure(from revision: Int64) {
         if self.revision >= revision { self.revision = core.revisions.durable }
     }
 
-    /// Whether the rules of access were others at a revision, so that what a connection knows of it is not what it may see.
+    /// Whether other access rules were in force at a revision, so that what a connection knows of
+    /// it may differ from what it may see now.
     func isBefore(_ revision: Int64, _ connection: Connection) -> Bool {
         revision < self.revision && !connection.subject.isPrivileged
     }
 
-    /// Whether they were when what is being read for a connection was begun.
+    /// Whether the access rules changed since a read for a connection began.
     func isStale(_ count: Int, _ connection: Connection) -> Bool {
         count != self.count && !connection.subject.isPrivileged
     }
 
-    /// Refuses what was read while the rules of access changed.
+    /// Refuses a result that was read while the access rules changed.
     func requireSame(_ connection: Connection) throws(StateError) {
         guard isStale(connection.session.accessCount, connection) else { return }
         throw StateError(
             .noPermission,
-            "the rules of who may read what have changed while this was read; ask again"
+            "the access rules changed while this was read; try again"
         )
     }
 
-    /// What a connection may be told by the history thread.
+    /// What the history thread may show to a connection.
     ///
-    /// Jobs that are under way when the rules change keep those that they began with.
+    /// A job that is running when the rules change keeps the rules with which it began.
     func visibility(of connection: Connection) -> Visibility {
         guard let subject = core.restriction(of: connection.subject), let rules = core.rules else {
             return .everything
@@ -97,9 +101,9 @@ final class AccessChanges {
     }
 }
 
-/// What the store remembers of the rules of access: FNV-1a of what they say, so that another text is seen to be another.
+/// The digest of the access rules in the store: the FNV-1a hash of their text, to notice a change.
 struct AccessDigest: Equatable {
-    /// Begins as every note does that a store knows as one; a handler's has a uid behind that.
+    /// The prefix of all metadata that a store accepts; in a handler's name a uid follows it.
     static let metadataName = "handler:access"
     private let hash: UInt64
 
@@ -109,11 +113,11 @@ struct AccessDigest: Equatable {
 
     private init(hash: UInt64) { self.hash = hash }
 
-    /// The note of it, with the commit that it is of.
-    func note(_ revision: Int64) -> String { "\(revision) \(String(hash, radix: 16))" }
+    /// The metadata text: the digest and the revision of its commit.
+    func text(_ revision: Int64) -> String { "\(revision) \(String(hash, radix: 16))" }
 
-    /// Reads that; nil for what is none.
-    static func read(_ text: String) -> (mark: AccessDigest, revision: Int64)? {
+    /// Parses such a text; nil if it is invalid.
+    static func read(_ text: String) -> (digest: AccessDigest, revision: Int64)? {
         let parts = text.split(separator: " ")
         guard parts.count == 2, let revision = Int64(parts[0]),
             let hash = UInt64(parts[1], radix: 16)

@@ -2,14 +2,14 @@ import StateEngine
 import StateWire
 
 extension Channel {
-    /// Its subscribers who may hear a message.
+    /// Its subscribers who may receive a message.
     func subscribers(in audience: Audience?) -> [Int: Connection] {
         guard let audience else { return subscribers }
         return subscribers.filter { audience.admits($0.value.subject) }
     }
 }
 
-/// What the rules match of a channel: its name, and of a channel that tells of one key that key.
+/// What rules match for a channel: its name, or the key if it is the channel of one key.
 struct ChannelKey {
     let bytes: Bytes
     let target: AccessTarget
@@ -23,22 +23,22 @@ struct ChannelKey {
 }
 
 extension KeyspaceCore {
-    /// Who may hear what is sent to a channel; nil: everybody.
+    /// Who may receive the messages of a channel; nil: everybody.
     func audience(ofChannel name: Bytes) -> Audience? {
         audience(of: ChannelKey(name).bytes, .unowned)
     }
 
-    /// Who may hear of a change; nil: everybody.
+    /// Who may see a change; nil: everybody.
     func audience(of change: Record) -> Audience? {
         audience(of: change.key, .entry(owner: change.owner))
     }
 }
 
 extension CommandContext {
-    /// Refuses names of channels among which is one of which the connection would never hear.
+    /// Refuses names of channels if the connection could never receive a message of one of them.
     ///
     /// - Throws: ``StateError/Code/noPermission``, naming the channel and the rule.
-    func requireHearing(_ names: Arguments) throws(StateError) {
+    func requireReceiving(_ names: Arguments) throws(StateError) {
         guard let subject = restriction else { return }
         for index in 0..<names.count {
             let key = ChannelKey(names[index])
@@ -46,7 +46,7 @@ extension CommandContext {
         }
     }
 
-    /// Whether the connection is told that somebody subscribes to a channel.
+    /// Whether the connection may see that a channel has subscribers.
     func mayReceive(_ name: [UInt8]) -> Bool {
         let visibility = core.visibility(of: connection.subject)
         return name.withUnsafeBytes { name in
@@ -55,8 +55,9 @@ extension CommandContext {
         }
     }
 
-    /// Refuses a message to a channel that the connection may not write; one that looks as if it told of a key, if that key is
-    /// not to be written by it.
+    /// Refuses a message to a channel that the connection may not write.
+    ///
+    /// A message that looks like a keyspace notification also needs the right to write that key.
     ///
     /// - Throws: ``StateError/Code/noPermission``, naming the channel and the rule.
     func requirePublish(_ message: Bytes, to name: Bytes) throws(StateError) {

@@ -2,9 +2,11 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// Who may do what.
+/// Access rights.
 extension CommandContext {
-    /// Refuses patterns among which is a key of which the connection may see nothing; of wider ones it is shown what it may see.
+    /// Refuses patterns if one is a key of which the connection may see nothing.
+    ///
+    /// Of wider patterns it sees the keys that it may see.
     func requireSight(_ action: KeyAction, of patterns: [Pattern]) throws(StateError) {
         guard let subject = restriction else { return }
         for pattern in patterns where pattern.kind == .key {
@@ -14,9 +16,9 @@ extension CommandContext {
         }
     }
 
-    /// Refuses what is for administrators: of all keys, if it is about no key.
+    /// Refuses an operation that needs admin rights for all keys.
     ///
-    /// - Parameter what: What is asked for, as a message names it.
+    /// - Parameter what: The operation, for the message.
     /// - Throws: ``StateError/Code/noPermission``, naming it and the rule.
     func requireAdmin(_ what: String) throws(StateError) {
         guard let denial = core.adminDenial(of: connection.subject) else { return }
@@ -24,22 +26,24 @@ extension CommandContext {
         let place = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
         throw StateError(
             .noPermission,
-            "\(what) is for administrators, and uid \(connection.peer.uid) is none (\(place), admin)"
+            "\(what) needs admin rights, which uid \(connection.peer.uid) does not have "
+                + "(\(place), admin)"
         )
     }
 
-    /// Whether the connection is shown what others do.
+    /// Whether the connection may see what others do.
     var isAdmin: Bool { core.adminDenial(of: connection.subject) == nil }
 
-    /// Whether the connection is told of another: of its own user's, or as an administrator.
+    /// Whether the connection may see another one: of its own user, or as an administrator.
     func maySee(_ other: Connection) -> Bool { other.peer.uid == connection.peer.uid || isAdmin }
 
-    /// Whether sums over all keys tell the connection of none that are hidden from it.
+    /// Whether sums over all keys reveal no hidden keys to the connection.
     var showsEverything: Bool { core.visibility(of: connection.subject).showsEverything }
 
     // MARK: STATE.REVERT
 
-    /// Refuses at once who is no administrator of anything, or not of the one key that is meant.
+    /// Refuses at once a user without any admin rights, or without those for the one key of the
+    /// pattern.
     func requireRevert(_ patterns: PatternSet) throws(StateError) {
         let subject = connection.subject
         guard !subject.isPrivileged else { return }
@@ -48,7 +52,7 @@ extension CommandContext {
         }
         for pattern in patterns.patterns where pattern.kind == .key {
             try pattern.literal.withBorrowed { (key) throws(StateError) in
-                // Errors tell of values.
+                // Errors reveal values.
                 try core.require(.admin, ofSeen: key, for: subject)
             }
         }
@@ -56,7 +60,7 @@ extension CommandContext {
 }
 
 extension KeyspaceCore {
-    /// Why a subject is no administrator of all keys; nil if it is one.
+    /// Why a subject has no admin rights for all keys; nil if it has.
     func adminDenial(of subject: Subject) -> AccessDenial? {
         guard !subject.isPrivileged else { return nil }
         guard let rule = rules?.ruleOfAll else { return AccessDenial(action: .admin, rule: nil) }

@@ -1,12 +1,14 @@
 import StateEngine
 
-/// What happens when other rules say who may see what.
+/// What happens when the access rules change.
 extension Server {
-    /// Takes over that the rules of the keyspace were exchanged: to be called under its lock, right after that.
+    /// Takes over new rules of the keyspace.
     ///
-    /// If they say other things of access than before, each watch of somebody whom rules may keep out begins anew, with a gap and
-    /// the state that he may see now; so does who asks for changes since a revision before this. What is being read from the history
-    /// for him is refused.
+    /// Call it under the keyspace's lock, right after the change.
+    ///
+    /// If the access rules changed, each watch of a user whom rules may restrict begins anew, with
+    /// a gap and the state that the user may see now. STATE.CHANGES since an earlier revision also
+    /// gives a gap. Reads of the history that are running for such a user are refused.
     ///
     /// - Complexity: O(*n*) in the watches, and in the rules.
     package func accessChanged() {

@@ -10,11 +10,11 @@ final class Channel {
     }
 
     let kind: Kind
-    /// As it was subscribed to.
+    /// The name or glob of the subscription.
     let bytes: [UInt8]
-    /// What messages are compared with.
+    /// The pattern that the names of messages must match.
     let pattern: Pattern
-    /// Whether messages are compared with it.
+    /// Whether names must be compared with a glob.
     var isGlob: Bool { kind == .pattern && pattern.kind == .glob }
     /// By the numbers of the connections.
     var subscribers: [Int: Connection] = [:]

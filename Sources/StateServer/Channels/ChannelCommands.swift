@@ -1,7 +1,8 @@
 import StateEngine
 import StateWire
 
-/// Channels, as Redis has them: SUBSCRIBE and its relatives, PUBLISH, PUBSUB, and CONFIG SET of the keyspace notifications.
+/// Channels as in Redis: SUBSCRIBE and its relatives, PUBLISH, PUBSUB, and CONFIG SET for keyspace
+/// notifications.
 struct ChannelCommands {
     let settings: Settings
     let channels: Channels
@@ -12,7 +13,7 @@ struct ChannelCommands {
         _ context: inout CommandContext
     ) throws(StateError) {
         try checkConfirmations(names)
-        if kind == .name { try context.requireHearing(names) }
+        if kind == .name { try context.requireReceiving(names) }
         try checkRoom(for: names, kind, context)
         if kind == .pattern { try settings.options.checkGlobs(globCount(names), context) }
         context.rememberSubscriptions()
@@ -52,7 +53,7 @@ struct ChannelCommands {
         if all.isEmpty { confirm(verb, nil, context) }
     }
 
-    /// One reply for each name, with the number of subscriptions that the connection has then.
+    /// One reply for each name, with the number of subscriptions of the connection after it.
     private func confirm(_ verb: StaticString, _ name: Bytes?, _ context: borrowing CommandContext)
     {
         if context.version == .resp3 {
@@ -69,7 +70,7 @@ struct ChannelCommands {
         context.output.writeInteger(Int64(context.connection.session.subscriptions.count))
     }
 
-    // MARK: Bounds
+    // MARK: Limits
 
     private func checkName(_ name: Bytes) throws(StateError) {
         guard name.count > settings.options.channelNameByteCount else { return }
@@ -80,18 +81,20 @@ struct ChannelCommands {
         )
     }
 
-    /// Nothing changes where the confirmations of all names would be too much, or a name is.
+    /// Refuses all names, so that nothing changes, if one is too long or the confirmations are too
+    /// large.
     private func checkConfirmations(_ names: Arguments) throws(StateError) {
         for index in 0..<names.count { try checkName(names[index]) }
         let byteCount = names.byteCount + 64 * names.count
         guard byteCount > settings.options.replyByteCount else { return }
         throw StateError(
             .tooBig,
-            "a reply of more than \(settings.options.replyByteCount) bytes; name fewer channels at once"
+            "the reply would have more than \(settings.options.replyByteCount) bytes, the limit; "
+                + "name fewer channels at once"
         )
     }
 
-    /// Nothing changes where not all of the subscriptions are allowed.
+    /// Refuses all subscriptions, so that nothing changes, if there are too many.
     private func checkRoom(
         for names: Arguments,
         _ kind: Channel.Kind,
@@ -109,8 +112,8 @@ struct ChannelCommands {
             guard new.count <= room else {
                 throw StateError(
                     .limit,
-                    "more than \(settings.options.subscriptionCount) channels and patterns of one client; "
-                        + "unsubscribe from some, or use another connection"
+                    "more than \(settings.options.subscriptionCount) channels and patterns, the "
+                        + "limit of a client; unsubscribe from some, or use another connection"
                 )
             }
         }
@@ -122,10 +125,11 @@ struct ChannelCommands {
 
     // MARK: Messages
 
-    /// Answers with the number of times that the message was handed out.
+    /// Replies with the number of deliveries of the message.
     ///
-    /// It goes at once, whether or not the reply waits. To the connection that sends it, it goes behind the reply, and those of a
-    /// transaction go when all of its commands were carried out: as Redis does since 7.2.
+    /// The message goes out at once, even if the reply has to wait. The sending connection gets it
+    /// after the reply. Messages of a transaction go out after all its commands, as in Redis since
+    /// 7.2.
     func publish(
         _ message: Bytes,
         to channel: Bytes,
@@ -141,7 +145,7 @@ struct ChannelCommands {
         context.output.writeInteger(Int64(count))
     }
 
-    func tell(
+    func describe(
         _ command: Command.ChannelsCommand,
         _ context: borrowing CommandContext
     )
@@ -151,7 +155,7 @@ struct ChannelCommands {
         case .patternCount: context.output.writeInteger(Int64(channels.patternCount))
         case .subscriberCounts(let names):
             try checkConfirmations(names)
-            try context.requireHearing(names)
+            try context.requireReceiving(names)
             context.output.writeArray(2 * names.count)
             for index in 0..<names.count {
                 context.output.writeBulk(names[index])
@@ -169,7 +173,8 @@ struct ChannelCommands {
             guard byteCount <= settings.options.replyByteCount else {
                 throw StateError(
                     .tooBig,
-                    "a reply of more than \(settings.options.replyByteCount) bytes; ask with a narrower glob"
+                    "the reply would have more than \(settings.options.replyByteCount) bytes, the "
+                        + "limit; use a narrower glob"
                 )
             }
             context.output.writeArray(found.count)
@@ -179,14 +184,15 @@ struct ChannelCommands {
 
     // MARK: Configuration
 
-    /// Accepts what switches keyspace notifications on or off elsewhere: here they are always on.
+    /// Accepts the setting that turns keyspace notifications on or off in Redis; here they are
+    /// always on.
     func configure(_ pairs: Arguments, _ context: borrowing CommandContext) throws(StateError) {
         for index in stride(from: 0, to: pairs.count, by: 2) {
             guard pairs[index].isWord("NOTIFY-KEYSPACE-EVENTS") else {
                 throw StateError(
                     .err,
-                    "CONFIG SET \(StateError.quoted(pairs[index])): the configuration is not changed this "
-                        + "way; start the daemon with other options"
+                    "CONFIG SET \(StateError.quoted(pairs[index])): clients cannot change the "
+                        + "configuration; edit the configuration file and use STATE.RELOAD"
                 )
             }
             let flags = "Ag$lshzxeKEtmdn"
@@ -203,10 +209,11 @@ struct ChannelCommands {
 }
 
 extension CommandContext {
-    /// In RESP2 nothing tells a message from a reply, so a connection that subscribes has few other commands.
+    /// In RESP2 a message cannot be distinguished from a reply, so a connection with subscriptions
+    /// may run only few other commands.
     var isRestricted: Bool { connection.session.isSubscribed && version == .resp2 }
 
-    /// Refuses what a connection that subscribes may not run, in Redis's words.
+    /// Refuses what a connection with subscriptions may not run, in the words of Redis.
     func checkMayRun(_ verb: Verb, _ arguments: Arguments) throws(StateError) {
         guard isRestricted else { return }
         var name = verb.name.rawValue
@@ -223,7 +230,7 @@ extension CommandContext {
         )
     }
 
-    /// Notes what a transaction that is undone gives back.
+    /// Saves the subscriptions, to restore them if the transaction is undone.
     fileprivate mutating func rememberSubscriptions() {
         if let execution, execution.subscriptionsBefore == nil {
             self.execution?.subscriptionsBefore = connection.session.subscriptions
@@ -232,7 +239,7 @@ extension CommandContext {
 }
 
 extension Channels {
-    /// The commands of EXEC were undone: their messages are not sent, and the subscriptions are as before.
+    /// The commands of EXEC were undone: drops their messages and restores the subscriptions.
     func undo(_ context: inout CommandContext) {
         dropPostponed()
         guard let before = context.execution?.subscriptionsBefore else { return }

@@ -1,29 +1,30 @@
 import StateEngine
 import StateWire
 
-/// Who subscribes to what, and the way of a message: an output, kept nowhere.
+/// The subscriptions, and the delivery of messages, which are not stored.
 ///
-/// Everything belongs to the loop thread. Subscriptions change under the keyspace's lock, which what follows keys is under.
+/// Used only by the loop thread. Subscriptions change under the keyspace's lock, because
+/// ``KeyspaceNotices`` needs it.
 final class Channels {
     private var names = LiteralTable<Channel>()
     /// Patterns without a metacharacter.
     private var plainPatterns = LiteralTable<Channel>()
-    /// Patterns with one: compared with the names that begin with what stands before it.
+    /// Patterns with one: compared with the names that begin with their literal part.
     private var globs = LiteralTable<Channel>()
     private let notices = KeyspaceNotices()
     private let flushes: FlushList
     private let settings: Settings
-    /// The message under way as its subscribers get it.
+    /// The encoded message that is being delivered.
     private var message = ByteBuffer()
 
-    /// Messages that wait for the end of the command that sends them: name and payload, one behind the other.
+    /// Messages that wait for the end of their command: name and payload, one after the other.
     private var outbox = ByteBuffer()
     private var postponed: [Postponed] = []
 
     private struct Postponed {
         let nameByteCount: Int
         let payloadByteCount: Int
-        /// Who subscribed when it was sent.
+        /// The subscribers when it was sent.
         var receivers: [(channel: Channel, subscribers: [Int: Connection])] = []
     }
 
@@ -38,10 +39,10 @@ final class Channels {
 
     var nameCount: Int { names.count }
     var patternCount: Int { plainPatterns.count + globs.count }
-    /// Watchers in the keyspace's hub that no STATE.WATCH has made.
+    /// Watchers in the keyspace's hub that do not belong to STATE.WATCH.
     var watcherCount: Int { notices.watcherCount }
 
-    /// Names that somebody subscribes to.
+    /// Names with subscribers.
     var subscribedNames: some Sequence<Channel> { names.all }
 
     /// How many connections subscribe to exactly this name.
@@ -51,7 +52,7 @@ final class Channels {
         return count
     }
 
-    /// Subscribes a connection; nothing happens where it is subscribed.
+    /// Subscribes a connection; does nothing if it is subscribed already.
     func subscribe(
         _ connection: Connection,
         to bytes: Bytes,
@@ -67,7 +68,7 @@ final class Channels {
         connection.session.isSubscribed = true
     }
 
-    /// Ends a subscription, where there is one.
+    /// Ends a subscription, if there is one.
     func unsubscribe(
         _ connection: Connection,
         from bytes: [UInt8],
@@ -94,11 +95,11 @@ final class Channels {
     }
 
     private func find(_ kind: Channel.Kind, _ bytes: Bytes) -> Channel? {
-        let wanted = Channel(kind, bytes)
+        let searched = Channel(kind, bytes)
         var found: Channel?
-        wanted.pattern.literal.withUnsafeBytes { literal in
-            self[keyPath: Channels.table(of: wanted)].forEach(under: literal) { channel in
-                if channel.bytes == wanted.bytes { found = channel }
+        searched.pattern.literal.withUnsafeBytes { literal in
+            self[keyPath: Channels.table(of: searched)].forEach(under: literal) { channel in
+                if channel.bytes == searched.bytes { found = channel }
             }
         }
         return found
@@ -128,17 +129,17 @@ final class Channels {
 
     // MARK: Messages
 
-    /// Hands a message to all who subscribe to its channel: first by name, then by pattern.
+    /// Delivers a message to all subscribers of its channel: first by name, then by pattern.
     ///
-    /// The connection whose command is under way must not be among them: see ``postpone(_:to:)``.
+    /// The connection whose command is running must not be among them: see ``postpone(_:to:)``.
     ///
     /// - Parameters:
     ///   - payload: The message.
     ///   - name: The channel.
-    ///   - audience: Who may hear it; nil: everybody.
-    /// - Returns: How many times it was handed out; a connection may have several subscriptions that match.
-    /// - Complexity: O(*n*) in the bytes of the name and in what is handed out, and what the globs cost whose literal
-    ///   it begins with.
+    ///   - audience: Who may receive it; nil: everybody.
+    /// - Returns: The number of deliveries; several subscriptions of a connection may match.
+    /// - Complexity: O(*n*) in the bytes of the name and in the deliveries, plus the cost of the
+    ///   globs whose literal part is a prefix of the name.
     @discardableResult
     func publish(_ payload: Bytes, to name: Bytes, for audience: Audience? = nil) -> Int {
         var count = 0
@@ -153,7 +154,7 @@ final class Channels {
 
     /// Keeps a message until ``publishPostponed()``.
     ///
-    /// - Returns: How many times it will be handed out.
+    /// - Returns: The number of deliveries.
     func postpone(_ payload: Bytes, to name: Bytes, for audience: Audience? = nil) -> Int {
         outbox.append(name)
         outbox.append(payload)
@@ -170,7 +171,7 @@ final class Channels {
 
     var hasPostponed: Bool { !postponed.isEmpty }
 
-    /// Hands out what was postponed, to those who subscribed then and still do.
+    /// Delivers the postponed messages, to those who subscribed then and still do.
     func publishPostponed() {
         var start = 0
         for message in postponed {
@@ -234,9 +235,10 @@ final class Channels {
             return
         }
         connection.outbound.messageByteCount += message.count
-        // The versions differ in the first byte alone.
+        // The versions differ only in the first byte.
         message.replaceFirst(with: UInt8(ascii: connection.session.version == .resp3 ? ">" : "*"))
-        // RESP2 tells a message from a reply by its place alone: it stands behind the replies of before.
+        // In RESP2 only the order distinguishes a message from a reply: it comes after earlier
+        // replies.
         let waitsForReplies =
             connection.session.version == .resp2 || connection.outbound.isConfirmationHeld
         if waitsForReplies, !connection.outbound.held.isEmpty {
@@ -244,16 +246,16 @@ final class Channels {
         } else {
             connection.outbound.bytes.append(message.bytes)
         }
-        // A message goes to as many as subscribe.
+        // A message goes to every subscriber, so memory is counted here.
         memory.count(connection)
         flushes.add(connection)
     }
 
-    // MARK: Who does not read
+    // MARK: Slow readers
 
-    /// Whether messages that wait for a connection are within its limit; tries to send where they are not.
+    /// Whether the messages that wait for a connection are within its limit; tries to send if not.
     ///
-    /// Its replies do not count: a large one does not cost a reader its subscriptions.
+    /// Its replies do not count: a large reply must not cost a reader its subscriptions.
     private func hasRoom(_ connection: Connection) -> Bool {
         for isSecondLook in [false, true] {
             let waiting = min(
@@ -267,7 +269,8 @@ final class Channels {
         return false
     }
 
-    /// A standard client cannot be told of a gap: where there would be one, the connection ends, with what waits for it.
+    /// Ends a connection and drops its waiting messages: a Redis client has no way to learn of a
+    /// gap.
     private func letGo(_ connection: Connection) {
         connection.isEnding = true
         connection.isLetGo = true

@@ -1,30 +1,32 @@
 import StateEngine
 import StateWire
 
-/// Keyspace notifications: each committed change of a key as messages to `__keyspace@0__:KEY` and `__keyevent@0__:OP`.
+/// Keyspace notifications: each committed change of a key as messages to `__keyspace@0__:KEY` and
+/// `__keyevent@0__:OP`.
 ///
-/// The keys of all subscriptions are the patterns of one watcher, so that a write whose key nobody follows costs what the hub's
-/// look-up costs, and nothing where there is no such subscription. Told as a watch is: when the commit is durable, in the order of
-/// revisions, before the replies that wait for it.
+/// The keys of all subscriptions are the patterns of one watcher. So a write whose key nobody
+/// follows costs one look-up in the hub, and nothing if there are no such subscriptions. Messages
+/// are delivered like a watch: when the commit is durable, in the order of revisions, before the
+/// replies that wait for it.
 final class KeyspaceNotices: WatchReceiver {
     static let keyspace: StaticString = "__keyspace@0__:"
     static let keyEvent: StaticString = "__keyevent@0__:"
     private static let operations: [StaticString] = ["set", "del"]
 
-    /// Set once, by who owns this.
+    /// The owner; set once.
     unowned var channels: Channels?
-    /// There is one where somebody follows keys.
+    /// Nil if nobody follows keys.
     private var watcher: Watcher?
     /// How many channels need each of its patterns.
     private var counts: [Pattern: Int] = [:]
-    /// The name of the channel under way.
+    /// The name of the current channel.
     private var name = ByteBuffer()
 
     var watcherCount: Int { watcher == nil ? 0 : 1 }
 
-    // MARK: What is followed
+    // MARK: Followed keys
 
-    /// Follows the keys that a channel may tell of.
+    /// Follows the keys whose changes a channel may carry.
     func include(_ channel: Channel, _ core: KeyspaceCore) {
         guard let pattern = KeyspaceNotices.keys(of: channel) else { return }
         counts[pattern, default: 0] += 1
@@ -51,9 +53,9 @@ final class KeyspaceNotices: WatchReceiver {
         }
     }
 
-    /// The keys whose changes a channel may tell of; nil where there are none.
+    /// The keys whose changes a channel may carry; nil if there are none.
     ///
-    /// A pattern with a metacharacter before the key, such as `__key*__:*`, may tell of all.
+    /// A pattern with a metacharacter before the key, such as `__key*__:*`, may match all.
     static func keys(of channel: Channel) -> Pattern? {
         channel.pattern.literal.withUnsafeBytes { literal in
             if channel.pattern.kind == .key { return keys(ofName: literal) }
@@ -74,7 +76,7 @@ final class KeyspaceNotices: WatchReceiver {
         let keyspace = Bytes(keyspace)
         if glob.hasPrefix(keyspace) {
             let keys = Pattern(redisGlob: glob.slice(keyspace.count, glob.count))
-            // The hub finds what ends in '/' by hash, as a prefix.
+            // The hub finds a pattern that ends in '/' by hash, as a prefix.
             let isPrefix = keys.literal.isEmpty || keys.literal.last == UInt8(ascii: "/")
             let isAllBelow = keys.bytes == keys.literal + [UInt8(ascii: "*")]
             return isPrefix && isAllBelow ? Pattern(literalPartOf: keys) : keys
@@ -83,7 +85,7 @@ final class KeyspaceNotices: WatchReceiver {
         return isOfKeys || isKeyEvent(pattern.matches) ? .everything : nil
     }
 
-    /// Whether a channel of operations is meant.
+    /// Whether it is a channel of operations.
     private static func isKeyEvent(_ isMeant: (Bytes) -> Bool) -> Bool {
         operations.contains { operation in
             let name = Array(Bytes(keyEvent)) + Array(Bytes(operation))
@@ -91,23 +93,23 @@ final class KeyspaceNotices: WatchReceiver {
         }
     }
 
-    // MARK: Telling
+    // MARK: Delivering
 
-    /// A client that does not read is let go by ``Channels``.
+    /// ``Channels`` ends the connection of a client that does not read.
     var hasRoom: Bool { true }
 
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
-        // It begins synced and always has room: no pieces and no gap.
+        // The watcher begins synced and always has room, so it gets no pieces and no gap.
         guard case .commit(_, let changes) = notice else { return }
         for change in changes {
             let operation = Bytes(KeyspaceNotices.operations[change.isDeleted ? 1 : 0])
             let audience = core.audience(of: change)
-            tell(KeyspaceNotices.keyspace, change.key, operation, audience)
-            tell(KeyspaceNotices.keyEvent, operation, change.key, audience)
+            send(KeyspaceNotices.keyspace, change.key, operation, audience)
+            send(KeyspaceNotices.keyEvent, operation, change.key, audience)
         }
     }
 
-    private func tell(
+    private func send(
         _ start: StaticString,
         _ end: Bytes,
         _ payload: Bytes,

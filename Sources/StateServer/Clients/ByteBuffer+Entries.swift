@@ -14,7 +14,7 @@ extension ByteBuffer {
         writeFields(fields, value, by: cause, durability, version)
     }
 
-    /// The same for a key that nobody has set, of which a rule says what it is then.
+    /// The same for an absent key with a default in its rule.
     mutating func writeDefault(_ value: Bytes, _ version: ProtocolVersion) {
         writeMap(10, version)
         writeFields(EntryFields.none, value, by: [], "synced", version)
@@ -42,14 +42,14 @@ extension ByteBuffer {
         writeField("durability", durability)
     }
 
-    /// A row of STATE.LIST; `cause` and `home` only count in the long form.
+    /// A row of STATE.LIST; `cause` and `location` only matter in the long form.
     mutating func writeRow(
         _ key: Bytes,
         _ value: Bytes,
         _ fields: EntryFields,
         by cause: [UInt8],
         _ form: Command.ListForm,
-        _ home: EntryLocation = EntryLocation()
+        _ location: EntryLocation = EntryLocation()
     ) {
         writeArray(form == .keys ? 1 : form == .long ? 10 : 3)
         writeBulk(key)
@@ -62,11 +62,11 @@ extension ByteBuffer {
         writeInteger(fields.time)
         writeInteger(Int64(fields.owner))
         writeBulk(cause)
-        writeBulk(home.backing)
-        writeBulk(home.typeName)
+        writeBulk(location.backing)
+        writeBulk(location.typeName)
     }
 
-    /// The same for an entry as memory has it.
+    /// The same for an entry in memory.
     mutating func writeRow(_ record: Record, _ form: Command.ListForm, in core: KeyspaceCore) {
         writeRow(
             record.key,
@@ -78,7 +78,7 @@ extension ByteBuffer {
         )
     }
 
-    /// A value, or null for a key that is deleted or was absent.
+    /// A value, or null for a key that was deleted or absent.
     mutating func writeValue(_ value: Bytes?, _ version: ProtocolVersion) {
         if let value { writeBulk(value) } else { writeNull(version) }
     }

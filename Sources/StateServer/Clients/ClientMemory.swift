@@ -2,35 +2,37 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// The memory that clients take, by user: what came in and is not carried out, what is to go out, what is read for them, and
-/// what they are watching.
+/// The memory that clients take, by user: input that is not executed yet, output, results of reads,
+/// and watches.
 ///
-/// A connection is counted again where its buffers may have changed, never by a walk over all of them. Everything belongs to the
-/// loop thread.
+/// A connection is counted again when its buffers may have changed, never by a walk over all
+/// connections. Used only by the loop thread.
 final class ClientMemory {
-    /// The connections of one user, and what they take together.
+    /// The connections of one user, and their total memory.
     final class Account {
         let uid: UInt32
         fileprivate(set) var byteCount = 0
         fileprivate(set) var inputByteCount = 0
         fileprivate(set) var connections: [Int: Connection] = [:]
-        /// Time of the loop, halved again and again: who has used less goes first.
+        /// Loop time used, with exponential decay: the user with less goes first.
         var nanoseconds: Int64 = 0
-        /// What one event of it takes, as a moving mean.
+        /// The time of one event, as a moving average.
         private(set) var eventNanoseconds: Int64 = 0
-        /// It is not served until the end of that, if others are.
+        /// Until its end the user is not served, if others are.
         var rest = Rest()
-        /// The listing that goes on though it is large: one at a time.
+        /// The large listing that continues: one at a time.
         weak var largeListing: ListingCommand?
         /// Globs of its watches and subscriptions.
         var globCount = 0
 
-        /// Connections with an event that came while the user rested: the newest last, and the oldest last.
+        /// Connections with an event that came while the user rested: one list with the newest
+        /// last, one with the oldest last.
         private var postponed: (new: [Connection], old: [Connection]) = ([], [])
 
         init(uid: UInt32) { self.uid = uid }
 
-        /// Charges the user for time of the loop, or of a thread that worked for it, in nanoseconds.
+        /// Charges the user for time of the loop, or of a thread that worked for the user, in
+        /// nanoseconds.
         func charge(_ used: Int64, at now: Int64, longestRest: Int64) {
             nanoseconds += used
             rest.note(used, at: now, longest: longestRest)
@@ -40,7 +42,7 @@ final class ClientMemory {
 
         var hasPostponed: Bool { !postponed.new.isEmpty || !postponed.old.isEmpty }
 
-        /// Notes a connection whose event waits.
+        /// Adds a connection whose event waits.
         ///
         /// - Returns: Whether it is the only one.
         func postpone(_ connection: Connection) -> Bool {
@@ -48,7 +50,7 @@ final class ClientMemory {
             return !hasPostponed
         }
 
-        /// Takes out the connection that has waited the longest.
+        /// Removes and returns the connection that has waited the longest.
         ///
         /// - Complexity: O(1), amortized.
         func takePostponed() -> Connection? {
@@ -59,7 +61,7 @@ final class ClientMemory {
             return postponed.old.popLast()
         }
 
-        /// The connection that has most of something; nil if none has any of it.
+        /// The connection with the largest `byteCount`; nil if all are 0.
         ///
         /// - Complexity: O(*n*) in the user's connections.
         func greediest(by byteCount: (Connection) -> Int) -> Connection? {
@@ -73,15 +75,15 @@ final class ClientMemory {
     /// The last two users whose events were handled, and when.
     private var served: (last: Account?, lastAt: Int64, former: Account?, formerAt: Int64) =
         (nil, 0, nil, 0)
-    /// Of all clients.
+    /// The memory of all clients, in bytes.
     private(set) var byteCount = 0
-    /// Of it, input that is not carried out.
+    /// The part of it that is input not executed yet.
     private(set) var inputByteCount = 0
-    /// What there may be of it.
+    /// Its limit.
     var byteLimit: Int
-    /// How many connections were ended, and replies refused, because there was too much of it.
+    /// How many connections were ended and replies refused because of the limit.
     var refusedCount = 0
-    /// Somebody waits for memory.
+    /// Whether a connection waits for memory.
     var isAwaited = false
 
     init(byteLimit: Int) { self.byteLimit = byteLimit }
@@ -100,7 +102,8 @@ final class ClientMemory {
     func remove(_ connection: Connection) {
         guard let account = connection.share.account else { return }
         note(0, input: 0, connection, account)
-        // The account stays for a while: who leaves and comes back has used what it has used.
+        // The account stays for a while: a user who reconnects must not lose the record of used
+        // time.
         account.connections[connection.number] = nil
     }
 
@@ -108,7 +111,7 @@ final class ClientMemory {
 
     func connectionCount(of uid: UInt32) -> Int { accounts[uid]?.connections.count ?? 0 }
 
-    /// Takes over what a connection has now.
+    /// Updates the count for a connection.
     func count(_ connection: Connection) {
         guard let account = connection.share.account, !connection.isClosed else { return }
         note(
@@ -142,7 +145,7 @@ final class ClientMemory {
     /// In nanoseconds.
     private static let halfLife: Int64 = 100_000_000
 
-    /// Forgets time that was used long ago.
+    /// Lets used time decay.
     func age(at now: Int64) {
         guard now - agedAt >= ClientMemory.halfLife else { return }
         agedAt = now
@@ -156,7 +159,7 @@ final class ClientMemory {
         }
     }
 
-    /// Notes whose event was handled.
+    /// Records the user whose event was handled.
     func noteServed(_ account: Account, at now: Int64) {
         if served.last !== account {
             (served.former, served.formerAt) = (served.last, served.lastAt)
@@ -165,7 +168,7 @@ final class ClientMemory {
         served.lastAt = now
     }
 
-    /// Another user than that of `account` of whom an event was handled since some moment, the last if there are several.
+    /// The last user other than that of `account` whose event was handled since `moment`.
     func other(than account: Account, servedSince moment: Int64) -> Account? {
         let isLast = served.last === account
         let (other, at) =
@@ -173,27 +176,29 @@ final class ClientMemory {
         return at >= moment ? other : nil
     }
 
-    /// Users who are connected, or were a moment ago.
+    /// Users who are connected, or were recently.
     var userCount: Int { accounts.count }
 
-    // MARK: Who waits, and who pays
+    // MARK: Waiting and refusing
 
-    /// Large replies of those who have more than their share wait: the largest has half the room, so it is never too much.
+    /// Whether large replies of users above their share wait.
+    ///
+    /// The largest reply has half the room, so it always fits.
     var isTight: Bool { byteCount > tightByteCount }
 
     private var tightByteCount: Int { byteLimit / 2 }
 
-    /// Whether a connection waits before it asks for more: its user has his share already.
+    /// Whether a connection must wait before its next command: its user has its share already.
     func mustWait(_ connection: Connection) -> Bool { !hasRoom(of: connection) }
 
-    /// Whether there is room for so many bytes more for a connection; up to his share each user has it.
+    /// Whether a connection may take so many more bytes; each user always has its share.
     func hasRoom(for byteCount: Int = 0, of connection: Connection) -> Bool {
         if self.byteCount + byteCount <= tightByteCount { return true }
         guard let account = connection.share.account else { return true }
         return account.byteCount + byteCount <= tightByteCount / max(1, accounts.count)
     }
 
-    /// The user who has most of something: never one who has less than his share of it.
+    /// The user with the largest `byteCount`; never one below its share.
     ///
     /// - Complexity: O(*n*) in the users.
     func greediest(by byteCount: (Account) -> Int) -> Account? {
@@ -202,14 +207,14 @@ final class ClientMemory {
 }
 
 extension Connection {
-    /// The memory that it takes, beside a constant.
+    /// Its memory, apart from a constant part.
     var byteCount: Int {
         let coming = inbound.bytes.footprint + inbound.parser.footprint
         let going = outbound.bytes.footprint + outbound.held.footprint
         return coming + going + sessionByteCount + (hasWorkUnderWay ? workByteCount : 0)
     }
 
-    /// Whether there is anything beside buffers and the session: mostly there is not.
+    /// Whether there is more than buffers and the session, which is rare.
     private var hasWorkUnderWay: Bool {
         session.transaction != nil || watches.owed != nil || inbound.blocked != nil
             || inbound.listing != nil || watches.reader != nil || !inbound.jobs.isEmpty
@@ -226,50 +231,52 @@ extension Connection {
         return sum
     }
 
-    /// What watches, subscriptions and WATCH keep.
+    /// The memory of watches, subscriptions and WATCH.
     private var sessionByteCount: Int {
         watches.byteCount + session.subscriptions.byteCount + session.watchedKeyByteCount
     }
 }
 
-/// How long a user is not served after something long, while others are.
+/// How long a user is not served after long work, while others are.
 ///
-/// Beside a loop that never sleeps the kernel makes others wait: GETs of 10 clients on two processors had a p99 of 6 ms beside
-/// slices of 0.25 ms in a row, and of 0.3 without them. So a user rests three times as long as it was served. A user who repeats
-/// commands that cannot be interrupted and take much longer than a slice rests so long that they, what is sent before them and what
-/// storage does for them take less than a hundredth of the time. (MULTI of 2,000 SETs, EXEC 0.45 ms: 300 times as long left GETs of
-/// others with twice their p99, 900 times with 1.4 times.)
+/// If the loop never sleeps, the kernel makes other processes wait: GETs of 10 clients on two
+/// processors had a p99 of 6 ms beside slices of 0.25 ms in a row, and of 0.3 ms without them. So a
+/// user rests three times as long as it was served. A user who repeats commands that cannot be
+/// interrupted and take much longer than a slice rests longer: these commands, their input and
+/// their storage work then take less than a hundredth of the time. (MULTI of 2,000 SETs, EXEC 0.45
+/// ms: a rest 300 times as long doubled the p99 of others' GETs, 900 times as long made it 1.4
+/// times.)
 package struct Rest {
     /// On the monotonic clock, in nanoseconds.
     package private(set) var end: Int64 = 0
     /// The same for many short events in a row.
     package private(set) var debtEnd: Int64 = 0
-    /// What was longer than a slice, halved again and again.
+    /// The time beyond slices, with exponential decay.
     private var longSum: Int64 = 0
 
-    /// What was used lately: a quarter of the time that passes pays for it.
+    /// Recently used time; it decreases by a quarter of the time that passes.
     private var debt: Int64 = 0
     private var notedAt: Int64 = 0
 
-    /// An event of fewer commands is worth no rest, unless many come in a row.
+    /// A shorter event needs no rest, unless many come in a row.
     private static let short: Int64 = 25_000
-    /// As much of what is short costs nothing: GETs of 10 clients that come at once.
+    /// So much short work is free, such as GETs of 10 clients that come at once.
     private static let freeDebt: Int64 = 120_000
-    /// No slice is longer, with its end and what it has to write.
+    /// The longest slice, including its end and its writes.
     package static let long: Int64 = 150_000
-    /// A rest is so many times as long as what exceeds that.
+    /// The rest is so many times as long as the excess over that.
     private static let factor: Int64 = 900
-    /// As much of what is longer costs nothing: somebody sends a large command now and then.
+    /// So much long work is free, such as a large command now and then.
     private static let free: Int64 = 1_000_000
 
     package init() {}
 
-    /// Notes that the user was served for so many nanoseconds.
+    /// Records that the user was served for so many nanoseconds.
     ///
     /// - Parameters:
     ///   - used: How long.
     ///   - now: On the monotonic clock.
-    ///   - longest: The longest rest after what is longer than a slice; 0 for none.
+    ///   - longest: The longest rest after work longer than a slice; 0 for none.
     package mutating func note(_ used: Int64, at now: Int64, longest: Int64) {
         debt = max(0, debt - (now - notedAt) / 4) + used
         notedAt = now

@@ -1,37 +1,37 @@
 import CLinux
 import StateEngine
 
-/// Limits of what one uid may have at once, as the rules say them.
+/// Limits from the rules on the connections and watches of one uid.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class ClientQuotas {
     private let registry: Registry
     private let gate: ReplyGate
-    /// How many watches the limits of rules count.
+    /// The number of watches that each limit counts.
     var tally = WatchTally()
 
     init(_ registry: Registry, _ gate: ReplyGate) {
         (self.registry, self.gate) = (registry, gate)
     }
 
-    /// Refuses a connection of a uid that has as many as it may.
+    /// Refuses a connection if its uid has reached the limit.
     ///
     /// - Throws: ``StateError/Code/limit``, naming the uid, the number and the rule.
     func checkConnections(of uid: UInt32, _ core: KeyspaceCore) throws(StateError) {
-        // What is said of everything is said of the empty key.
+        // The rule for the empty key is the rule for everything.
         guard let rule = core.rules?.rule(for: Bytes(start: nil, count: 0)) else { return }
         try check(.connections, of: rule, uid) { _ in
             registry.memory.connectionCount(of: uid)
         } _: {
-            "uid \(uid) has \(counted($0, "connection")) already"
+            "uid \(uid) already has \(counted($0, "connection"))"
         }
     }
 
-    /// Refuses a watch of a uid that has as many as it may of the keys of a rule.
+    /// Refuses a watch if its uid has reached the limit for the keys of a rule.
     ///
-    /// A watch counts for the rules that hold for the literal parts of its patterns, once for each.
+    /// A watch counts once for each rule that applies to the literal part of one of its patterns.
     ///
-    /// - Returns: What the watch counts for.
+    /// - Returns: The limits for which the watch counts.
     /// - Throws: ``StateError/Code/limit``, naming the uid, the number and the rule.
     /// - Complexity: O(*n*) in the patterns, however many watches there are.
     func checkWatches(
@@ -46,13 +46,13 @@ final class ClientQuotas {
             try check(.watches, of: rule, uid) {
                 tally.count(of: uid, $0)
             } _: {
-                "uid \(uid) has \(counted($0, "watch", "watches")) of keys of the rule already"
+                "uid \(uid) already has \(counted($0, "watch", "watches")) for the rule"
             }
         }
         return Set(found.flatMap(WatchTally.limits))
     }
 
-    /// The rules are new: all watches are counted by them.
+    /// Counts all watches again, by new rules.
     private func countWatches(by rules: KeyRules) {
         tally = WatchTally(rules: rules)
         for connection in registry.connections {
@@ -64,14 +64,14 @@ final class ClientQuotas {
         }
     }
 
-    /// Refuses one more, or only says so.
+    /// Refuses one more, or only logs it.
     ///
     /// - Parameters:
-    ///   - limit: What is limited.
-    ///   - rule: What holds for the new one.
-    ///   - uid: Whose it is.
-    ///   - count: How many there are that count for a limit of a rule.
-    ///   - sentence: What is said of so many.
+    ///   - limit: The kind of limit.
+    ///   - rule: The rule for the new connection or watch.
+    ///   - uid: Its user.
+    ///   - count: The current number for a limit of a rule.
+    ///   - sentence: The message for that number.
     /// - Throws: ``StateError/Code/limit``, naming the number and the rule.
     private func check(
         _ limit: KeyLimit,
@@ -85,7 +85,8 @@ final class ClientQuotas {
             guard used < hard.value else {
                 throw StateError(
                     .limit,
-                    "\(sentence(used)), of at most \(hard.value) (rule \(hard.rule + 1), limits.\(limit.rawValue))"
+                    "\(sentence(used)), the limit is \(hard.value) (rule \(hard.rule + 1), "
+                        + "limits.\(limit.rawValue))"
                 )
             }
         }
@@ -94,23 +95,25 @@ final class ClientQuotas {
             guard used == soft.value else { return }
             let subject = RepeatedLines.Kind.Subject.softLimit(limit, rule: soft.rule)
             gate.write(.init(subject: subject, uid: uid), .warning) {
-                "\(sentence(used)), and begins one more (rule \(soft.rule + 1), softLimits.\(limit.rawValue))"
+                "\(sentence(used)) and opens one more (rule \(soft.rule + 1), "
+                    + "softLimits.\(limit.rawValue))"
             }
         }
     }
 }
 
-/// How many watches each uid has that count for each rule that limits them.
+/// The number of watches of each uid for each rule that limits them.
 ///
-/// Kept, not counted for each new watch: with the patterns of all watches of a uid that took patterns times patterns.
+/// It is kept up to date: counting the patterns of all watches of a uid for each new watch would
+/// take quadratic time.
 struct WatchTally {
-    /// A limit of a rule, by the place of the rule in the configuration.
+    /// A limit of a rule, by the index of the rule in the configuration.
     struct Limit: Hashable {
         var rule: Int
         var isSoft: Bool
     }
 
-    /// The rules that it was counted by.
+    /// The rules by which it was counted.
     private(set) var rules: KeyRules?
     private var counts: [UInt32: [Limit: Int]] = [:]
 
@@ -131,7 +134,7 @@ struct WatchTally {
         if counts[uid]?.isEmpty ?? false { counts[uid] = nil }
     }
 
-    /// What holds for the literal parts of the patterns and limits watches, each once.
+    /// The rules that apply to the literal parts of the patterns and limit watches, each once.
     static func rules(of patterns: PatternSet, in rules: KeyRules) -> [KeyRule] {
         var found: [KeyRule] = []
         var seen: Set<ObjectIdentifier> = []

@@ -3,15 +3,15 @@ import Glibc
 import StateEngine
 import StateWire
 
-/// One client: its socket, what came in and is no command yet, and what waits to go out.
+/// One client: its socket, its input and its output.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class Connection {
     let descriptor: Int32
-    /// Counts up, never given twice: CLIENT ID, and the registration number in epoll.
+    /// Increasing and unique: CLIENT ID, and the registration number in epoll.
     let number: Int
     let peer: clinux_peer
-    /// Whom the rules know the peer as.
+    /// The subject of the peer for access rules.
     let subject: Subject
     let connectedAt: Int64
     var inbound: Inbound
@@ -20,32 +20,32 @@ final class Connection {
     var watches = WatchSet()
     var share = MemoryShare()
     var places = Places()
-    /// What epoll watches for.
+    /// The events that epoll reports.
     var interest = Poller.readableOnce
-    /// The peer has ended its side, or the connection shall end once everything is sent.
+    /// The peer has closed its side, or the connection must end once everything is sent.
     var isEnding = false
-    /// It did not read its messages: it ends without being sent what waits.
+    /// It did not read its messages: it ends, and its waiting output is dropped.
     var isLetGo = false
     var isClosed = false
 
-    /// What a connection takes of the memory for clients; ``ClientMemory`` counts.
+    /// The part of a connection in the memory for clients; ``ClientMemory`` counts it.
     struct MemoryShare {
         var account: ClientMemory.Account?
         var byteCount = 0
         var inputByteCount = 0
     }
 
-    /// In which lists of the server a connection stands.
+    /// The lists of the server that contain the connection.
     struct Places {
-        /// Those whose output goes on after others were served.
+        /// Connections whose output continues after others were served.
         var hasUnfinishedOutput = false
-        /// Those to be flushed.
+        /// Connections to flush.
         var isFlushed = false
-        /// Those with watches that are not synced.
+        /// Connections with watches that are not synced.
         var isAdvancing = false
-        /// Those that hold replies.
+        /// Connections with held replies.
         var isHolding = false
-        /// Those that have begun a command and not ended it.
+        /// Connections with an incomplete command.
         var frame: FrameTimer.Place?
     }
 
@@ -59,7 +59,7 @@ final class Connection {
         self.descriptor = descriptor
         self.number = number
         var peer = clinux_peer()
-        // A socket that is no Unix socket has no credentials: nobody's.
+        // A socket that is not a Unix socket has no credentials, so the peer gets no rights.
         if clinux_peer_credentials(descriptor, &peer) != 0 {
             peer = clinux_peer(pid: 0, uid: .max, gid: .max)
         }
@@ -69,12 +69,12 @@ final class Connection {
         inbound = Inbound(parser: FrameParser(limits: limits))
     }
 
-    /// Bytes that came in and are not carried out: no whole command yet, or queued for EXEC.
+    /// Input bytes that are not executed yet: an incomplete command, or commands queued for EXEC.
     var unfinishedByteCount: Int {
         inbound.bytes.count + (session.transaction?.byteCount ?? 0)
     }
 
-    /// Gives back at once what it holds: it has ended, and lists may keep it for a while.
+    /// Frees its memory at once: it has ended, but lists may keep it for a while.
     func releaseMemory() {
         inbound.bytes.removeAll()
         inbound.bytes.shrink(to: 0)
@@ -91,7 +91,7 @@ final class Connection {
         case end
     }
 
-    /// Reads what is there, `byteCount` bytes at most, to the end of `buffer`.
+    /// Reads available input, at most `byteCount` bytes, to the end of `buffer`.
     func receive(into buffer: inout ByteBuffer, _ byteCount: Int) -> Received {
         let flags = Int32(MSG_DONTWAIT)
         while true {
@@ -110,25 +110,28 @@ final class Connection {
         }
     }
 
-    /// Sends what may go, 256 KiB at most: a client that reads as fast as it is sent to would keep the others waiting.
+    /// Sends output, at most 256 KiB: otherwise a client that reads as fast as this sends would
+    /// make the others wait.
     ///
-    /// - Returns: Whether the connection still stands.
+    /// - Returns: Whether the connection is still open.
     func flush() -> Bool { outbound.flush(to: descriptor) }
 
-    /// Whether the peer has closed its socket, as the kernel knows at once: the event that tells of it may stand behind another.
+    /// Whether the peer has closed its socket.
+    ///
+    /// The kernel knows at once; the event may still be queued after another.
     var hasHungUp: Bool {
         var state = pollfd(fd: descriptor, events: 0, revents: 0)
         return poll(&state, 1, 0) > 0
     }
 
-    /// Whether the process that connected is gone, as far as the daemon can see processes.
+    /// Whether the process that connected has exited, as far as the daemon can see processes.
     ///
-    /// Its socket may be open still: a child that was about to run another program has it until then.
+    /// Its socket may still be open in a child that has not yet executed another program.
     var hasExited: Bool { peer.pid > 0 && kill(peer.pid, 0) != 0 && errno == ESRCH }
 
     // MARK: The session
 
-    /// The command name of the peer, as the kernel keeps it; a hint.
+    /// The command name of the peer from the kernel; a hint.
     var peerCommand: String {
         let file = open("/proc/\(peer.pid)/comm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }

@@ -1,13 +1,13 @@
 import StateEngine
 
-/// A command that is answered from the history: its connection waits for it, and runs no other command meanwhile.
+/// A command that is answered from the history: its connection runs no other command meanwhile.
 protocol ConnectionJob: HistoryJob {
     var connection: Connection { get }
 
     /// Writes the reply to the end of the connection's output.
     func writeReply(_ context: inout CommandContext) throws(StateError)
 
-    /// Gives back what was held in the keyspace; called if no reply is written.
+    /// Releases what was retained in the keyspace; called if no reply is written.
     func release(_ core: KeyspaceCore)
 }
 

@@ -1,6 +1,7 @@
 import Glibc
 
-/// One file descriptor that is kept back, so that a client that comes when there is no other can be refused by name.
+/// One reserved file descriptor, so that a client can still be accepted and refused with a message
+/// when there is no other.
 struct DescriptorReserve: ~Copyable {
     private var descriptor: Int32 = -1
 
@@ -8,10 +9,10 @@ struct DescriptorReserve: ~Copyable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Runs `body` while the descriptor is free, and takes it back.
+    /// Runs `body` while the descriptor is free, and reserves it again.
     ///
-    /// - Returns: False if there was none to give; `body` was not run.
-    mutating func lend(_ body: () -> Void) -> Bool {
+    /// - Returns: False if there was no reserve; `body` did not run.
+    mutating func withFreed(_ body: () -> Void) -> Bool {
         if descriptor < 0 { take() }
         guard descriptor >= 0 else { return false }
         close(descriptor)

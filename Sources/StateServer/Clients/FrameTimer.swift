@@ -1,7 +1,6 @@
-/// The connections that have begun a command and not ended it, the earliest first.
+/// The connections with an incomplete command, the earliest first.
 ///
-/// A list through the connections themselves: to enter and to leave it costs the same however many there are. Everything belongs
-/// to the loop thread.
+/// An intrusive linked list: adding and removing takes constant time. Used only by the loop thread.
 final class FrameTimer {
     /// A place in the list.
     final class Place {
@@ -18,10 +17,11 @@ final class FrameTimer {
     private var first: Place?
     private unowned(unsafe) var last: Place?
 
-    /// Who has waited longest.
+    /// The connection whose command began first.
     var earliest: Place? { first }
 
-    /// Begins to count for a connection; `isNew` is whether what it has now is another command than before.
+    /// Starts the time of a connection's command; `isNew` says that it is another command than
+    /// before.
     func begin(_ connection: Connection, isNew: Bool, at now: @autoclosure () -> Int64) {
         let place = connection.places.frame ?? Place(connection)
         connection.places.frame = place
@@ -36,7 +36,7 @@ final class FrameTimer {
         last = place
     }
 
-    /// The command is whole, or waits for something else than its client.
+    /// The command is complete, or no longer waits for its client.
     func end(_ connection: Connection) {
         if let place = connection.places.frame, place.isListed { remove(place) }
     }

@@ -1,22 +1,23 @@
 import StateEngine
 import StateWire
 
-/// What a client has sent that is not answered: bytes that are no command yet, and the command that is being carried out.
+/// A client's input without a reply: bytes of incomplete commands, and the command that is being
+/// executed.
 struct Inbound: ~Copyable {
     var parser: FrameParser
-    /// What came in and is not carried out.
+    /// Input that is not executed yet.
     var bytes = ByteBuffer()
     /// Why no more commands are run for now.
     var pause: Pause?
-    /// What came while its user rested.
+    /// An event that came while its user rested.
     var postponedEvent: Poller.Event?
-    /// The files that its next command waits for, and until when.
+    /// The files for which its next command waits, and until when.
     var awaitedFiles: AwaitedFiles?
-    /// The reply of its last command is to come: from a ``HistoryJob``, or where it is ``blocked``.
+    /// The reply of its last command comes later: from a ``HistoryJob``, or when ``blocked`` ends.
     var awaitsLateReply = false
     /// The command that lists in slices.
     var listing: ListingCommand?
-    /// What is read from the history for it: for a command, and for a watch.
+    /// The reads of the history for it: for a command, and for a watch.
     var jobs: [any HistoryJob] = []
     /// The STATE.CHANGES that waits for a commit.
     var blocked: BlockedChanges?
@@ -24,19 +25,19 @@ struct Inbound: ~Copyable {
     init(parser: consuming FrameParser) { self.parser = parser }
 
     enum Pause {
-        /// What is not committed yet has reached its limit.
+        /// The changes that are not committed yet have reached their limit.
         case queueIsFull
         /// The client does not read.
         case outputIsFull
-        /// The next command needs all replies before it to have gone.
+        /// The next command needs all earlier replies to be sent.
         case repliesAreHeld
-        /// The reply of the last command is to come.
+        /// The reply of the last command comes later.
         case replyIsLate
         /// Files of the keys that the next command writes may have been edited.
         case filesAreEdited
-        /// Its slice is over: the others are served first.
+        /// Its slice is over: other clients are served first.
         case turnIsOver
-        /// Its user's clients have their share of memory, and there is little left.
+        /// The clients of its user have used their share of memory, and little is left.
         case memoryIsFull
     }
 }

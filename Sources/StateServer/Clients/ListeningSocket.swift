@@ -2,13 +2,14 @@ import CLinux
 import Glibc
 package import StateEngine
 
-/// A Unix socket that listens, with the claim on its path where the path is ours.
+/// A listening Unix socket, with the claim on its path if this process created it.
 ///
-/// The claim is the lock on `<path>.lock`, held for as long as the socket is. Under it a socket file that nobody
-/// serves is replaced; one that answers is somebody's, and is left alone. The lock file stays when the claim
-/// ends: a lock file that is removed is one that two processes may hold, each its own.
+/// The claim is the lock on `<path>.lock`, held as long as the socket. With the lock, a socket file
+/// that nobody serves is replaced; one that is served is left alone. The lock file is never
+/// removed: otherwise two processes could each hold a lock, on different files.
 ///
-/// An inherited socket has no claim: its path is not changed and not unlinked, for it belongs to whoever made it.
+/// An inherited socket has no claim: its creator owns the path, which is neither changed nor
+/// unlinked.
 package final class ListeningSocket {
     /// What the server accepts from: non-blocking and close-on-exec.
     package let descriptor: Int32
@@ -18,7 +19,7 @@ package final class ListeningSocket {
     private let claim: Claim?
     private var isListening = true
 
-    /// What is held of the path, and which file there is ours.
+    /// The lock of the path, and the identity of the socket file.
     private struct Claim {
         var lock: Int32
         var file: FileIdentity
@@ -27,11 +28,11 @@ package final class ListeningSocket {
     /// Claims `path` and listens there.
     ///
     /// - Parameters:
-    ///   - path: At most 107 bytes; missing directories are made, for the owner only.
-    ///   - mode: Who may connect: the permission bits of the socket file, set before anybody can.
-    ///   - group: Whose the socket file is too; nil for the group of this process.
-    /// - Throws: ``StateError/Code/locked``, naming the owner's pid, where somebody else serves `path`;
-    ///   ``StateError/Code/err`` where the path cannot be used. What was there is as it was.
+    ///   - path: At most 107 bytes; missing directories are created, for the owner only.
+    ///   - mode: The permission bits of the socket file, set before anybody can connect.
+    ///   - group: The group of the socket file; nil for the group of this process.
+    /// - Throws: ``StateError/Code/locked``, naming the owner's pid, if another process serves
+    ///   `path`; ``StateError/Code/err`` if the path cannot be used. An existing file is unchanged.
     package init(path: String, mode: UInt32, group: UInt32? = nil) throws(StateError) {
         let address = try sockaddr_un(servedAt: path)
         try Directory.makeParent(of: path)
@@ -51,9 +52,9 @@ package final class ListeningSocket {
         self.path = path
     }
 
-    /// Takes a socket that somebody else made, and that listens already.
+    /// Takes a listening socket that another process created.
     ///
-    /// - Throws: ``StateError/Code/err`` where it is no Unix stream socket that listens.
+    /// - Throws: ``StateError/Code/err`` if it is not a listening Unix stream socket.
     package init(inherited descriptor: Int32) throws(StateError) {
         guard socketOption(SO_DOMAIN, of: descriptor) == AF_UNIX,
             socketOption(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue),
@@ -61,7 +62,7 @@ package final class ListeningSocket {
         else {
             throw StateError(
                 .err,
-                "the inherited descriptor \(descriptor) is no Unix stream socket that listens"
+                "the inherited descriptor \(descriptor) is not a listening Unix stream socket"
             )
         }
         let flags = fcntl(descriptor, F_GETFL)
@@ -73,19 +74,22 @@ package final class ListeningSocket {
         claim = nil
     }
 
-    /// Refuses who connects from now on; the path stays ours.
+    /// Refuses new connections; the claim stays.
     package func stopListening() {
         if isListening { Glibc.close(descriptor) }
         isListening = false
     }
 
-    /// Stops listening, removes the socket file if it is still the one that was made here, and gives up the claim.
+    /// Stops listening, removes the socket file if it is still the one created here, and releases
+    /// the claim.
     package func close() {
         stopListening()
         guard let claim else { return }
-        // Order matters: the lock goes last, so that nobody replaces the file between the look and the unlink.
+        // Order matters: the lock goes last, so that nobody replaces the file between check and
+        // unlink.
         if FileIdentity(of: path) == claim.file { unlink(path) }
-        // Closing alone would leave it to a process that another thread is starting, until its exec.
+        // Closing is not enough: a child that another thread is starting would keep the lock until
+        // its exec.
         clinux_unlock(claim.lock)
         Glibc.close(claim.lock)
     }
@@ -94,7 +98,9 @@ package final class ListeningSocket {
 // MARK: - Claiming a path
 
 extension ListeningSocket {
-    /// Takes the lock beside `path`; the pid in it is for people.
+    /// Takes the lock beside `path`.
+    ///
+    /// The pid in it is only information.
     private static func lock(_ path: String) throws(StateError) -> Int32 {
         let lockPath = path + ".lock"
         let lock = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -118,7 +124,7 @@ extension ListeningSocket {
         return lock
     }
 
-    /// The pid that the holder wrote; nil where it has not written it yet.
+    /// The pid that the holder wrote; nil if it has not written it yet.
     private static func pid(writtenIn lock: Int32) -> pid_t? {
         var bytes = [UInt8](repeating: 0, count: 16)
         let count = pread(lock, &bytes, bytes.count, 0)
@@ -126,15 +132,16 @@ extension ListeningSocket {
         return pid_t(String(decoding: bytes[..<count].prefix { $0 != 10 }, as: UTF8.self))
     }
 
-    /// Removes the socket file of a process that has ended; refuses one that somebody serves, and what is no socket.
+    /// Removes the socket file of a process that has ended; refuses a socket that is served, and a
+    /// file that is not a socket.
     private static func removeStale(_ path: String, _ address: sockaddr_un) throws(StateError) {
         var status = stat()
         guard lstat(path, &status) == 0 else {
             if errno == ENOENT { return }
-            throw StateError(failed: "looking at \(path)")
+            throw StateError(failed: "examining \(path)")
         }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
-            throw StateError(.err, "\(path) is there and is no socket; it was left alone")
+            throw StateError(.err, "\(path) exists and is not a socket; it was left alone")
         }
         let probe = try makeSocket()
         defer { Glibc.close(probe) }
@@ -145,9 +152,9 @@ extension ListeningSocket {
         }
         switch errno {
         case ECONNREFUSED: break
-        // A full queue of connections, and a socket of another type, are somebody's too.
+        // A full queue of connections, or another type of socket, also means that it is in use.
         case EAGAIN, EPROTOTYPE: throw .served(path, by: nil)
-        default: throw StateError(failed: "connecting to the socket that is at \(path)")
+        default: throw StateError(failed: "connecting to the existing socket \(path)")
         }
         guard unlink(path) == 0 || errno == ENOENT else {
             throw StateError(failed: "removing the stale socket \(path)")
@@ -158,11 +165,11 @@ extension ListeningSocket {
         // SOCK_NONBLOCK and SOCK_CLOEXEC have these values on Linux.
         let flags = O_NONBLOCK | O_CLOEXEC
         let socket = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | flags, 0)
-        guard socket >= 0 else { throw StateError(failed: "making a socket") }
+        guard socket >= 0 else { throw StateError(failed: "creating a socket") }
         return socket
     }
 
-    /// Makes the socket file and listens.
+    /// Creates the socket file and listens.
     private static func bind(
         _ socket: Int32,
         to path: String,
@@ -173,7 +180,8 @@ extension ListeningSocket {
         guard address.withAddress({ Glibc.bind(socket, $0, $1) }) == 0 else {
             throw StateError(failed: "binding \(path)")
         }
-        // Order matters: nobody can connect before `listen`, so nobody connects under another mode or group.
+        // Order matters: nobody can connect before `listen`, so nobody connects with another mode
+        // or group.
         if let group, chown(path, .max, group) != 0 {
             let error = StateError(failed: "giving \(path) to the group \(group)")
             unlink(path)
@@ -194,7 +202,7 @@ private struct FileIdentity: Equatable {
     var device: dev_t
     var inode: ino_t
 
-    /// The file at `path`, a link not followed; nil where there is none.
+    /// The file at `path`, without following a link; nil if there is none.
     init?(of path: String) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
@@ -210,9 +218,9 @@ private func socketOption(_ option: Int32, of descriptor: Int32) -> Int32? {
 }
 
 extension StateError {
-    /// Somebody else serves `path`.
+    /// Another process serves `path`.
     fileprivate static func served(_ path: String, by pid: pid_t?) -> StateError {
         let owner = pid.map { "process \($0)" } ?? "another process"
-        return StateError(.locked, "\(owner) serves \(path) already")
+        return StateError(.locked, "\(owner) already serves \(path)")
     }
 }

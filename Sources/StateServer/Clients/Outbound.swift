@@ -1,30 +1,30 @@
 import Glibc
 import StateWire
 
-/// What waits to be sent to a client: what may go, and replies that wait for storage.
+/// A client's output: bytes that may be sent, and replies that wait for storage.
 struct Outbound: ~Copyable {
-    /// What may go.
+    /// Bytes that may be sent.
     var bytes = ByteBuffer()
     var held = HeldReplies()
-    /// A held reply, of EXEC, tells of subscriptions: no message passes it.
+    /// A held reply of EXEC confirms subscriptions: no message may overtake it.
     var isConfirmationHeld = false
-    /// The last flush ended though the socket may take more.
+    /// The last flush ended although the socket may accept more.
     private(set) var hasMoreToSend = false
-    /// Bytes of messages to channels that may wait among them, at most.
+    /// The upper bound of bytes of channel messages among them.
     var messageByteCount = 0
-    /// Bytes that were sent, and how many there were when it was last looked at whether the client reads.
+    /// Bytes that were sent, and their number at the last check of whether the client reads.
     private(set) var sentByteCount = 0
     var seenSentByteCount = 0
 
-    /// As many bytes are sent at once.
+    /// How many bytes one flush sends at most.
     private static let flushByteCount = 256 << 10
 
     /// Bytes that wait for the client.
     var waitingByteCount: Int { bytes.count + held.byteCount }
 
-    /// Sends what may go, ``flushByteCount`` at most.
+    /// Sends at most ``flushByteCount`` bytes.
     ///
-    /// - Returns: Whether the connection still stands.
+    /// - Returns: Whether the connection is still open.
     mutating func flush(to descriptor: Int32) -> Bool {
         var left = Outbound.flushByteCount
         hasMoreToSend = false
@@ -54,9 +54,9 @@ struct Outbound: ~Copyable {
     }
 }
 
-/// The connections that have something to send, each once.
+/// The connections with output to send, each once.
 final class FlushList {
-    /// What watchers were last told since the list was drained.
+    /// The last commit that was encoded for watchers since the list was drained.
     let encodedCommit = EncodedCommit()
     private var connections: [Connection] = []
 
@@ -68,7 +68,7 @@ final class FlushList {
         connections.append(connection)
     }
 
-    /// Calls `body` for each connection and forgets them.
+    /// Calls `body` for each connection and empties the list.
     func drain(_ body: (Connection) -> Void) {
         var index = 0
         while index < connections.count {

@@ -1,8 +1,8 @@
 import StateEngine
 
-/// The connections of a server, and in which lists each of them stands.
+/// The connections of a server, and the lists that contain them.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class Registry {
     let startedAt: Int64
     var store: ServedStore
@@ -10,20 +10,20 @@ final class Registry {
     private(set) var all: [Int: Connection] = [:]
     private(set) var acceptedCount = 0
     var early = EarlyReplies()
-    /// Who the clients are.
+    /// The subjects of the clients.
     var subjects: Subjects
-    /// How many clients ended because they did not read their messages.
+    /// How many connections were ended because the client did not read its messages.
     var letGoCount = 0
-    /// Who has each named handler that somebody has, by its note.
+    /// The connection that has claimed each named handler, by the name of its metadata.
     var handlers: [String: Connection] = [:]
-    /// Those for which the history is read.
+    /// Connections for which the history is being read.
     var reading: [Int: Connection] = [:]
-    /// What clients take.
+    /// The memory of clients.
     let memory: ClientMemory
     private var holding: [Connection] = []
     private var paused: [Connection] = []
     private var advancing: [Connection] = []
-    /// Commands of the connections that are gone.
+    /// Commands of closed connections.
     private var endedCommandCount = 0
 
     init(startedAt: Int64, store: ServedStore, subjects: Subjects, memory: ClientMemory) {
@@ -31,7 +31,7 @@ final class Registry {
         (self.subjects, self.memory) = (subjects, memory)
     }
 
-    /// Watches of all connections.
+    /// The number of watches of all connections.
     var watchCount = 0
 
     var connections: some Collection<Connection> { all.values }
@@ -42,7 +42,7 @@ final class Registry {
     /// Whether exactly one connection holds replies.
     var hasLoneHolder: Bool { holding.count == 1 }
 
-    /// The number that the next connection has.
+    /// The number of the next connection.
     func takeNumber() -> Int {
         acceptedCount += 1
         return acceptedCount
@@ -67,7 +67,7 @@ final class Registry {
         holding.append(connection)
     }
 
-    /// Calls `body` for each connection that holds replies, and keeps those that still do.
+    /// Calls `body` for each connection with held replies, and keeps those that still have some.
     func updateHolding(_ body: (Connection) -> Void) {
         holding.removeAll { connection in
             guard !connection.isClosed else { return true }
@@ -77,14 +77,14 @@ final class Registry {
         }
     }
 
-    /// Whether `body` says of a paused connection that it may go on.
+    /// Whether `body` is true for a paused connection, which may then continue.
     func hasPaused(where body: (Connection) -> Bool) -> Bool {
         paused.contains { !$0.isClosed && body($0) }
     }
 
     func addPaused(_ connection: Connection) { paused.append(connection) }
 
-    /// Takes out the paused connections of which `body` says that they may go on.
+    /// Removes the paused connections for which `body` is true, which may then continue.
     func takePaused(where body: (Connection) -> Bool) -> [Connection] {
         var ready: [Connection] = []
         paused.removeAll { connection in
@@ -96,19 +96,19 @@ final class Registry {
         return ready
     }
 
-    /// Notes that a watcher of the connection is not synced.
+    /// Records that a watcher of the connection is not synced.
     func addAdvancing(_ connection: Connection) {
         guard !connection.places.isAdvancing else { return }
         connection.places.isAdvancing = true
         advancing.append(connection)
     }
 
-    /// The first of them comes last the next time.
+    /// Moves the first of them to the end.
     func rotateAdvancing() {
         if advancing.count > 1 { advancing.append(advancing.removeFirst()) }
     }
 
-    /// Keeps the connections of which `body` says that a watcher of theirs is not synced yet.
+    /// Keeps the connections for which `body` is true: one of their watchers is not synced yet.
     func updateAdvancing(_ body: (Connection) -> Bool) {
         advancing.removeAll { connection in
             connection.places.isAdvancing = !connection.isClosed && body(connection)
@@ -117,20 +117,20 @@ final class Registry {
     }
 }
 
-/// What is known of the store that is served.
+/// Properties of the store that is served.
 struct ServedStore {
     let isPersistent: Bool
-    /// Whether former values can be read.
+    /// Whether earlier values can be read.
     let hasHistory: Bool
-    /// What the storage reports to STATE.STATUS: name and value.
+    /// The storage's fields in STATE.STATUS: name and value.
     let report: () -> [(String, String)]
-    /// What of the store cannot be read, in a sentence.
+    /// What cannot be read in the store, as a sentence.
     var damage: String?
 }
 
-/// Commits that were answered before they were durable, because their writers asked for no more.
+/// Commits whose writers got a reply before they were durable, as their durability level allows.
 struct EarlyReplies {
-    /// Of those that are not durable yet.
+    /// The revisions of those that are not durable yet.
     private var revisions: [Int64] = []
     /// How many such commits failed, and were undone.
     private(set) var undoneCount = 0
@@ -139,7 +139,7 @@ struct EarlyReplies {
 
     mutating func settle(through revision: Int64) { revisions.removeAll { $0 <= revision } }
 
-    /// Counts the commits from `revision` on, which were undone.
+    /// Counts the undone commits from `revision` on.
     mutating func fail(from revision: Int64) -> Int {
         let count = revisions.count { $0 >= revision }
         revisions.removeAll { $0 >= revision }

@@ -1,28 +1,29 @@
 package import StateEngine
 
-/// Log lines that clients can cause again and again: of each kind one a minute, then how many more there were.
+/// Log lines that clients can cause repeatedly: at most one of each kind a minute, then the number
+/// of the others.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 package final class RepeatedLines {
-    /// Lines of one kind say the same of the same user.
+    /// Lines of one kind report the same about the same user.
     package struct Kind: Hashable {
         package enum Subject: Hashable {
             /// A rule refused something; nil for no rule.
             case denial(rule: Int?)
-            /// A limit that is only logged was reached.
+            /// A soft limit was exceeded.
             case softLimit(KeyLimit, rule: Int)
-            /// A connection was ended, for this reason.
+            /// A connection was ended for this reason.
             case letGo(LetGoReason)
             /// A connection was refused.
             case refusedClient
             /// No more file descriptors.
             case descriptors
-            /// There are too many kinds to tell them apart.
+            /// All further kinds, if there are too many.
             case rest
         }
 
         var subject: Subject
-        /// Nil if it is about no user.
+        /// Nil if the line is not about a user.
         var uid: UInt32?
 
         package init(subject: Subject, uid: UInt32? = nil) {
@@ -42,9 +43,9 @@ package final class RepeatedLines {
     private static let milliseconds: Int64 = 60_000
     private static let capacity = 4_096
 
-    /// How many lines of each kind were left out in its window.
+    /// How many lines of each kind were suppressed in its window.
     private var leftOut: [Kind: Int] = [:]
-    /// In the order of their ends, for all are equally long.
+    /// In the order of their ends, as all are equally long.
     private var windows: [Window] = []
     private var first = 0
     private var leftOutCount = 0
@@ -77,12 +78,12 @@ package final class RepeatedLines {
         log(level, text)
     }
 
-    /// When a window ends, on the monotonic clock, in milliseconds; nil if no line was left out.
+    /// When a window ends, on the monotonic clock, in milliseconds; nil if no line was suppressed.
     package var dueAt: Int64? {
         leftOutCount > 0 && first < windows.count ? windows[first].end : nil
     }
 
-    /// Says of each kind whose minute is over how many lines were left out.
+    /// Logs the number of suppressed lines of each kind whose minute is over.
     package func endWindows(
         at now: Int64,
         _ log: (LogLevel, String) -> Void

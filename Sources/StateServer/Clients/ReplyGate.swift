@@ -2,13 +2,13 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// The way of every answer: it leaves, or it is held until what it depends on is durable.
+/// Every reply passes here: it is sent, or held until the commits that it depends on are durable.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class ReplyGate {
     let settings: Settings
     let turn: Turn
-    /// What clients can have logged again and again.
+    /// Log lines that clients can cause repeatedly.
     let repeated = RepeatedLines()
     private let registry: Registry
     private let flushes: FlushList
@@ -25,7 +25,7 @@ final class ReplyGate {
         (self.registry, self.flushes, self.timers) = (registry, flushes, timers)
     }
 
-    /// Makes and sends an answer that comes later than its command.
+    /// Writes and sends a reply that comes later than its command.
     func answer(
         _ connection: Connection,
         _ core: KeyspaceCore,
@@ -42,17 +42,18 @@ final class ReplyGate {
         turn.note(&context)
     }
 
-    /// Writes an error in the place of the answer that begins at `start` in the output.
+    /// Replaces the reply that begins at `start` in the output by an error.
     func refuse(_ error: StateError, from start: Int, _ context: borrowing CommandContext) {
         context.output.truncate(to: start)
         context.output.writeError(error)
         logDenial(context)
     }
 
-    /// Sends the answer that begins at `start` in the output, or keeps it back until what it depends on is durable.
+    /// Sends the reply that begins at `start` in the output, or holds it until the commits that it
+    /// depends on are durable.
     func send(from start: Int, _ context: borrowing CommandContext) {
         let connection = context.connection
-        // The answer comes later: from the history.
+        // The reply comes later, from the history.
         guard connection.outbound.bytes.count > start else { return }
         let isHeld = context.receipt.revision > context.core.revisions.durable
         if isHeld || !connection.outbound.held.isEmpty {
@@ -75,7 +76,8 @@ final class ReplyGate {
         flushes.add(connection)
     }
 
-    /// Logs what the command at hand was refused by the rules: of each user and rule once a minute, then how often.
+    /// Logs why rules refused the current command: once a minute for each user and rule, then the
+    /// number.
     private func logDenial(_ context: borrowing CommandContext) {
         guard let denial = context.core.admission.lastDenial else { return }
         context.core.admission.lastDenial = nil
@@ -85,7 +87,7 @@ final class ReplyGate {
         write(kind, .notice) {
             let rule = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
             return "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
-                + "\(connection.shownPeerCommand)) is refused: \(denial.action.rawValue), \(rule)"
+                + "\(connection.shownPeerCommand)) was refused: \(denial.action.rawValue), \(rule)"
         }
     }
 
@@ -103,22 +105,22 @@ final class ReplyGate {
 }
 
 extension Connection {
-    /// A process chooses its name: nothing in it may look like another line.
+    /// A process chooses its own name, so it is escaped: it must not look like another log line.
     fileprivate var shownPeerCommand: String {
         var name = peerCommand
         return name.withUTF8 { StateError.quoted(Bytes($0)) }
     }
 }
 
-/// Replies of one connection that wait, each behind a revision, and those that stand behind them.
+/// The waiting replies of one connection: those that wait for a revision, and those after them.
 struct HeldReplies: ~Copyable {
     private struct Hold {
-        /// Goes when this is durable; 0: waits only for its place in the order.
+        /// The reply waits until this is durable; 0: it only waits for earlier replies.
         var revision: Int64
-        /// The commit that it reports without waiting for it; 0: none.
+        /// The commit that it acknowledges early, without waiting for it; 0: none.
         var reported: Int64 = 0
         var byteCount: Int
-        /// Nothing undoes the commit that it waits for.
+        /// The commit that it waits for cannot be undone.
         var isFinal = false
     }
 
@@ -128,14 +130,14 @@ struct HeldReplies: ~Copyable {
 
     var isEmpty: Bool { first == holds.count }
     var byteCount: Int { bytes.count }
-    /// About how much memory they take.
+    /// Their approximate memory.
     var footprint: Int { bytes.footprint + holds.capacity * MemoryLayout<Hold>.stride }
 
     /// - Parameters:
     ///   - reply: Its bytes.
-    ///   - revision: What it waits for; 0 for its place in the order alone.
-    ///   - reported: The commit that it reports without waiting for it; 0 for none.
-    ///   - isFinal: Whether nothing undoes what it waits for.
+    ///   - revision: The revision that it waits for; 0 if it only waits for earlier replies.
+    ///   - reported: The commit that it acknowledges early, without waiting for it; 0 for none.
+    ///   - isFinal: Whether the commit that it waits for cannot be undone.
     mutating func append(
         _ reply: Bytes,
         behind revision: Int64,
@@ -148,12 +150,12 @@ struct HeldReplies: ~Copyable {
         )
     }
 
-    /// Moves the replies that nothing holds any more to `output`, in order.
+    /// Moves the replies that need not wait any more to `output`, in order.
     ///
     /// - Parameters:
-    ///   - revision: Everything up to it is durable.
-    ///   - output: Takes the replies.
-    ///   - early: Takes the commits that they report and that are not durable.
+    ///   - revision: The newest durable revision.
+    ///   - output: Receives the replies.
+    ///   - early: Receives the commits that they acknowledge early and that are not durable.
     mutating func release(
         durable revision: Int64,
         into output: inout ByteBuffer,
@@ -178,7 +180,7 @@ struct HeldReplies: ~Copyable {
         }
     }
 
-    /// Puts `error` in the place of each reply that waits for `revision` or a later one, or reports one.
+    /// Replaces each reply that waits for or acknowledges `revision` or a later one by `error`.
     mutating func fail(from revision: Int64, _ error: StateError) {
         var answer = ByteBuffer()
         answer.writeError(error)

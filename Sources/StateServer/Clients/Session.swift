@@ -1,11 +1,11 @@
 import StateEngine
 import StateWire
 
-/// What a client has said of itself and begun: its version of the protocol, its transaction, its subscriptions.
+/// The state that a client has set up: protocol version, transaction, subscriptions.
 struct Session {
     var version = ProtocolVersion.resp2
     var name: [UInt8] = []
-    /// Who its commits are by; nil before its first write.
+    /// The cause of its commits; nil before its first write.
     var cause: InternedCause?
     var transaction: QueuedTransaction?
     var watchedKeys: [WatchedKey] = [] {
@@ -13,16 +13,16 @@ struct Session {
     }
     /// The keys of WATCH.
     var watchedKeyByteCount = 0
-    /// The notes of the named handlers that it has.
+    /// The metadata names of the named handlers that it has claimed.
     var handlers: [String] = []
     var subscriptions = Subscriptions()
     /// Whether there are any.
     var isSubscribed = false
     var commandCount = 0
-    /// How often the rules of access had changed when its last read of the history was begun.
+    /// How often the access rules had changed when its last read of the history began.
     var accessCount = 0
 
-    /// A key of WATCH as it was then.
+    /// A key of WATCH with its revision then.
     struct WatchedKey {
         let key: [UInt8]
         /// 0: absent.
@@ -30,16 +30,16 @@ struct Session {
     }
 }
 
-/// What one connection subscribes to.
+/// The subscriptions of one connection.
 struct Subscriptions {
     private var names: [[UInt8]: Channel] = [:]
     private var patterns: [[UInt8]: Channel] = [:]
 
     var count: Int { names.count + patterns.count }
-    /// About how much memory they take.
+    /// Their approximate memory.
     var byteCount = 0
 
-    /// About how much memory a subscription takes: its name is kept as it came, and as a pattern.
+    /// The approximate memory of a subscription: its name is kept as bytes and as a pattern.
     static func byteCount(of channel: Channel) -> Int { 3 * channel.bytes.count + 400 }
 
     subscript(kind: Channel.Kind) -> [[UInt8]: Channel] {

@@ -9,7 +9,7 @@ extension sockaddr_un {
     package init(servedAt path: String) throws(StateError) {
         let bytes = Array(path.utf8)
         guard !bytes.isEmpty, !bytes.contains(0) else {
-            throw StateError(.err, "a socket path is not empty and has no NUL in it")
+            throw StateError(.err, "a socket path must not be empty or contain NUL")
         }
         guard bytes.count <= SocketLocation.pathByteLimit else {
             throw StateError(
@@ -21,14 +21,14 @@ extension sockaddr_un {
         self.init(name: bytes)
     }
 
-    /// The address whose name is `bytes`, cut at 108; an abstract one begins with NUL.
+    /// The address with the name `bytes`, truncated to 108 bytes; an abstract name begins with NUL.
     package init(name bytes: [UInt8]) {
         self.init()
         sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &sun_path) { $0.copyBytes(from: bytes.prefix($0.count)) }
     }
 
-    /// Calls `body` with the address as the system calls take it.
+    /// Calls `body` with the address in the form for system calls.
     ///
     /// - Parameters:
     ///   - nameByteCount: The bytes of an abstract name; nil for a path, which ends at its NUL.
@@ -47,7 +47,7 @@ extension sockaddr_un {
         }
     }
 
-    /// The path that a socket is bound to; nil where it has none.
+    /// The path to which a socket is bound; nil if it has none.
     package static func path(boundTo socket: Int32) -> String? {
         var address = sockaddr_un()
         var size = socklen_t(MemoryLayout<sockaddr_un>.size)

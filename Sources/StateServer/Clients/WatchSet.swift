@@ -1,34 +1,34 @@
 import StateEngine
 
-/// The watches of one client, and which of them was served last.
+/// The watches of one client, and the order in which they are served.
 struct WatchSet {
     /// By their numbers.
     var all: [Int: ConnectionWatcher] = [:]
-    /// The number that was given last.
+    /// The number of the newest watch.
     var lastNumber = 0
-    /// Patterns of all watches, and the bytes that they take.
+    /// The number of patterns of all watches, and their bytes.
     var patternCount = 0
     var byteCount = 0
-    /// The watch for which the history is read: one at a time, each in its turn.
+    /// The watch for which the history is being read: one at a time, in turn.
     var reader: ConnectionWatcher?
-    /// The number of the watch that it was read for last.
+    /// The number of the last such watch.
     var lastReader = 0
-    /// The number of the watch that was sent a piece or a part of a round last.
+    /// The number of the watch that got the last piece or part of a round.
     var lastServed = 0
-    /// What they owe of latest values; nil if there was none.
+    /// The bytes of latest values that they still have to send; nil if there were none.
     var owed: OwedBytes?
 
-    /// Whether something can be done for a watch as soon as there is room.
+    /// Whether a watch can continue as soon as there is room.
     func canAdvance(_ watcher: ConnectionWatcher) -> Bool {
         watcher.watcher.canAdvance && (reader == nil || !watcher.readsHistory)
     }
 
-    /// Where a watch stands in the round that begins behind the one that read last.
+    /// The position of a watch in the order that begins after the watch that read last.
     func turn(of watcher: ConnectionWatcher) -> Int {
         watcher.number > lastReader ? watcher.number - lastReader : watcher.number + Int.max / 2
     }
 
-    /// Watches in the order of their numbers, but first those behind the one that was served last.
+    /// Watches in the order of their numbers, beginning after the one that was served last.
     func inTurn(_ watchers: [ConnectionWatcher]) -> [ConnectionWatcher] {
         guard watchers.count > 1 else { return watchers }
         let sorted = watchers.sorted { $0.number < $1.number }

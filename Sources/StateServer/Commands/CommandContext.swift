@@ -2,27 +2,28 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// What commands of one connection are carried out with: who sends them, the keyspace, and the receipt of the answer.
+/// The context in which commands of a connection run: the connection, the keyspace, and the receipt
+/// of the reply.
 ///
-/// It lives as long as the keyspace's lock is held. Handlers read through it and write through ``write(waitingFor:_:)``, so that the
-/// receipt has all that the answer rests on.
+/// It lives as long as the keyspace's lock is held. Handlers read through it and write through
+/// ``write(waitingFor:_:)``, so that the receipt covers everything that the reply depends on.
 struct CommandContext: ~Copyable {
     let connection: Connection
     let core: KeyspaceCore
     /// Wall time of this turn in milliseconds since 1970.
     let time: Int64
-    /// Only ``write(waitingFor:_:)`` hands it out.
+    /// Only ``write(waitingFor:_:)`` gives access to it.
     private var transaction: Transaction
-    /// The commands of EXEC that are being carried out; nil outside of EXEC.
+    /// The state of a running EXEC; nil outside of EXEC.
     var execution: Execution?
-    /// Whether something was committed that ``Turn/note(_:)`` has not taken over yet.
+    /// Whether there is a commit that ``Turn/note(_:)`` has not recorded yet.
     var hasCommitted = false
 
-    /// The commands of EXEC, which are one commit.
+    /// The state of an EXEC, whose commands are one commit.
     struct Execution {
-        /// Entries that they may still look at in listings.
+        /// Entries that its listings may still visit.
         var visitsLeft: Int
-        /// What the connection subscribed to before they changed that; nil if they have not.
+        /// The subscriptions before it changed them; nil if it has not.
         var subscriptionsBefore: Subscriptions?
     }
 
@@ -33,16 +34,16 @@ struct CommandContext: ~Copyable {
         transaction = Transaction(in: core, core.makeReceipt())
     }
 
-    /// Begins the answer to the next command.
+    /// Begins the reply to the next command.
     mutating func beginAnswer() { transaction.receipt = core.makeReceipt() }
 
-    /// Of the answer.
+    /// The receipt of the reply.
     var receipt: Receipt {
         @inline(__always) _read { yield transaction.receipt }
         @inline(__always) _modify { yield &transaction.receipt }
     }
 
-    /// Where the answer is written to.
+    /// The output of the reply.
     var output: ByteBuffer {
         @inline(__always) _read { yield connection.outbound.bytes }
         @inline(__always) nonmutating _modify { yield &connection.outbound.bytes }
@@ -52,7 +53,7 @@ struct CommandContext: ~Copyable {
 
     var isExecuting: Bool { execution != nil }
 
-    /// Whom the rules may keep out of something; nil for whom they do not.
+    /// The subject, if rules may restrict it; else nil.
     var restriction: Subject? { core.restriction(of: connection.subject) }
 
     // MARK: Reading
@@ -63,17 +64,17 @@ struct CommandContext: ~Copyable {
         return try core.look(at: key, for: subject, &transaction.receipt)
     }
 
-    /// The same, where nobody is told that a key is hidden.
+    /// The same, but a hidden key is reported as absent.
     mutating func read(_ key: Bytes) -> Record? {
         core.read(key, for: restriction, &transaction.receipt)
     }
 
     // MARK: Writing
 
-    /// Makes what `body` changes one commit, or part of the one that EXEC makes.
+    /// Commits the changes of `body`, or adds them to the commit of EXEC.
     ///
     /// - Parameters:
-    ///   - wait: What the answer waits for.
+    ///   - wait: What the reply waits for.
     ///   - body: Makes the changes.
     /// - Returns: What `body` returns.
     /// - Throws: What `body` throws; nothing has changed then.
@@ -94,11 +95,11 @@ struct CommandContext: ~Copyable {
         return result
     }
 
-    /// Makes all that `body` changes one commit: what the commands of EXEC write.
+    /// Commits all changes of the commands of EXEC.
     ///
     /// - Parameters:
-    ///   - visitCount: Entries that they may look at in listings.
-    ///   - body: Carries the commands out.
+    ///   - visitCount: Entries that their listings may visit.
+    ///   - body: Runs the commands.
     /// - Throws: What `body` throws; nothing has changed then.
     mutating func execute(
         visitCount: Int,
@@ -116,13 +117,13 @@ struct CommandContext: ~Copyable {
     }
 
     private mutating func finish(waitingFor wait: Receipt.Wait) {
-        // A client's own watches are sent before the answer to what it wrote.
+        // A client's own watches get its write before its reply.
         let goesAtOnce = connection.watches.all.isEmpty && !connection.session.isSubscribed
         core.finish(&transaction.receipt, waitingFor: wait, goesAtOnce: goesAtOnce)
         hasCommitted = true
     }
 
-    /// Who the connection's commits are by; found out at its first write.
+    /// The cause of the connection's commits; determined at its first write.
     var cause: InternedCause {
         if let cause = connection.session.cause { return cause }
         let cause = core.retainCause(

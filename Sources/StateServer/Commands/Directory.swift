@@ -1,41 +1,42 @@
 import Glibc
 package import StateEngine
 
-/// Directories of the daemon: made for the owner only.
+/// Creates directories of the daemon, for the owner only.
 package enum Directory {
-    /// Makes `path` and what is missing above it, with mode 0700; what exists is left as it is.
+    /// Creates `path` and missing directories above it, with mode 0700; existing ones do not
+    /// change.
     ///
-    /// - Throws: an error with `code`, naming the directory that could not be made.
+    /// - Throws: an error with `code`, naming the directory that could not be created.
     package static func make(
         _ path: String,
         failingWith code: StateError.Code = .err
     ) throws(StateError) {
         guard isMade(path) else {
-            throw StateError(failed: "making the directory \(path)", code: code)
+            throw StateError(failed: "creating the directory \(path)", code: code)
         }
     }
 
-    /// Leaves the reason in errno where it could not be made.
+    /// Sets errno if it could not be created.
     private static func isMade(_ path: String) -> Bool {
         if isMadeAlone(path) { return true }
         guard errno == ENOENT, let parent = parent(of: path), isMade(parent) else { return false }
         return isMadeAlone(path)
     }
 
-    /// Another process that makes the same directory now is none the worse.
+    /// Another process may create the same directory at the same time.
     private static func isMadeAlone(_ path: String) -> Bool {
         guard mkdir(path, 0o700) == 0 else { return errno == EEXIST && isDirectory(path) }
-        // What is stored in it is only as durable as its name.
+        // The content is only as durable as the directory's name.
         let above = parent(of: path) ?? (path.hasPrefix("/") ? "/" : ".")
         return WholeFile.syncDirectory(above)
     }
 
-    /// Makes the directory that `path` lies in.
+    /// Creates the directory that contains `path`.
     package static func makeParent(of path: String) throws(StateError) {
         if let parent = parent(of: path) { try make(parent) }
     }
 
-    /// What stands before the last segment; nil where that is the root or the working directory.
+    /// The path without the last segment; nil if that is the root or the working directory.
     private static func parent(of path: String) -> String? {
         let segments = path.split(separator: "/")
         guard segments.count > 1 else { return nil }
@@ -43,7 +44,7 @@ package enum Directory {
         return path.hasPrefix("/") ? "/" + parent : parent
     }
 
-    /// Leaves errno at ENOTDIR where `path` is something else.
+    /// Sets errno to ENOTDIR if `path` is not a directory.
     private static func isDirectory(_ path: String) -> Bool {
         var status = stat()
         if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { return true }
@@ -53,7 +54,7 @@ package enum Directory {
 }
 
 extension StateError {
-    /// A system call failed: what was being done, and the kernel's reason (errno).
+    /// A system call failed: the action, and the kernel's reason (errno).
     package init(failed action: String, code: Code = .err) {
         self.init(code, "\(action) failed: \(String(cString: strerror(errno)))")
     }

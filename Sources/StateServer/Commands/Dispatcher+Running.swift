@@ -1,7 +1,7 @@
 import StateEngine
 import StateWire
 
-/// The table: which function carries out which command.
+/// The table of commands and the functions that run them.
 extension Dispatcher {
     func run(_ command: Command, _ context: inout CommandContext) throws(StateError) {
         switch command {
@@ -36,7 +36,7 @@ extension Dispatcher {
             try channels.unsubscribe(names, isPattern ? .pattern : .name, &context)
         case .publish(let channel, let message):
             try channels.publish(message, to: channel, context)
-        case .channels(let command): try channels.tell(command, context)
+        case .channels(let command): try channels.describe(command, context)
         case .configure(let pairs): try channels.configure(pairs, context)
         case .stateGet(let key, nil): try state.get(key, &context)
         case .stateGet(let key, let revision?): try history.get(key, at: revision, &context)

@@ -2,13 +2,15 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// Finds the verb of a command, has it wait, queues it or hands it to the commands of its family, and sends the answer with its receipt.
+/// Finds the verb of a command; makes it wait, queues it or runs it; and sends the reply with its
+/// receipt.
 ///
-/// Every answer is written to the end of the connection's output. If the command looked at something that is not durable
-/// yet, or other answers wait before it, the answer is moved behind what it waits for.
+/// Every reply is written to the end of the connection's output. If the command read something that
+/// is not durable yet, or earlier replies wait, the reply is held.
 final class Dispatcher {
     private let settings: Settings
-    // On the way of every command: read through another object, each of them cost a retain and a release.
+    // Used by every command: reading them through another object would cost a retain and a release
+    // each.
     private let gate: ReplyGate
     private let memory: ClientMemory
     let strings: StringCommands
@@ -23,7 +25,7 @@ final class Dispatcher {
     let rules: RuleCommands
     let session: SessionCommands
     let report: ReportCommands
-    /// What the last command cost beside one that reads or writes a small value.
+    /// The cost of the last command, relative to one that reads or writes a small value.
     private(set) var lastWeight = 0
 
     init(_ services: Services) {
@@ -48,20 +50,20 @@ final class Dispatcher {
         report = ReportCommands(services)
     }
 
-    /// Whether a command was carried out.
+    /// Whether a command ran.
     enum Result {
         case done
-        /// It was not begun; the connection waits for this first.
+        /// It did not run; the connection must wait for this first.
         case wait(Inbound.Pause)
     }
 
-    /// Carries a command out and sees to its answer.
+    /// Runs a command and sends its reply.
     ///
     /// - Parameters:
     ///   - arguments: The command.
-    ///   - raw: Its bytes as they came.
-    ///   - context: Of who sent it.
-    /// - Returns: Whether it was carried out, or what it waits for.
+    ///   - raw: Its bytes as received.
+    ///   - context: The context of its connection.
+    /// - Returns: Whether it ran, or what it waits for.
     func perform(
         _ arguments: Arguments,
         raw: Bytes,
@@ -76,7 +78,7 @@ final class Dispatcher {
             if let reason = whatToWaitFor(verb, arguments, context) { return .wait(reason) }
             context.connection.session.commandCount += 1
             lastWeight = verb.weight(byteCount: raw.count, hasRules: context.core.rules != nil)
-            // Nearly all commands have few arguments.
+            // Nearly all commands have few arguments, so only these are measured.
             if arguments.count > 64 {
                 try settings.options.checkSteps(verb, arguments, context)
             }
@@ -104,7 +106,7 @@ final class Dispatcher {
         return .done
     }
 
-    /// The answer of EXEC is sent.
+    /// Ends EXEC after its reply.
     private func endExecution(_ context: inout CommandContext) {
         if context.execution?.subscriptionsBefore != nil {
             context.connection.outbound.isConfirmationHeld = !context.connection.outbound.held
@@ -113,7 +115,8 @@ final class Dispatcher {
         context.execution = nil
     }
 
-    /// The verb, whose number of arguments fits; an open transaction does not survive one that does not.
+    /// The verb, after a check of the number of arguments; a wrong command fails an open
+    /// transaction.
     @inline(__always)
     private func findVerb(
         _ arguments: Arguments,
@@ -125,7 +128,7 @@ final class Dispatcher {
         throw verb.map(wrongArity) ?? unknownCommand(arguments)
     }
 
-    /// In Redis's words, which clients look for.
+    /// In the words of Redis, which clients look for.
     private func unknownCommand(_ arguments: Arguments) -> StateError {
         var text = "unknown command '\(arguments[0].prefix(128).shown)', with args beginning with: "
         for index in 1..<max(1, min(arguments.count, 20)) where text.utf8.count < 256 {
@@ -162,12 +165,14 @@ final class Dispatcher {
 }
 
 extension Verb {
-    /// What a command costs beside one that reads or writes a small value; a slice ends at the clock that is looked at for each 16.
+    /// The cost of a command, relative to one that reads or writes a small value.
+    ///
+    /// The clock is checked after each 16, and may end the slice.
     func weight(byteCount: Int, hasRules: Bool) -> Int {
         switch name {
         case .get, .ping, .echo, .exists, .type, .strlen, .stateGet: 1 + byteCount >> 10
         case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del:
-            // A schema may take long for one value.
+            // Checking a schema may take long for one value.
             (hasRules ? 64 : 1) + byteCount >> 10
         default: 64
         }
@@ -175,8 +180,9 @@ extension Verb {
 
     /// Whether the verb begins or ends watches or subscriptions.
     ///
-    /// Pushes of a new watch must not pass the reply that tells its number, and what the connection wrote before is told
-    /// to a watch that ends. So with handlers, which begin and are done at what is durable.
+    /// Pushes of a new watch must not overtake the reply with its number, and a watch that ends
+    /// still gets what the connection wrote before. The same applies to handlers, whose positions
+    /// must be durable.
     fileprivate var isAboutWatches: Bool {
         switch name {
         case .stateWatch, .stateUnwatch, .hello, .reset, .stateHandler: true
@@ -185,7 +191,7 @@ extension Verb {
         }
     }
 
-    /// Whether its reply may be as long as a reply may be.
+    /// Whether its reply may have the largest allowed size.
     var asksForMuch: Bool {
         switch name {
         case .mget, .keys, .scan, .exec, .pubsub, .stateList, .stateHistory, .stateChanges,
@@ -195,7 +201,8 @@ extension Verb {
         }
     }
 
-    /// Whether the verb tells of what is durable: what the connection wrote before it is part of that.
+    /// Whether the verb returns only durable data, which must include what the connection wrote
+    /// before.
     fileprivate func looksBack(_ arguments: Arguments) -> Bool {
         switch name {
         case .stateHistory, .stateRevert, .stateChanges: true

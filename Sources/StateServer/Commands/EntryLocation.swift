@@ -1,10 +1,10 @@
 import StateEngine
 
-/// What the rules say of an entry in the long form of a listing.
+/// The storage and the type of an entry, for the long form of a listing.
 struct EntryLocation {
-    /// Where it lives.
+    /// Where it is stored.
     var backing = ""
-    /// The one type that its schema allows, in the words of JSON Schema; empty where it allows several.
+    /// The one type that its schema allows, as in JSON Schema; empty if it allows several.
     var typeName = ""
 
     init() {}

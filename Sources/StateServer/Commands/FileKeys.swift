@@ -1,10 +1,10 @@
 import StateEngine
 import StateWire
 
-/// Keys of a command that live in files.
+/// Keys of a command that are stored in files.
 struct FileKeys {
     private(set) var keys: [[UInt8]] = []
-    /// Whether it may be about any.
+    /// Whether any key may be in a file.
     private(set) var isAny = false
 
     var isEmpty: Bool { keys.isEmpty && !isAny }
@@ -18,7 +18,7 @@ struct FileKeys {
         isAny = isAny || other.isAny
     }
 
-    /// Adds what a command writes or makes its writing depend on.
+    /// Adds the keys that a command writes, or on which its writes depend.
     mutating func add(_ verb: Verb, _ arguments: Arguments, in files: FileContainers) {
         let places = verb.keys
         switch verb.name {
@@ -40,16 +40,17 @@ struct FileKeys {
         }
     }
 
-    /// Whether what others did to these files, before now, may not be known yet.
+    /// Whether others may have changed these files without the daemon knowing yet.
     func mayHaveChanged(in files: FileContainers) -> Bool {
         if isAny { return files.mayHaveChanged() }
         return keys.contains { key in key.withUnsafeBytes { files.mayHaveChanged($0) } }
     }
 }
 
-/// The files that a command waits for: those of its keys, until what others did to them is known, and no longer than a second.
+/// The files of a command's keys: the command waits until edits of them are known, at most a
+/// second.
 struct AwaitedFiles {
-    /// A file that is edited for ever keeps nobody waiting.
+    /// A file that is edited forever must not make clients wait forever.
     private static let milliseconds: Int64 = 1_000
 
     let keys: FileKeys
@@ -62,7 +63,8 @@ struct AwaitedFiles {
 }
 
 extension Connection {
-    /// Whether a command has to wait until edits of the files of its keys are known, so that it comes after them.
+    /// Whether a command must wait until edits of the files of its keys are known, so that it comes
+    /// after them.
     func awaitsFiles(
         _ verb: Verb,
         _ arguments: Arguments,
@@ -78,7 +80,7 @@ extension Connection {
         } else if verb.isWrite {
             keys.add(verb, arguments, in: files)
         }
-        // It has waited as long as it may.
+        // It has waited for the maximum time.
         if let awaited = inbound.awaitedFiles, awaited.isOverdue {
             inbound.awaitedFiles = nil
             return false

@@ -2,7 +2,7 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// Redis's commands of keys.
+/// Commands of Redis about keys.
 struct KeyspaceCommands {
     let settings: Settings
     let listings: Listings
@@ -21,13 +21,14 @@ struct KeyspaceCommands {
 
     /// DBSIZE.
     ///
-    /// - Throws: ``StateError/Code/noPermission``, if keys may be hidden from the connection: their number is, too.
+    /// - Throws: ``StateError/Code/noPermission``, if keys may be hidden from the connection, as
+    ///   their number is hidden then, too.
     func databaseSize(_ context: borrowing CommandContext) throws(StateError) {
         guard context.showsEverything else {
             throw StateError(
                 .noPermission,
-                "DBSIZE counts keys that uid \(context.connection.peer.uid) may not read; STATE.LIST / COUNT "
-                    + "counts the others"
+                "DBSIZE would count keys that uid \(context.connection.peer.uid) may not read; use "
+                    + "STATE.LIST / COUNT to count the others"
             )
         }
         context.output.writeInteger(Int64(context.core.entries.durableCount))
@@ -47,9 +48,9 @@ struct KeyspaceCommands {
         }
     }
 
-    /// Counts `count` keys below the glob's literal part, in key order, and lists those of them that match.
+    /// Visits `count` keys below the glob's literal part, in key order, and lists those that match.
     ///
-    /// Keys that the client may not read do not count, so that no cursor says that they are there.
+    /// Keys that the client may not read do not count, so that no cursor reveals them.
     func scan(
         _ cursor: UInt64,
         _ match: Bytes?,
@@ -60,7 +61,7 @@ struct KeyspaceCommands {
         var bound: [UInt8]?
         if cursor != 0 {
             guard let key = cursors.key(of: cursor, uid) else {
-                throw StateError(.err, "cursor \(cursor) is no longer known; begin again with 0")
+                throw StateError(.err, "cursor \(cursor) is no longer valid; begin again with 0")
             }
             bound = key
         }
@@ -70,9 +71,9 @@ struct KeyspaceCommands {
         let request = Listing.Request(
             patterns: PatternSet([area]),
             after: bound,
-            // One more tells whether there are more.
+            // One more shows whether there are more.
             limit: min(count, .max - 1) + 1,
-            // COUNT is a hint: a page ends where a reply may not be longer.
+            // COUNT is a hint: a page ends at the size limit of a reply.
             byteLimit: settings.options.replyByteCount,
             endsAtByteLimit: true,
             subject: context.restriction,
@@ -91,12 +92,12 @@ struct KeyspaceCommands {
         }
     }
 
-    /// Refuses a glob that is longer than a key can be: what it costs grows with it.
+    /// Refuses a glob that is longer than a key can be: its cost grows with its length.
     private func checkGlob(_ glob: Bytes) throws(StateError) {
         guard glob.count > Key.maximumByteCount else { return }
         throw StateError(
             .tooBig,
-            "a glob of \(glob.count) bytes; the limit is that of keys, \(Key.maximumByteCount)"
+            "the glob has \(glob.count) bytes; the limit is \(Key.maximumByteCount), as for keys"
         )
     }
 }

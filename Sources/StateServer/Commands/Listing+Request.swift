@@ -2,32 +2,32 @@ import StateEngine
 import StateWire
 
 extension Listing {
-    /// What is listed.
+    /// What to list.
     struct Request {
         var patterns: PatternSet
-        /// Only keys behind this one.
+        /// Only keys after this one.
         var after: [UInt8]?
-        /// How many entries are counted at most.
+        /// The most entries to count.
         var limit = Int.max
-        /// Bytes of rows at most; more is refused, or ends the listing if ``endsAtByteLimit``.
+        /// The most bytes of rows; more is refused, or ends the listing if ``endsAtByteLimit``.
         var byteLimit: Int
         var endsAtByteLimit = false
-        /// How many entries may be looked at; more is refused.
+        /// The most entries to visit; more is refused.
         var visitLimit = Int.max
-        /// Who asks; entries that it may not see are passed over.
+        /// The requesting subject; entries that it may not see are skipped.
         var subject: Subject?
-        /// Whether entries are seen as a watch sees them: what is durable, if the subject may watch it.
+        /// Whether entries appear as for a watch: the durable ones that the subject may watch.
         var isOfWatch = false
         var form: Form
-        /// Which of the entries that count have a row; nil for all.
+        /// Which of the counted entries get a row; nil for all.
         var rowsOf: Pattern?
-        /// Whether keys that change behind the position are looked at again.
+        /// Whether keys that change before the position are visited again.
         var isOneMoment = true
-        /// Said of more bytes than ``byteLimit``.
-        var advice = "ask for parts with LIMIT and AFTER"
+        /// The advice in the error for more bytes than ``byteLimit``.
+        var advice = "use LIMIT and AFTER to get it in parts"
     }
 
-    /// What a row is.
+    /// The form of a row.
     enum Form {
         case nothing
         case key
@@ -35,33 +35,35 @@ extension Listing {
     }
 }
 
-/// What a listing does between two looks at the clock.
+/// The work of a listing between two checks of the clock.
 struct ListingPiece {
-    /// As many bytes of keys are compared with patterns.
+    /// How many bytes of keys are compared with patterns.
     static let comparedByteCount = 32 << 10
-    /// That is about as many keys, of a usual length.
+    /// The same in keys of a typical length.
     static let comparedCount = comparedByteCount / 48
     private static let entryLimit = 256
-    /// As many bytes of rows are written.
+    /// How many bytes of rows are written.
     private static let writtenByteCount = 128 << 10
 
     private(set) var entryCount = 0
     private let end: Int
 
-    /// Begins when there are so many bytes of rows.
+    /// Begins with so many bytes of rows.
     init(_ byteCount: Int) { end = byteCount + ListingPiece.writtenByteCount }
 
-    /// Counts an entry, with which there are so many bytes of rows; false at the end of the piece.
+    /// Counts an entry, after which there are so many bytes of rows.
+    ///
+    /// Returns false at the end of the piece.
     mutating func takes(_ byteCount: Int) -> Bool {
         entryCount += 1
         return entryCount < ListingPiece.entryLimit && byteCount < end
     }
 }
 
-/// A reply that has grown beyond its limit.
+/// The error for a reply above its size limit.
 func replyTooBig(
     _ byteCount: Int,
-    _ advice: String = "ask for parts with LIMIT and AFTER"
+    _ advice: String = "use LIMIT and AFTER to get it in parts"
 ) -> StateError {
-    StateError(.tooBig, "a reply of more than \(byteCount) bytes; \(advice)")
+    StateError(.tooBig, "the reply would have more than \(byteCount) bytes, the limit; \(advice)")
 }

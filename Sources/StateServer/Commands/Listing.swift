@@ -2,20 +2,22 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// A listing that is made in slices, so that nobody waits for it, and that is at its end the state of one moment: its last slice's.
+/// A listing that is made in slices, so that other clients need not wait.
 ///
-/// Rows are kept in key order. A key that changes behind the position is looked at again, and what it is then takes the place
-/// of its row.
+/// At its end it shows the state at one moment, that of its last slice.
+///
+/// Rows are kept in key order. If a key before the position changes, it is visited again, and the
+/// new row replaces the old one.
 final class Listing: SlicedListing {
-    /// Where a row and its key end.
+    /// The end offsets of a row and its key.
     private struct Row {
         var keyEnd: Int
         var rowEnd: Int
     }
 
-    /// What has become of a key since it was passed.
+    /// The new state of a key that changed after it was visited.
     private struct Patch {
-        /// Nil: it is not listed any more.
+        /// Nil if it is not listed any more.
         var row: [UInt8]?
         var isInRows: Bool
     }
@@ -26,15 +28,15 @@ final class Listing: SlicedListing {
     private var keys = ByteBuffer()
     private var index: [Row] = []
     private var patches: [[UInt8]: Patch] = [:]
-    /// Entries that count, as they are now.
+    /// The current number of counted entries.
     private(set) var count = 0
     private(set) var visitedCount = 0
-    /// Every key was looked at.
+    /// Whether every key was visited.
     private(set) var isWhole = false
-    /// There is more than there is room for.
+    /// Whether there is more than fits.
     private var isCut = false
     private var isTracked = false
-    /// Tells of what has become durable, where that is listed.
+    /// Reports new durable commits, if durable entries are listed.
     private var subscription: CommitSubscription?
 
     init(_ request: Request) {
@@ -46,21 +48,22 @@ final class Listing: SlicedListing {
         rows.footprint + keys.footprint + index.count * MemoryLayout<Row>.stride
     }
 
-    /// The key that was looked at last, if it counted; nil if nothing has counted.
+    /// The last counted key; nil if none was counted.
     var lastKey: [UInt8]? { index.isEmpty ? nil : Array(key(at: index.count - 1)) }
 
-    // MARK: Looking
+    // MARK: Visiting
 
-    /// Looks at entries until `deadline`, on the monotonic clock in nanoseconds; `max` for all.
+    /// Visits entries until `deadline`, on the monotonic clock in nanoseconds; `max` for all.
     ///
-    /// - Returns: Whether that was all; then the listing is the state of this moment.
-    /// - Throws: ``StateError/Code/tooBig`` or ``StateError/Code/limit``, beyond what a reply or a command may be.
+    /// - Returns: Whether all were visited; then the listing is the state at this moment.
+    /// - Throws: ``StateError/Code/tooBig`` or ``StateError/Code/limit``, above the limit of a
+    ///   reply or of a command.
     func advance(
         in core: KeyspaceCore,
         until deadline: Int64,
         _ receipt: inout Receipt
     ) throws(StateError) -> Bool {
-        // Rows of former slices may not be durable yet either.
+        // Rows of earlier slices may not be durable yet, either.
         if !request.isOfWatch { core.observeAll(&receipt) }
         try lookAtChanged(core, &receipt)
         while !isDone {
@@ -81,7 +84,7 @@ final class Listing: SlicedListing {
         }
     }
 
-    /// Gives back what the keyspace holds for it.
+    /// Releases what the keyspace retains for it.
     func end(in core: KeyspaceCore) {
         if isTracked, !request.isOfWatch { core.entries.end(position) }
         subscription?.end(in: core)
@@ -126,7 +129,7 @@ final class Listing: SlicedListing {
         }
         let comparedTo =
             if let bound = position.passed { bound.withUnsafeBytes { walk($0) } } else { walk(nil) }
-        // Comparing keys that do not match is looking at them, too.
+        // Comparing keys that do not match also counts as visiting.
         visitedCount += comparedTo == nil ? piece.entryCount : ListingPiece.comparedCount
         if let cutAt {
             position.passed = Array(cutAt.key)
@@ -145,7 +148,7 @@ final class Listing: SlicedListing {
         guard visitedCount <= request.visitLimit else {
             throw StateError(
                 .limit,
-                "more than \(request.visitLimit) entries in one step; ask for fewer at once"
+                "more than \(request.visitLimit) entries in one transaction, the limit; list fewer"
             )
         }
     }
@@ -169,7 +172,7 @@ final class Listing: SlicedListing {
         }
     }
 
-    // MARK: What changed meanwhile
+    // MARK: Changes meanwhile
 
     private func lookAtChanged(
         _ core: KeyspaceCore,
@@ -215,9 +218,9 @@ final class Listing: SlicedListing {
         rows.bytes.slice(place == 0 ? 0 : index[place - 1].rowEnd, index[place].rowEnd)
     }
 
-    // MARK: What was found
+    // MARK: Result
 
-    /// Takes the last entry away, if there are no patches.
+    /// Removes the last entry, if there are no patches.
     func removeLast() {
         let place = index.count - 1
         isWhole = false
@@ -227,7 +230,7 @@ final class Listing: SlicedListing {
         index.removeLast()
     }
 
-    /// How many entries there are, of which no more are counted than were asked for.
+    /// The number of entries, at most the requested limit.
     var listedCount: Int { min(count, request.limit) }
 
     /// Appends the rows to `output`, in key order.
@@ -236,7 +239,7 @@ final class Listing: SlicedListing {
         withRows { _, row in output.append(row) }
     }
 
-    /// How many rows there are, if ``Request/rowsOf`` leaves some out.
+    /// The number of rows, if ``Request/rowsOf`` excludes some.
     var rowCount: Int {
         var count = 0
         for place in index.indices where !row(at: place).isEmpty { count += 1 }
@@ -248,21 +251,21 @@ final class Listing: SlicedListing {
         var changed = patches.filter { $0.value.row != nil }
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }[...]
         var left = request.limit
-        func tell(_ key: Bytes, _ row: Bytes) {
+        func visit(_ key: Bytes, _ row: Bytes) {
             guard left > 0 else { return }
             left -= 1
             body(key, row)
         }
         func deliverChanged() {
             let (key, patch) = changed.removeFirst()
-            key.withUnsafeBytes { key in (patch.row ?? []).withUnsafeBytes { tell(key, $0) } }
+            key.withUnsafeBytes { key in (patch.row ?? []).withUnsafeBytes { visit(key, $0) } }
         }
         for place in index.indices {
             let key = key(at: place)
             while let next = changed.first, next.key.withUnsafeBytes({ $0.precedes(key) }) {
                 deliverChanged()
             }
-            if patches.isEmpty || patches[Array(key)] == nil { tell(key, row(at: place)) }
+            if patches.isEmpty || patches[Array(key)] == nil { visit(key, row(at: place)) }
             if let next = changed.first, next.key.withUnsafeBytes({ $0.isEqual(to: key) }) {
                 deliverChanged()
             }

@@ -2,31 +2,31 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// Something that is listed in slices, under the keyspace's lock.
+/// A listing that is made in slices, under the keyspace's lock.
 protocol SlicedListing: AnyObject {
     /// Lists until `deadline`, on the monotonic clock in nanoseconds; `max` for all.
     ///
-    /// - Returns: Whether that was all.
+    /// - Returns: Whether the listing is complete.
     func advance(
         in core: KeyspaceCore,
         until deadline: Int64,
         _ receipt: inout Receipt
     ) throws(StateError) -> Bool
 
-    /// About how much memory it takes.
+    /// Its approximate memory.
     var byteCount: Int { get }
 
-    /// Gives back what the keyspace holds for it.
+    /// Releases what the keyspace retains for it.
     func end(in core: KeyspaceCore)
 }
 
-/// A command that lists, and that takes more than a slice: its connection waits, the others do not.
+/// A listing command that takes more than a slice: its connection waits, the others do not.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class ListingCommand {
     let connection: Connection
     let listing: any SlicedListing
-    /// Writes the reply, in the moment in which the listing ends.
+    /// Writes the reply when the listing ends.
     let reply: (inout CommandContext) throws(StateError) -> Void
 
     init<Listed: SlicedListing>(
@@ -39,22 +39,23 @@ final class ListingCommand {
         self.reply = { (context) throws(StateError) in try reply(listing, &context) }
     }
 
-    /// The connection's listing is done, or nobody waits for it any more.
+    /// Ends the connection's listing: it is complete, or nobody waits for it any more.
     static func end(of connection: Connection, _ core: KeyspaceCore) {
         connection.inbound.listing?.listing.end(in: core)
         connection.inbound.listing = nil
     }
 }
 
-/// Lists for commands: at once if that takes less than a slice or is part of a transaction, else in slices.
+/// Lists for commands: at once if that takes less than a slice or is part of a transaction, else in
+/// slices.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class Listings {
     private let access: AccessChanges
     private let work: UnfinishedWork
     private let gate: ReplyGate
 
-    /// How long a listing takes before the connection waits for it among those that take longer.
+    /// The length of the first slice; a longer listing continues in further slices.
     private static let firstSliceNanoseconds: Int64 = 100_000
 
     init(_ access: AccessChanges, _ work: UnfinishedWork, _ gate: ReplyGate) {
@@ -105,7 +106,7 @@ final class Listings {
         try reply(listing, &context)
     }
 
-    /// Lists on until `deadline`, and replies if that was all.
+    /// Continues until `deadline`, and replies if the listing is complete.
     ///
     /// - Returns: Whether the command is done.
     func goOn(_ command: ListingCommand, until deadline: Int64, _ core: KeyspaceCore) -> Bool {

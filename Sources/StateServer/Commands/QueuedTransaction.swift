@@ -1,7 +1,7 @@
 import StateEngine
 import StateWire
 
-/// The commands between MULTI and EXEC, read and checked when they came.
+/// The commands between MULTI and EXEC, parsed and checked when they arrived.
 final class QueuedTransaction {
     struct Queued {
         let name: Verb.Name
@@ -9,25 +9,25 @@ final class QueuedTransaction {
     }
 
     private(set) var commands: [Queued] = []
-    /// What the commands refer to.
+    /// The arguments of the commands.
     private var arguments = ArgumentStore()
-    /// Of the commands as they came.
+    /// The bytes of the commands as received.
     private(set) var byteCount = 0
-    /// About how much memory it takes; a command of many steps has a list of them.
+    /// Its approximate memory; a command of many steps has a list of them.
     var footprint: Int {
         arguments.footprint + commands.capacity * MemoryLayout<Queued>.stride
             + steps * MemoryLayout<Command.ApplyStep>.stride
     }
     var count: Int { commands.count }
     private(set) var hasWrites = false
-    /// What its commands cost, but for what they list.
+    /// The cost of its commands, without listings.
     private(set) var steps = 0
-    /// The keys of its commands that live in files.
+    /// The keys of its commands that are stored in files.
     var files = FileKeys()
-    /// A command was refused while queuing: EXEC will refuse all.
+    /// Whether a command was refused while queuing: EXEC will refuse all.
     private(set) var isRefused = false
 
-    /// EXEC will refuse all: nothing is kept for it any more.
+    /// Frees the queued commands, because EXEC will refuse all.
     func refuse() {
         isRefused = true
         commands = []
@@ -35,9 +35,12 @@ final class QueuedTransaction {
         (byteCount, steps, hasWrites, files) = (0, 0, false, FileKeys())
     }
 
-    /// Adds a command that came in `byteCount` bytes; of a refused transaction it is only checked.
+    /// Adds a command of `byteCount` bytes.
     ///
-    /// - Throws: What is wrong with the command, or why a transaction may not have it; it is not added then.
+    /// In a refused transaction it is only checked.
+    ///
+    /// - Throws: The error of the command, or why it is not allowed in a transaction; it is not
+    ///   added then.
     func append(
         _ verb: Verb,
         _ arguments: Arguments,

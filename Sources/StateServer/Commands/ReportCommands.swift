@@ -3,7 +3,7 @@ import Glibc
 import StateEngine
 import StateWire
 
-/// INFO, in the form that Redis's clients read, and STATE.STATUS.
+/// INFO, in the form that Redis clients expect, and STATE.STATUS.
 struct ReportCommands {
     private let settings: Settings
     private let registry: Registry
@@ -16,11 +16,11 @@ struct ReportCommands {
     }
 
     func information(_ sections: Arguments, _ context: borrowing CommandContext) {
-        let wanted = Set((0..<sections.count).map { sections[$0].text.lowercased() })
-        let isAll = wanted.isEmpty || !wanted.isDisjoint(with: ["all", "default", "everything"])
+        let chosen = Set((0..<sections.count).map { sections[$0].text.lowercased() })
+        let isAll = chosen.isEmpty || !chosen.isDisjoint(with: ["all", "default", "everything"])
         var text = ""
         for (name, lines) in informationSections(context)
-        where isAll || wanted.contains(name.lowercased()) {
+        where isAll || chosen.contains(name.lowercased()) {
             if !text.isEmpty { text += "\r\n" }
             text += "# \(name)\r\n"
             for (field, value) in lines { text += "\(field):\(value)\r\n" }
@@ -114,7 +114,9 @@ struct ReportCommands {
         }
     }
 
-    /// What the storage says of itself; of files that are refused only to whom STATE.CHECK names them.
+    /// The fields of the storage.
+    ///
+    /// Refused files only appear for users to whom STATE.CHECK shows them.
     private func storageReport(_ context: borrowing CommandContext) -> [(String, String)] {
         var report = registry.store.report()
         if let damage = registry.store.damage,
@@ -122,7 +124,7 @@ struct ReportCommands {
         {
             report[place].1 = damage
         }
-        // Sizes and counts are sums.
+        // Sizes and counts include hidden keys.
         if !context.showsEverything { report.removeAll { Int64($0.1) != nil } }
         if context.connection.subject.isPrivileged, let files = context.core.files {
             report.append(("files", files.report))

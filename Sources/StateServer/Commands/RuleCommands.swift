@@ -3,7 +3,7 @@ import Glibc
 import StateEngine
 import StateWire
 
-/// A file that a container of files does not take, and why.
+/// A file that a file rule does not accept, and why.
 package struct RefusedFile: Sendable {
     package var path: String
     package var issue: String
@@ -11,16 +11,16 @@ package struct RefusedFile: Sendable {
     package init(path: String, issue: String) { (self.path, self.issue) = (path, issue) }
 }
 
-/// Where the configuration comes from, and what of it cannot be applied; the program says both before it serves.
+/// The source of the configuration, and the refused files; the program sets both before it serves.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class Configuration {
-    /// Reads the configuration again; nil if there is none.
+    /// Reloads the configuration; nil if there is no configuration file.
     var reloader: Reloader?
-    /// Files that are refused.
+    /// The refused files.
     var refusedFiles: () -> [RefusedFile] = { [] }
 
-    /// Has the configuration read again for a connection, which waits for what comes of it.
+    /// Reloads the configuration for a connection, which waits for the result.
     func reload(for connection: Connection) throws(StateError) {
         guard let reloader else { throw Configuration.missing }
         reloader.add(connection)
@@ -29,16 +29,16 @@ final class Configuration {
 
     static let missing = StateError(
         .err,
-        "there is no configuration to read again; see --config in stated --help"
+        "no configuration file is in use, nothing to reload; see --config in stated --help"
     )
 }
 
-/// What the rules say, and what they refuse.
+/// STATE.EXPLAIN, STATE.RULES and STATE.CHECK.
 struct RuleCommands {
     let configuration: Configuration
 
     func reload(_ context: borrowing CommandContext) throws(StateError) {
-        try context.requireAdmin("reload")
+        try context.requireAdmin("STATE.RELOAD")
         try configuration.reload(for: context.connection)
     }
 
@@ -74,7 +74,7 @@ struct RuleCommands {
         }
     }
 
-    /// What holds where no rule says otherwise.
+    /// The options of keys that no rule sets.
     private func defaults(
         besides options: [RuleOption],
         _ context: borrowing CommandContext
@@ -109,7 +109,7 @@ struct RuleCommands {
         _ limit: Int,
         _ context: borrowing CommandContext
     ) throws(StateError) {
-        // It says where it has come to, which may be a key that somebody may not know of.
+        // The reply contains the last checked key, which may be hidden from the user.
         if context.restriction != nil { try context.requireAdmin("STATE.CHECK") }
         let core = context.core
         let patterns = PatternSet([
@@ -145,28 +145,30 @@ struct RuleCommands {
     }
 }
 
-/// As much of the values as is checked without keeping other clients waiting.
+/// The part of the values that is checked without making other clients wait.
 private struct CheckPage: ~Copyable {
-    /// A page takes so long, but for the value at its end.
+    /// How long a page takes, apart from its last value.
     private static let nanoseconds: Int64 = 2_000_000
-    /// Rows of a page, in bytes.
+    /// The most bytes of rows in a page.
     private static let rowByteCount = 1 << 20
-    /// Bytes of keys that are compared with the pattern: a few milliseconds where nothing matches.
+    /// The bytes of keys that are compared with the pattern: a few milliseconds if nothing matches.
     static let comparedByteCount = 128 << 10
 
     private(set) var rows = ByteBuffer()
     private(set) var refusedCount = 0
     private(set) var checkedCount = 0
-    /// The key behind which the next page begins; nil where this one came to its end.
+    /// The key after which the next page begins; nil if this was the last page.
     private(set) var end: [UInt8]?
     private let limit: Int
-    /// Who asks, where there is something that he may not read.
+    /// The requesting subject, if keys may be hidden from it.
     private let subject: Subject?
     private let deadline = clinux_monotonic_nanoseconds() + CheckPage.nanoseconds
 
     init(limit: Int, subject: Subject?) { (self.limit, self.subject) = (limit, subject) }
 
-    /// Looks at an entry; false where the page is full.
+    /// Checks an entry.
+    ///
+    /// Returns false if the page is full.
     mutating func take(_ record: Record, _ core: KeyspaceCore) -> Bool {
         checkedCount += 1
         if core.visibility(of: subject).mayReveal(.read, about: record), let value = record.value,

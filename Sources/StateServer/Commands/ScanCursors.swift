@@ -1,13 +1,14 @@
-/// Where scans stand: a cursor is the number of a slot, and any connection of the same user may continue it.
+/// The positions of scans: a cursor is the number of a slot, and any connection of the same user
+/// may continue it.
 ///
-/// Each user has slots of its own, of which the oldest goes if there are too many: nobody's scans end another's. A key that is there
-/// from the first call to the last is listed exactly once.
+/// Each user has its own slots, and the oldest is dropped if there are too many: no user's scans
+/// end another's. A key that exists from the first call to the last is listed exactly once.
 final class ScanCursors {
     private struct Slots {
         var keys: [UInt64: [UInt8]] = [:]
         var next: UInt64 = 1
         var oldest: UInt64 = 1
-        /// When they were used last, as ``ScanCursors/useCount`` counts.
+        /// The time of the last use, by ``ScanCursors/useCount``.
         var lastUse = 0
     }
 
@@ -15,13 +16,13 @@ final class ScanCursors {
     private var slots: [UInt32: Slots] = [:]
     private var useCount = 0
 
-    /// Users whose scans are remembered; beyond that the one goes that has not scanned for the longest time.
+    /// The most users whose scans are remembered; then the least recently used is dropped.
     private static let userCapacity = 256
 
     /// - Parameter capacity: Slots of one user.
     init(capacity: Int) { self.capacity = capacity }
 
-    /// A cursor for what comes after `key`.
+    /// A cursor for the keys after `key`.
     func make(after key: [UInt8], _ uid: UInt32) -> UInt64 {
         useCount += 1
         if slots[uid] == nil { makeRoom() }
@@ -45,6 +46,6 @@ final class ScanCursors {
         slots[oldest.key] = nil
     }
 
-    /// The last key that was counted under `cursor`; nil if the slot is gone.
+    /// The last visited key of `cursor`; nil if the slot is gone.
     func key(of cursor: UInt64, _ uid: UInt32) -> [UInt8]? { slots[uid]?.keys[cursor] }
 }

@@ -2,11 +2,13 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// What a command may cost that has to be one moment, in steps: each key that it changes or looks at is one.
+/// The limit of a command that must run at one moment, in steps: each key that it changes or visits
+/// is a step.
 extension ServerOptions {
     /// How many steps a command or a transaction of a connection may take.
     ///
-    /// Nobody else is served meanwhile. An administrator can stop the daemon anyway: for it the limit is that of a transaction.
+    /// Nobody else is served meanwhile. An administrator could stop the daemon anyway, so for one
+    /// only the limit of a transaction applies.
     func stepLimit(_ context: borrowing CommandContext) -> Int {
         context.isAdmin
             ? limits.transactionChangeCount : min(stepCount, limits.transactionChangeCount)
@@ -28,42 +30,42 @@ extension ServerOptions {
 
     func tooManySteps(_ limit: Int) -> StateError {
         guard limit < limits.transactionChangeCount else {
-            return StateError(.tooBig, "a transaction of more than \(limit) changes")
+            return StateError(.tooBig, "more than \(limit) changes in one transaction, the limit")
         }
         return StateError(
             .limit,
-            "more than \(limit) keys in one commit or command; do it in parts (limits.steps, which "
-                + "administrators are not held to)"
+            "more than \(limit) keys in one commit or command, the limit of users without admin "
+                + "rights (limits.steps); do it in parts"
         )
     }
 
-    /// Refuses globs of watches and subscriptions beyond what a user without admin rights may have.
+    /// Refuses globs of watches and subscriptions above the limit of a user without admin rights.
     ///
     /// - Throws: ``StateError/Code/limit``, naming the user and the limit.
     func checkGlobs(
         _ count: Int,
         _ context: borrowing CommandContext
     ) throws(StateError) {
-        let wanted = (context.connection.share.account?.globCount ?? 0) + count
-        guard count > 0, wanted > globCount, !context.isAdmin else { return }
+        let total = (context.connection.share.account?.globCount ?? 0) + count
+        guard count > 0, total > globCount, !context.isAdmin else { return }
         throw StateError(
             .limit,
-            "uid \(context.connection.peer.uid) would have \(wanted) globs in watches "
-                + "and subscriptions; the limit is \(globCount) (limits.globs); prefixes that end in / "
-                + "have none"
+            "uid \(context.connection.peer.uid) would have \(total) globs in watches "
+                + "and subscriptions; the limit is \(globCount) (limits.globs); use prefixes that "
+                + "end in /, which do not count"
         )
     }
 
-    /// Refuses a reply that has grown beyond its limit.
+    /// Refuses a reply above its size limit.
     func checkReply(_ byteCount: Int) throws(StateError) {
         guard byteCount > replyByteCount else { return }
         throw replyTooBig(replyByteCount)
     }
 
-    /// The patterns that a command names.
+    /// The patterns of a command.
     func patternSet(_ patterns: Arguments) throws(StateError) -> PatternSet {
         guard patterns.count <= watchCount else {
-            throw StateError(.limit, "more than \(watchCount) patterns")
+            throw StateError(.limit, "more than \(watchCount) patterns, the limit (limits.watches)")
         }
         var read: [Pattern] = []
         for index in 0..<patterns.count { read.append(try Pattern(patterns[index])) }
@@ -72,7 +74,7 @@ extension ServerOptions {
 }
 
 extension Verb {
-    /// What a command with so many arguments costs: of those that list, without what they list.
+    /// The cost of a command with so many arguments, without listings.
     func steps(argumentCount: Int) -> Int {
         switch name {
         case .mset, .msetnx: argumentCount / 2

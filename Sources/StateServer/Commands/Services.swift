@@ -1,8 +1,8 @@
 import StateEngine
 
-/// What handlers of commands have in common; each takes what it needs.
+/// The services for the handlers of commands; each handler takes those that it needs.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class Services {
     let keyspace: LocalKeyspace
     let settings: Settings
@@ -21,7 +21,7 @@ final class Services {
     let waitingForChanges: BlockedList
     let configuration = Configuration()
 
-    /// `wake` has the loop take a turn; it is called on any thread.
+    /// `wake` makes the loop take a turn; any thread may call it.
     init(
         _ keyspace: LocalKeyspace,
         _ core: KeyspaceCore,

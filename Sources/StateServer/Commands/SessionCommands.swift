@@ -51,18 +51,18 @@ struct SessionCommands {
             context.output.writeArray(2)
             context.output.writeBulk(String(context.time / 1_000))
             context.output.writeBulk(String(context.time % 1_000 * 1_000))
-        default: preconditionFailure("no command of the session")
+        default: preconditionFailure("not a command of the session")
         }
     }
 
-    /// As Redis answers where none is set.
+    /// The reply of Redis if no password is set.
     private static let noPassword = StateError(
         .err,
         "AUTH <password> called without any password configured for the default user. Are you sure "
             + "your configuration is correct?"
     )
 
-    /// As Redis does: its one user has no password, so that any will do.
+    /// As in Redis: its one user has no password, so that any password is accepted.
     private func authenticate(_ user: Bytes) throws(StateError) {
         guard user.text == "default" else {
             throw StateError(
@@ -74,13 +74,13 @@ struct SessionCommands {
 
     private func hello(_ version: Int64?, _ client: Bytes?, _ context: borrowing CommandContext) {
         if let version, let chosen = ProtocolVersion(rawValue: Int(version)) {
-            // Pushes are for RESP3 alone.
+            // Only RESP3 has pushes.
             if chosen == .resp2 { watches.end(context.connection, context.core) }
             context.connection.session.version = chosen
         }
         if let client { context.rename(Array(client)) }
         context.output.writeMap(7, context.version)
-        // The names are what clients look for: bulk strings, and a Redis version for the dialect.
+        // Clients look for these names, as bulk strings, and for a Redis version.
         context.output.writeField("server", "redis")
         context.output.writeField("version", SessionCommands.redisVersion)
         context.output.writeField("proto", Int64(context.version.rawValue))
@@ -195,7 +195,7 @@ struct SessionCommands {
         )
     }
 
-    /// The values that clients ask for, in Redis's names.
+    /// The values that clients ask for, by their names in Redis.
     private func configuration(_ names: Arguments, _ context: borrowing CommandContext) {
         let known: [(String, String)] = [
             ("appendfsync", "always"), ("appendonly", registry.store.isPersistent ? "yes" : "no"),
@@ -217,7 +217,7 @@ struct SessionCommands {
 }
 
 extension CommandContext {
-    /// A new name is a new cause for the commits that follow.
+    /// Sets the name; later commits then have a new cause.
     fileprivate func rename(_ name: [UInt8]) {
         connection.session.name = name
         if let cause = connection.session.cause { core.release(cause) }

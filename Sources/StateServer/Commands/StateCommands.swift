@@ -1,7 +1,7 @@
 import StateEngine
 import StateWire
 
-/// Our own verbs about entries.
+/// The `STATE.*` verbs about entries.
 struct StateCommands {
     let settings: Settings
     let listings: Listings
@@ -21,7 +21,7 @@ struct StateCommands {
         )
     }
 
-    /// What a rule says that a key is which nobody has set, marked as that.
+    /// The default of an absent key from its rule, with the field `default`.
     private func writeDefault(of key: Bytes, _ context: borrowing CommandContext) {
         guard let standard = context.core.rules?.rule(for: key)?.settings.standard else {
             context.output.writeNull(context.version)
@@ -44,13 +44,13 @@ struct StateCommands {
         let isInMemory = !core.isPersistent || core.isInMemory(key, rule)
         let named = [conditions.presence, conditions.revision, conditions.value].compactMap { $0 }
         // A transaction is one commit, whose reply waits for storage.
-        let wanted = durability ?? rule?.durability ?? .synced
-        let isEarly = wanted == .memory && !isInMemory && !context.isExecuting
+        let level = durability ?? rule?.durability ?? .synced
+        let isEarly = level == .memory && !isInMemory && !context.isExecuting
         let cause = context.cause
         let revision = try context.write(waitingFor: isEarly ? .nothing : .storage) {
             (transaction) throws(StateError) -> Int64 in
             for condition in named { try transaction.check(condition, of: key) }
-            // What the connection has itself written needs no waiting for.
+            // The connection need not wait for its own writes.
             if isEarly, transaction.receipt.revision > 0, core.newestCause(of: key) == cause.cause {
                 transaction.receipt.waiveReads()
             }
@@ -128,9 +128,10 @@ struct StateCommands {
         }
     }
 
-    /// Deletes what a listing has found, and the keys that are named.
+    /// Deletes the keys that a listing found, and the named keys.
     ///
-    /// Entries that may not be read are as if they were not there: only who names a key is refused because of it.
+    /// Entries that the user may not read are skipped; only a command that names such a key is
+    /// refused.
     private func delete(
         _ listing: Listing,
         _ set: PatternSet,

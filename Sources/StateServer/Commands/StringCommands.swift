@@ -1,7 +1,7 @@
 import StateEngine
 import StateWire
 
-/// Redis's commands of values.
+/// Commands of Redis about values.
 struct StringCommands {
     let settings: Settings
 
@@ -12,7 +12,7 @@ struct StringCommands {
         writeValue(record, of: key, context)
     }
 
-    /// What a key holds, or what a rule says that it is while nobody has set it.
+    /// The value of a key, or the default of its rule if it is absent.
     @inline(__always)
     private func writeValue(
         _ record: Record?,
@@ -174,7 +174,7 @@ struct StringCommands {
 }
 
 extension Condition {
-    /// Whether NX or XX lets a SET happen.
+    /// Whether NX or XX allows a SET.
     fileprivate func allows(_ old: Record?) -> Bool {
         switch self {
         case .isAbsent: old == nil

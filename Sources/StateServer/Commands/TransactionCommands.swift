@@ -6,7 +6,7 @@ struct TransactionCommands {
     let settings: Settings
     let channels: Channels
 
-    /// Commands that are carried out between MULTI and EXEC, not queued.
+    /// Commands that run at once between MULTI and EXEC instead of being queued.
     static func runsInside(_ verb: Verb) -> Bool {
         switch verb.name {
         case .multi, .exec, .discard, .watch, .quit, .reset: true
@@ -38,7 +38,10 @@ struct TransactionCommands {
         }
         guard connection.session.watchedKeys.count + keys.count <= settings.options.watchCount
         else {
-            throw StateError(.limit, "WATCH of more than \(settings.options.watchCount) keys")
+            throw StateError(
+                .limit,
+                "WATCH of more than \(settings.options.watchCount) keys, the limit (limits.watches)"
+            )
         }
         var watched: [Session.WatchedKey] = []
         for index in 0..<keys.count {
@@ -47,7 +50,7 @@ struct TransactionCommands {
         }
         connection.session.watchedKeys += watched
         connection.session.watchedKeyByteCount += watched.reduce(0) { $0 + $1.key.count + 64 }
-        // The reply reports nothing of what was seen.
+        // The reply reveals nothing of what was read.
         context.receipt.waiveReads()
         context.output.writeOK()
     }
@@ -57,7 +60,8 @@ struct TransactionCommands {
         context.output.writeOK()
     }
 
-    /// Adds a command of `byteCount` bytes to the transaction, or refuses it and with it the transaction.
+    /// Adds a command of `byteCount` bytes to the transaction, or refuses it and with it the
+    /// transaction.
     func queue(
         _ verb: Verb,
         _ arguments: Arguments,
@@ -73,7 +77,7 @@ struct TransactionCommands {
             }
             let limit = settings.options.limits.transactionByteCount
             guard transaction.byteCount + byteCount <= limit else {
-                throw StateError(.tooBig, "a transaction of more than \(limit) bytes")
+                throw StateError(.tooBig, "more than \(limit) bytes in one transaction, the limit")
             }
             try transaction.append(verb, arguments, byteCount: byteCount)
         } catch {
@@ -85,7 +89,7 @@ struct TransactionCommands {
         }
     }
 
-    /// EXEC: carries the queued commands out by `run`.
+    /// EXEC: runs the queued commands with `run`.
     func execute(
         _ context: inout CommandContext,
         _ run: (Command, inout CommandContext) throws(StateError) -> Void
@@ -104,7 +108,7 @@ struct TransactionCommands {
             )
         }
         for watch in watched {
-            // One that the connection may not read any more counts as absent, whatever becomes of it.
+            // A key that the connection may not read any more counts as absent.
             let revision = watch.key.withUnsafeBytes { context.read($0)?.revision ?? 0 }
             guard revision == watch.revision else {
                 context.output.writeNullArray(context.version)

@@ -1,16 +1,16 @@
 import StateEngine
 
-/// Reads everything that is stored, with its checksums, and throws it away.
+/// Reads the complete store to verify its checksums.
 ///
-/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
-/// `@unchecked Sendable`.
+/// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
+/// before and after.
 final class CheckJob: HistoryJob, @unchecked Sendable {
     let control = JobControl()
     let byteCount = 0
     private var place = HistoryPlace(revision: 0, ordinal: 0)
     private let through: Int64
 
-    /// - Parameter revision: Up to here; what is written meanwhile is for the next time.
+    /// - Parameter revision: The last revision to check; later ones are for the next check.
     init(through revision: Int64) { through = revision }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {

@@ -1,13 +1,13 @@
 import CLinux
 import StateEngine
 
-/// Memory that a process may have, and takes: beyond it allocations fail, or the kernel ends the process, and neither leaves time to
-/// say so.
+/// A memory limit of the process, and the memory used: above the limit, allocations fail or the
+/// kernel kills the process, without time for a message.
 package struct MemoryBound: Sendable {
-    /// What sets it, such as `ulimit -v`.
+    /// The source of the limit, such as `ulimit -v`.
     package var name: String
     package var byteCount: Int
-    /// What counts towards it is taken so far.
+    /// The memory used that counts towards it.
     package var usedByteCount: Int
 
     package init(name: String, byteCount: Int, usedByteCount: Int) {
@@ -15,9 +15,9 @@ package struct MemoryBound: Sendable {
     }
 
     package var freeByteCount: Int { byteCount - usedByteCount }
-    /// What is kept for buffers and for the next start, which takes some more than a daemon that runs.
+    /// The reserve for buffers and for the next start, which needs more than a running daemon.
     package var reservedByteCount: Int { max(32 << 20, byteCount / 8) }
-    /// Whether no more values may be kept.
+    /// Whether no more values may be added.
     package var isShort: Bool { freeByteCount < reservedByteCount }
 
     package var description: String {
@@ -25,16 +25,16 @@ package struct MemoryBound: Sendable {
     }
 }
 
-/// When the memory of the process is looked at next: after some time, or after some values were set.
+/// When the memory of the process is checked next: after some time, or after some values were set.
 package struct MemorySchedule {
-    /// Milliseconds between two looks, while there is room and while there is little.
+    /// Milliseconds between two checks, with enough and with little room.
     private static let (long, short): (Int64, Int64) = (250, 20)
-    /// The same while nothing bounds it.
+    /// The same without a limit.
     private static let unbounded: Int64 = 1_000
 
     /// On the monotonic clock, in milliseconds.
     private var dueAt: Int64 = 0
-    /// As many bytes of values as were set in all.
+    /// The total bytes of values at which it is due.
     private var dueByteCount: Int64 = 0
 
     package init() {}
@@ -43,17 +43,17 @@ package struct MemorySchedule {
         now >= dueAt || byteCount >= dueByteCount
     }
 
-    /// Plans the next look, after one that found `bound`.
+    /// Plans the next check, after one that found `bound`.
     package mutating func plan(after bound: MemoryBound?, at now: Int64, taken byteCount: Int64) {
         guard let bound, !bound.isShort else {
-            // No value is set that takes more; or as many as there may be.
+            // No value may be added any more, or there is no limit: only time matters.
             dueAt = now + (bound == nil ? MemorySchedule.unbounded : MemorySchedule.long)
             dueByteCount = .max
             return
         }
         let isNear = bound.freeByteCount < 4 * bound.reservedByteCount
         dueAt = now + (isNear ? MemorySchedule.short : MemorySchedule.long)
-        // A client on this machine writes more in 20 ms than the reserve has, if the disk is fast.
+        // With a fast disk, a client can write more than the reserve in 20 ms.
         let room = bound.freeByteCount - bound.reservedByteCount
         dueByteCount = byteCount + Int64(max(room / 2, bound.reservedByteCount / 32))
     }

@@ -1,21 +1,23 @@
 import CLinux
 import Glibc
 
-/// epoll(7), with a registration number beside each descriptor.
+/// epoll(7), with a registration number for each descriptor.
 ///
-/// Connections are edge-triggered: told once when bytes come, not looked at again at the next wait, which is what
-/// level-triggered descriptors are each time. Who leaves something unread asks again with ``modify(_:_:token:)``.
+/// Connections are edge-triggered: an event comes once when bytes arrive, and the next wait does
+/// not check them again, as it does level-triggered descriptors. Whoever leaves input unread calls
+/// ``modify(_:_:token:)``.
 ///
-/// The number tells an event of a descriptor that was closed and given out again in the same turn from one of the new owner.
+/// The number distinguishes an event of a closed descriptor from one of its new owner in the same
+/// turn.
 struct Poller: ~Copyable {
     struct Event {
         var token: UInt64
         var isReadable: Bool
         var isWritable: Bool
         var isHungUp: Bool
-        /// The peer sends no more: behind the bytes that are there stands the end.
+        /// The peer sends no more: after the available bytes the stream ends.
         var hasEnded: Bool
-        /// So many turns had no time for it.
+        /// How many turns had no time for it.
         var turnsWaited: Int64 = 0
     }
 
@@ -33,22 +35,24 @@ struct Poller: ~Copyable {
         buffer.deallocate()
     }
 
-    /// Something to accept or to read, told as long as it is there.
+    /// Something to accept or to read; reported as long as it is there.
     static let readable = UInt32(CLINUX_EPOLLIN)
     private static let once: UInt32 = 1 << 31
-    /// Something to read, told each time that something comes.
+    /// Something to read; reported each time that something arrives.
     static let readableOnce = readable | UInt32(CLINUX_EPOLLRDHUP) | once
-    /// Room to write, told each time that some comes.
+    /// Room to write; reported each time that there is more.
     static let writableOnce = UInt32(CLINUX_EPOLLOUT) | once
 
-    /// Adds a descriptor; false where the kernel has no room for more (ENOSPC, ENOMEM).
+    /// Adds a descriptor.
+    ///
+    /// Returns false if the kernel has no room for more (ENOSPC, ENOMEM).
     func add(_ watched: Int32, _ interest: UInt32, token: UInt64) -> Bool {
         if clinux_epoll_add(descriptor, watched, interest, token) == 0 { return true }
         precondition(errno == ENOSPC || errno == ENOMEM, "epoll_ctl: descriptor \(watched)")
         return false
     }
 
-    /// Changes what a descriptor is watched for; what is so already is told again.
+    /// Changes the events of a descriptor; a condition that already holds is reported again.
     func modify(_ watched: Int32, _ interest: UInt32, token: UInt64) {
         let code = clinux_epoll_modify(descriptor, watched, interest, token)
         precondition(code == 0, "epoll_ctl: descriptor \(watched)")

@@ -3,11 +3,11 @@ import Glibc
 import StateEngine
 import StateWire
 
-/// A listener that is not looked at for a while, since a client has just come and others are being served.
+/// A listener that pauses, because a client has just connected and others are being served.
 ///
-/// 20 clients in a row, each of whom sends and leaves, took 1 ms of the loop without a pause.
+/// 20 clients in a row that each sent a command and left took 1 ms of the loop without a pause.
 struct Arrivals {
-    /// Whose client it was.
+    /// The account of that client.
     let account: ClientMemory.Account
     let listener: Int32
     /// On the monotonic clock, in nanoseconds.
@@ -17,15 +17,16 @@ struct Arrivals {
         (self.account, self.listener, self.restEnd) = (account, listener, restEnd)
     }
 
-    /// Others who connect wait as well, so it is short.
+    /// Short, because others who connect have to wait, too.
     static let longestRest: Int64 = 300_000
 }
 
-/// Clients that come, and why one may not.
+/// Accepting and refusing clients.
 extension Server {
-    /// Accepts clients for one slice, or one client if there is more than one user; then the listener rests.
+    /// Accepts clients for one slice, or one client if there is more than one user; then the
+    /// listener rests.
     ///
-    /// `accepted` is the last one: the time of the turn is charged to its user.
+    /// ``Turn/accepted`` is the last one: its user is charged for the time of the turn.
     func accept(from listener: Int32) {
         turn.accepted = nil
         guard registry.memory.userCount > 1 else {
@@ -40,10 +41,10 @@ extension Server {
         unfinished.items.append(.arrivals(Arrivals(of: account, on: listener, restEnd: now + rest)))
     }
 
-    /// Goes on with a listener that has rested.
+    /// Continues with a listener after its pause.
     ///
-    /// It is watched again first: whatever becomes of the next client, only another rest ends that. Without descriptors all are
-    /// watched again once there are some, and none when the daemon stops.
+    /// First the listener is polled again; only another pause ends that. If descriptors ran out,
+    /// all listeners are polled again once there are some. When the daemon stops, none is.
     func goOn(with arrivals: Arrivals) {
         turn.accepted = nil
         guard listeners.contains(arrivals.listener), !timers.isSet(.acceptance) else { return }
@@ -95,8 +96,9 @@ extension Server {
         turn.accepted = connection
     }
 
-    /// Refuses a client where there are as many as may be, or as many of its user; root and the daemon's own user have
-    /// places that nobody else can take.
+    /// Refuses a client if there are too many clients, or too many of its user.
+    ///
+    /// Root and the daemon's own user have reserved places.
     private func checkPlaces(for connection: Connection) throws(StateError) {
         let limit = options.clientCount
         guard !connection.subject.isPrivileged else {
@@ -111,7 +113,8 @@ extension Server {
         guard registry.memory.connectionCount(of: uid) < share else {
             throw StateError(
                 .limit,
-                "uid \(uid) has \(share) clients, as many as one user may have of limits.clients, \(limit)"
+                "uid \(uid) has \(share) clients, the limit of one user: three quarters of "
+                    + "limits.clients, \(limit)"
             )
         }
     }
@@ -135,18 +138,19 @@ extension Server {
 
     private func noteMissingDescriptors() {
         services.gate.write(.init(subject: .descriptors), .warning) {
-            "no more file descriptors: new clients are refused until there are; raise the limit of open files "
-                + "(LimitNOFILE=) or lower limits.clients"
+            "no more file descriptors: new clients are refused until some are free; raise the "
+                + "limit of open files (LimitNOFILE=) or lower limits.clients"
         }
     }
 
-    /// Refuses the client that comes next, with the descriptor that is kept back for that.
+    /// Refuses the next client, with the reserved descriptor.
     ///
-    /// - Returns: Whether the next may be looked for. Where not even that one is to be had, nobody is accepted until a connection
-    ///   ends or some time is over: a listener that cannot be accepted from would be told as ready for ever.
+    /// - Returns: Whether there may be more clients. If not even the reserve is available, nobody
+    ///   is accepted until a connection ends or some time has passed: epoll would otherwise report
+    ///   the listener forever.
     private func refuseNext(of listener: Int32) -> Bool {
         var failure: Int32 = 0
-        let isLent = reserve.lend {
+        let isFreed = reserve.withFreed {
             let descriptor = clinux_accept(listener)
             failure = descriptor >= 0 ? 0 : errno
             guard descriptor >= 0 else { return }
@@ -155,7 +159,7 @@ extension Server {
                 StateError(.limit, "the daemon has no more file descriptors; try again later")
             )
         }
-        switch isLent ? failure : EMFILE {
+        switch isFreed ? failure : EMFILE {
         case 0, EINTR, ECONNABORTED: return true
         case EAGAIN: return false
         default:
@@ -168,7 +172,7 @@ extension Server {
         }
     }
 
-    /// Looks for clients again: a descriptor is free, or it is time to see whether one is.
+    /// Accepts clients again: a descriptor is free, or it is time to check whether one is.
     func acceptAgain() {
         timers.set(.acceptance, at: nil)
         for listener in listeners { watchListener(listener) }

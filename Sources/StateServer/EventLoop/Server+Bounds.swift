@@ -2,13 +2,15 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// What clients may take together, and who pays when it is more.
+/// Limits of all clients together, and who is disconnected above them.
 extension Server {
     // MARK: Memory
 
-    /// Takes over what a connection has now; where all have too much, the greediest user's greediest connection goes.
+    /// Counts a connection's memory.
     ///
-    /// Not under the keyspace's lock: connections end.
+    /// If all clients together have too much, the largest connection of the largest user is ended.
+    ///
+    /// Do not call this under the keyspace's lock: connections end.
     func count(_ connection: Connection) {
         let memory = registry.memory
         memory.count(connection)
@@ -16,7 +18,7 @@ extension Server {
         if memory.byteCount > memory.byteLimit { makeRoom() }
     }
 
-    /// - Complexity: O(*n*) in the users and in the connections of one, for each connection that goes.
+    /// - Complexity: O(*n*) in the users and in the connections of one, for each ended connection.
     private func refuseInput() {
         let memory = registry.memory
         while memory.inputByteCount > options.inputByteCount {
@@ -27,7 +29,8 @@ extension Server {
             letGo(
                 connection,
                 .input,
-                "unfinished input of all clients is over \(options.inputByteCount) bytes"
+                "the unfinished input of all clients is above limits.inputBytes, "
+                    + "\(options.inputByteCount) bytes"
             )
         }
     }
@@ -42,9 +45,9 @@ extension Server {
         }
     }
 
-    /// Gives back what the buffers of a user's connections keep for later.
+    /// Frees the unused memory of the buffers of a user's connections.
     ///
-    /// - Returns: Whether that was anything.
+    /// - Returns: Whether there was any.
     private func hasTrimmed(_ account: ClientMemory.Account) -> Bool {
         let before = account.byteCount
         for connection in account.connections.values
@@ -55,7 +58,8 @@ extension Server {
         return account.byteCount < before
     }
 
-    /// What is read for a command is refused alone; anything else ends the connection.
+    /// Refuses the command of a connection if the memory is for its reply; otherwise ends the
+    /// connection.
     private func makeRoom(from connection: Connection) {
         let sentence = memorySentence
         let reading = connection.inbound.jobs.first { !$0.isBackground && !$0.control.isCancelled }
@@ -63,15 +67,15 @@ extension Server {
             return letGo(connection, .memory, sentence)
         }
         registry.memory.refusedCount += 1
-        noteLetGo(connection, .memory, "has a reply refused", sentence)
+        noteLetGo(connection, .memory, "had a reply refused", sentence)
         reading.control.cancel()
         history.thread?.dropCancelled()
         registry.memory.count(connection)
     }
 
     private var memorySentence: String {
-        "clients take more memory than limits.memoryBytes, \(registry.memory.byteLimit) bytes, allow, and "
-            + "this one takes most"
+        "the memory of all clients is above limits.memoryBytes, \(registry.memory.byteLimit) "
+            + "bytes, and this client has the most"
     }
 
     /// Refuses the reply of a job that was ended to make room.
@@ -79,14 +83,14 @@ extension Server {
     /// - Throws: ``StateError/Code/limit``, naming the limit.
     func requireMemory(_ control: JobControl) throws(StateError) {
         guard control.isCancelled else { return }
-        throw StateError(.limit, "\(memorySentence): ask for less at once, or later")
+        throw StateError(.limit, "\(memorySentence); ask for less at once, or try later")
     }
 
     // MARK: Clients that do not read while others wait
 
     private static let stallMilliseconds: Int64 = 5_000
 
-    /// Somebody waits for memory: whoever holds it and does not read is looked for some time later.
+    /// Plans a check for clients that hold memory and do not read, because others wait for memory.
     func expectStalls() {
         registry.memory.isAwaited = true
         if !timers.isSet(.stalls) { beginStallCheck() }
@@ -99,10 +103,10 @@ extension Server {
         }
     }
 
-    /// Lets the greediest go of those that have read nothing for a while, if somebody waits for memory.
+    /// Ends the largest connection that has read nothing for a while, if others wait for memory.
     func endStalls() {
         let memory = registry.memory
-        // Watches that wait say so again in each turn.
+        // Watches that wait report it again in each turn.
         let isAwaited =
             memory.isAwaited || registry.hasPaused(where: { $0.inbound.pause == .memoryIsFull })
         memory.isAwaited = false
@@ -115,17 +119,18 @@ extension Server {
             letGo(
                 stalled,
                 .memory,
-                "others wait for memory, of which it holds most, and it does not read"
+                "other clients wait for memory, and this client has the most and does not read"
             )
         }
-        // As long as somebody waits for more.
+        // Repeat as long as somebody waits for more.
         beginStallCheck()
     }
 
-    // MARK: Commands that are not finished
+    // MARK: Incomplete commands
 
-    /// Has a connection's time run if it has begun a command and not ended it; anew if what is there now was begun later than what
-    /// was there before.
+    /// Starts the time of a connection with an incomplete command.
+    ///
+    /// `isNew` restarts it: this is another command than before.
     func timeFrame(of connection: Connection, isNew: Bool) {
         guard !connection.inbound.bytes.isEmpty, connection.inbound.pause == nil,
             !connection.isEnding,
@@ -138,14 +143,14 @@ extension Server {
         if !timers.isSet(.frames) { scheduleFrames() }
     }
 
-    /// Plans when the time of the connection that has waited longest is over; it may have ended its command by then.
+    /// Sets the timer for the connection whose incomplete command began first.
     func scheduleFrames() {
         let isLimited = options.frameMilliseconds > 0
         let since = isLimited ? unfinished.frames.earliest?.since : nil
         timers.set(.frames, at: since.map { $0 + options.frameMilliseconds })
     }
 
-    /// Ends the connections whose time is over.
+    /// Ends the connections whose time has passed.
     func endFrames() {
         let start = SystemClock.monotonicMilliseconds() - options.frameMilliseconds
         while let place = unfinished.frames.earliest, place.since <= start {
@@ -153,18 +158,18 @@ extension Server {
             letGo(
                 place.connection,
                 .frame,
-                "a command was begun and not ended within limits.frameTimeout, "
+                "a command was not complete within limits.frameTimeout, "
                     + "\(options.frameMilliseconds) ms"
             )
         }
     }
 
-    // MARK: Going
+    // MARK: Disconnecting
 
-    /// Ends a connection with an error, as far as it still takes one.
+    /// Ends a connection with an error, if it can still be sent.
     func letGo(_ connection: Connection, _ reason: LetGoReason, _ sentence: String) {
         registry.memory.refusedCount += reason == .frame ? 0 : 1
-        noteLetGo(connection, reason, "is let go", sentence)
+        noteLetGo(connection, reason, "was disconnected", sentence)
         connection.outbound.bytes.writeError(StateError(.limit, sentence))
         _ = connection.flush()
         end(connection)
@@ -185,12 +190,12 @@ extension Server {
 
 /// Why a connection was ended.
 package enum LetGoReason: Hashable {
-    /// There is too much unfinished input.
+    /// All clients have too much unfinished input.
     case input
-    /// Clients take too much memory.
+    /// All clients take too much memory.
     case memory
     /// It does not read its messages.
     case messages
-    /// It does not end what it has begun to send.
+    /// It did not complete a command in time.
     case frame
 }

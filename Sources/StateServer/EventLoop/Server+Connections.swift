@@ -3,20 +3,20 @@ import Glibc
 import StateEngine
 import StateWire
 
-/// Clients sending, being sent to, and going.
+/// Input, output and end of connections.
 extension Server {
-    /// Bytes that one connection may bring in a turn.
+    /// The most bytes read from one connection in a turn.
     private static let receiveByteCount = 64 << 10
-    /// After commands of so much weight it is looked whether the slice is over: 16 SETs take about 30 µs.
+    /// After commands of so much weight the clock is checked: 16 SETs take about 30 µs.
     private static let weightBetweenLooks = 16
 
-    // MARK: Sending commands
+    // MARK: Input
 
-    /// Reads once and carries out what came.
+    /// Reads once and runs the commands.
     ///
     /// - Parameters:
-    ///   - connection: A connection of which an event says that there is something to read.
-    ///   - hasEnded: Whether behind it stands the end of the stream.
+    ///   - connection: A connection whose event reports input.
+    ///   - hasEnded: Whether the stream ends after it.
     func receive(_ connection: Connection, hasEnded: Bool) {
         guard connection.inbound.pause == nil, !connection.isEnding else { return }
         let isDrained =
@@ -25,12 +25,14 @@ extension Server {
         guard connection.inbound.pause == nil, !connection.isEnding, !connection.isClosed else {
             return
         }
-        // There is more, of which no event will tell by itself: epoll looks again.
+        // There is more, but no new event would come: make epoll check again.
         let token = Token.make(Token.connection, connection.number)
         poller.modify(connection.descriptor, connection.interest, token: token)
     }
 
-    /// Reads where no command is unfinished; returns whether all that was there was read.
+    /// Reads if no command is incomplete.
+    ///
+    /// Returns whether all input was read.
     private func receiveFresh(_ connection: Connection) -> Bool {
         scratch.removeAll()
         let received = connection.receive(into: &scratch, Server.receiveByteCount)
@@ -42,19 +44,21 @@ extension Server {
         return isDrained
     }
 
-    /// The same behind what there is of a command.
+    /// The same after the beginning of a command.
     private func receiveMore(_ connection: Connection) -> Bool {
         let missing = connection.inbound.parser.expectedByteCount - connection.inbound.bytes.count
-        let wanted = min(max(missing, Server.receiveByteCount), 1 << 20)
-        let received = connection.receive(into: &connection.inbound.bytes, wanted)
+        let limit = min(max(missing, Server.receiveByteCount), 1 << 20)
+        let received = connection.receive(into: &connection.inbound.bytes, limit)
         guard checkReceived(received, connection), case .bytes(let count) = received else {
             return true
         }
         processInput(of: connection)
-        return count < wanted
+        return count < limit
     }
 
-    /// Whether bytes came; the end of the stream lets what was accepted be answered first.
+    /// Whether bytes arrived.
+    ///
+    /// At the end of the stream, accepted commands are still answered first.
     private func checkReceived(_ received: Connection.Received, _ connection: Connection) -> Bool {
         switch received {
         case .bytes: return true
@@ -74,7 +78,7 @@ extension Server {
         noteInput(of: connection, taken: taken)
     }
 
-    /// Counts what a connection has now that so many bytes of it were carried out.
+    /// Counts the memory of a connection after so many bytes of its input were executed.
     private func noteInput(of connection: Connection, taken: Int) {
         guard !connection.isClosed else { return }
         timeFrame(of: connection, isNew: taken > 0)
@@ -85,7 +89,7 @@ extension Server {
         if !isPlain { count(connection) }
     }
 
-    /// Carries out the commands at the start of `bytes`.
+    /// Runs the commands at the start of `bytes`.
     ///
     /// - Returns: How many bytes were taken.
     private func process(_ bytes: Bytes, of connection: Connection) -> Int {
@@ -138,13 +142,13 @@ extension Server {
         services.gate.answer(connection, core) { $0.output.writeError(error.answer) }
     }
 
-    /// The bytes are no commands: one answer, then the connection ends.
+    /// The bytes are not commands: sends an error and ends the connection.
     private func refuseStream(_ error: WireError, _ connection: Connection, _ core: KeyspaceCore) {
         answer(error, connection, core)
         connection.isEnding = true
     }
 
-    // MARK: Being sent to
+    // MARK: Output
 
     func flush(_ connection: Connection) {
         guard !connection.isClosed else { return }
@@ -153,15 +157,16 @@ extension Server {
             noteLetGo(
                 connection,
                 .messages,
-                "is let go",
-                "it does not read its messages, of which \(connection.outbound.messageByteCount) bytes wait; the "
-                    + "limit is \(options.outputByteCount)"
+                "was disconnected",
+                "it does not read its messages: \(connection.outbound.messageByteCount) bytes "
+                    + "wait, the limit is \(options.outputByteCount)"
             )
             end(connection)
             return
         }
         guard connection.flush() else {
-            // What a client sent before it left is carried out though nobody reads the replies.
+            // Commands that a client sent before it left still run, although nobody reads the
+            // replies.
             guard connection.inbound.pause == .turnIsOver else { return end(connection) }
             connection.outbound.bytes.truncate(to: 0)
             count(connection)
@@ -181,7 +186,7 @@ extension Server {
         count(connection)
     }
 
-    // MARK: Going
+    // MARK: End
 
     func end(_ connection: Connection) {
         guard !connection.isClosed else { return }

@@ -2,10 +2,10 @@ import CLinux
 import StateEngine
 import Synchronization
 
-/// What the kernel says of descriptors, and in which order it is handled.
+/// Events of descriptors, and the order in which they are handled.
 extension Server {
     func collectEvents(nanoseconds: Int64) {
-        // Those that a turn had no time for wait among the new ones.
+        // Events for which a turn had no time join the new ones.
         let leftCount = unfinished.events.count
         poller.wait(nanoseconds: nanoseconds) { event in
             switch event.token & 3 {
@@ -17,7 +17,7 @@ extension Server {
         if leftCount > 0, unfinished.events.count > leftCount { mergeEvents(from: leftCount) }
     }
 
-    /// Makes one event of two of the same descriptor, in the place of the first.
+    /// Merges two events of the same descriptor into the first.
     private func mergeEvents(from start: Int) {
         let new = unfinished.events[start...]
         unfinished.events.removeSubrange(start...)
@@ -32,14 +32,15 @@ extension Server {
         }
     }
 
-    /// Puts the events in the order in which they would be served if users shared the turn equally, judging by what their events took
-    /// lately.
+    /// Sorts the events in the order in which they would end if users shared the turn equally, by
+    /// the recent cost of their events.
     ///
-    /// So a burst of long ones does not come before short ones of others. What waited for a turn comes first.
+    /// So a burst of long events does not delay short ones of others. Events that waited for a turn
+    /// come first.
     func orderEvents() {
         var taken: [UInt32: Int64] = [:]
         let ordered = unfinished.events.enumerated().map { index, event in
-            // Clients that come are last.
+            // New clients come last.
             var due = Server.eventNanoseconds
             var used: Int64 = 0
             if let account = connection(of: event)?.share.account {
@@ -68,10 +69,10 @@ extension Server {
         }
         guard let connection = registry.all[number] else { return }
         if event.isReadable { history.thread?.activity.wrappingAdd(1, ordering: .relaxed) }
-        // A client that has left may have sent commands before: they are read first, as long as they can be.
+        // A client that has left may have sent commands before: they are read first, if possible.
         let mayRead = event.isReadable && connection.inbound.pause == nil && !connection.isEnding
         if event.isHungUp, !mayRead {
-            // What it sent is carried out first; then the event comes again.
+            // Its commands run first; then the event comes again.
             if connection.inbound.pause != .turnIsOver { end(connection) }
         } else {
             if event.isWritable { flushes.add(connection) }
@@ -81,7 +82,7 @@ extension Server {
 }
 
 extension Poller.Event {
-    /// Takes over what a later event of the same descriptor says.
+    /// Adds the conditions of a later event of the same descriptor.
     mutating func merge(_ event: Poller.Event) {
         isReadable = isReadable || event.isReadable
         isWritable = isWritable || event.isWritable

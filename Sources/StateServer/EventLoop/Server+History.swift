@@ -1,9 +1,9 @@
 import CLinux
 import StateEngine
 
-/// Jobs that the history thread is done with.
+/// Finished jobs of the history thread.
 extension Server {
-    /// Comes after what storage has answered, which is what makes room.
+    /// Finishes jobs; called after the results of storage, which make room.
     func finishHistoryJobs() {
         guard history.thread != nil else { return }
         for (job, failure) in history.takeDone() { finish(job, failure) }
@@ -22,7 +22,8 @@ extension Server {
         count(connection)
     }
 
-    /// Who has the history read rests as after any long command, also if nobody waits for it any more.
+    /// Charges the user of a read of the history as for any long command, even if nobody waits for
+    /// it any more.
     private func charge(_ job: JobControl, since start: Int64) {
         guard let account = registry.memory.account(of: job.uid) else { return }
         let now = clinux_monotonic_nanoseconds()
@@ -30,7 +31,7 @@ extension Server {
         account.charge(used, at: now, longestRest: job.isPrivileged ? 0 : longestRest)
     }
 
-    /// Counts what jobs hold by now, those that were told so and those that note what is committed.
+    /// Counts the memory that jobs hold now: results of reads, and changes collected meanwhile.
     private func countJobs() {
         for control in history.thread?.takeGrown() ?? [] {
             if let connection = registry.all[control.connection] { count(connection) }

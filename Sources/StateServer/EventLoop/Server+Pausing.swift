@@ -1,7 +1,7 @@
 import StateEngine
 import StateWire
 
-/// Connections that are not read from until what they wait for has come.
+/// Connections that are not read until a condition is met.
 extension Server {
     func pause(_ connection: Connection, _ reason: Inbound.Pause) {
         guard connection.inbound.pause == nil else { return }
@@ -16,7 +16,7 @@ extension Server {
         updateInterest(connection)
     }
 
-    /// Whether what a paused connection waits for has come.
+    /// Whether the condition of a paused connection is met.
     private func mayGoOn(_ connection: Connection, uncommitted: Int) -> Bool {
         switch connection.inbound.pause {
         case .queueIsFull: uncommitted < options.limits.queueByteCount
@@ -24,14 +24,14 @@ extension Server {
         case .repliesAreHeld: connection.outbound.held.isEmpty
         case .replyIsLate: !connection.inbound.awaitsLateReply
         case .filesAreEdited: connection.inbound.awaitedFiles?.areKnown ?? true
-        // It stands in another list.
+        // Another list has it.
         case .turnIsOver: false
         case .memoryIsFull: !registry.memory.mustWait(connection)
         case nil: true
         }
     }
 
-    /// Whether a paused connection may go on: what it waited for may have left with the last flush.
+    /// Whether a paused connection may continue: the last flush may have sent what it waited for.
     var canResume: Bool {
         let uncommitted = keyspace.withCore { $0.pending.byteCount }
         return registry.hasPaused(where: { mayGoOn($0, uncommitted: uncommitted) })
@@ -44,22 +44,22 @@ extension Server {
                 resume(connection)
                 continue
             }
-            // There may be many of them.
+            // There may be many connections, so each continues in its own slice.
             connection.inbound.pause = .turnIsOver
             unfinished.items.append(.input(connection))
         }
     }
 
-    /// Reads from a connection again, and carries out what has come in already.
+    /// Reads from a connection again, and runs the commands that arrived meanwhile.
     func resume(_ connection: Connection) {
         connection.inbound.pause = nil
-        // Also if nothing has come in: the parser gives back what the last command needed.
+        // Also without input: the parser frees the memory of the last command.
         processInput(of: connection)
         if !connection.isClosed { updateInterest(connection) }
     }
 
     func updateInterest(_ connection: Connection) {
-        // One may have ended to make room for another; its descriptor may be another's.
+        // The connection may have ended to make room; its descriptor may have a new owner.
         guard !connection.isClosed else { return }
         var interest: UInt32 = 0
         if connection.inbound.pause == nil, !connection.isEnding { interest |= Poller.readableOnce }

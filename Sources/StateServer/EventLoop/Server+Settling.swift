@@ -1,12 +1,13 @@
 import StateEngine
 
-/// What storage has answered, on its way to clients.
+/// Results of commits, and the events and replies that wait for them.
 extension Server {
-    /// Takes over what storage has answered: events first, then the replies that waited.
+    /// Handles results of storage: first sends events, then releases held replies.
     func settle() {
         turn.hasAnsweredLoneWriter = registry.hasLoneHolder
         keyspace.settle { outcome in
-            // Order matters: a connection hears of its change in a round of latest values before its reply, too.
+            // Order matters: a connection gets its change before its reply, also in a round of
+            // latest values.
             if registry.hasAdvancing { advanceWatchers(core) }
             registry.updateHolding { connection in
                 switch outcome {
@@ -16,7 +17,7 @@ extension Server {
                 case .failed(let revision, let error):
                     connection.outbound.held.fail(from: revision, error)
                     release(connection, durable: revision - 1)
-                // What nothing undid is told now, too.
+                // Release also what was not undone.
                 case .reopened: release(connection, durable: core.revisions.durable)
                 case .unopened, .room, .unchanged: break
                 }
@@ -27,15 +28,16 @@ extension Server {
         flushes.encodedCommit.forget()
     }
 
-    /// Answers those who wait for changes where something has come, or their time is over.
+    /// Answers waiting STATE.CHANGES that have a commit, or whose time has passed.
     func answerBlocked() {
         keyspace.withCore { dispatcher.changes.answerBlocked($0) }
     }
 
-    /// A writer that may not see what it wrote is told by a bookmark, before its reply, that its watches hear no more of it.
+    /// Sends a bookmark to a writer that may not see its own write, before its reply: its watches
+    /// will not deliver that write.
     ///
-    /// A client that answers once its watches have told of a write would else wait for the next bookmark. What others write that is
-    /// hidden from it hastens none: that it was written would be told.
+    /// A client that waits until its watches are past a write would otherwise wait for the next
+    /// regular bookmark. Hidden writes of others cause no bookmark, because it would reveal them.
     private func reportHidden(_ connection: Connection) {
         for watcher in connection.watches.all.values where watcher.watcher.hasHidden {
             _ = watcher.sendProgress(core)
@@ -50,7 +52,7 @@ extension Server {
         )
     }
 
-    /// Logs what is out of the ordinary.
+    /// Logs unusual results.
     private func note(_ outcome: LocalKeyspace.Outcome) {
         switch outcome {
         case .durable(let revision):
@@ -63,20 +65,21 @@ extension Server {
                 let commits = count == 1 ? "1 commit was" : "\(count) commits were"
                 options.log(
                     .error,
-                    "\(commits) undone though the writer, who asked for no more, had its reply"
+                    "\(commits) undone after an early reply (durability memory)"
                 )
             }
-            options.log(.error, "commits from revision \(revision) on failed: \(error)")
+            let advice = error.code == .noSpace ? "; writes fail until there is room" : ""
+            options.log(.error, "commits from revision \(revision) on failed: \(error)\(advice)")
         case .reopened(let count, _):
             let found = count == 1 ? "1 commit" : "\(count) commits"
             options.log(
                 .notice,
-                "the store is open again; it held \(found) beyond what was told"
+                "the store was reopened; it has \(found) that had not been acknowledged"
             )
         case .unopened(let error):
-            options.log(.error, "the store cannot be opened again yet: \(error)")
+            options.log(.error, "the store cannot be reopened yet; will retry: \(error)")
         case .room(let shortage?): options.log(.error, shortage.message)
-        case .room(nil): options.log(.notice, "the disk has room again: keys can be set")
+        case .room(nil): options.log(.notice, "the disk has room again: writes are accepted")
         case .unchanged: break
         }
     }

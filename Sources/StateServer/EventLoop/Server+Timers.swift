@@ -1,9 +1,9 @@
 import CLinux
 import StateEngine
 
-/// What is due without an event.
+/// Timers.
 extension Server {
-    /// Does what is due.
+    /// Handles the due timers.
     func handleTimers() {
         let now = SystemClock.monotonicMilliseconds()
         guard now >= timers.next else { return }
@@ -18,7 +18,7 @@ extension Server {
             services.waitingForChanges.expire(at: now)
             answerBlocked()
         case .check: checkStore()
-        // The turn looks who may go on.
+        // The turn checks which connections may continue.
         case .files: scheduleFiles()
         case .frames:
             endFrames()
@@ -30,16 +30,16 @@ extension Server {
         }
     }
 
-    /// Plans a look at files that commands wait for.
+    /// Plans a check of the files for which commands wait.
     func scheduleFiles() {
         guard registry.hasPaused(where: { $0.inbound.pause == .filesAreEdited }) else { return }
         timers.advance(.files, to: SystemClock.monotonicMilliseconds() + 20)
     }
 }
 
-/// Entries that expire: deleted by the loop before anything that came later is carried out.
+/// Expiry: the loop deletes due entries before it runs later commands.
 extension Server {
-    /// Deletes what is due.
+    /// Deletes due entries.
     func expire() {
         keyspace.withCore { core in
             guard let left = core.entries.deadlines.millisecondsLeft(at: Deadlines.now()),
@@ -50,7 +50,7 @@ extension Server {
         }
     }
 
-    /// How long nothing expires; negative: forever.
+    /// The time until the next expiry; negative: none.
     var nanosecondsToExpiry: Int64 {
         let (left, isFull) = keyspace.withCore { core in
             (
@@ -62,7 +62,7 @@ extension Server {
         return min(isFull ? max(left, 10) : left, Int64(Int32.max)) * 1_000_000
     }
 
-    /// Logs what limits that are only said have to say.
+    /// Logs exceeded soft limits.
     func logNotices() {
         let notices = keyspace.withCore { core in
             guard !core.admission.notices.isEmpty else { return [String]() }
@@ -73,16 +73,17 @@ extension Server {
     }
 }
 
-/// Memory of the whole process: new values are refused before it runs out, so that the kernel does not end the daemon and it
-/// can start again.
+/// Memory of the process: new values are refused before it runs out, so that the kernel does not
+/// kill the daemon, and so that it can start again.
 extension Server {
-    /// Finds out whether there is memory for more values.
+    /// Checks whether there is memory for more values.
     func lookAtMemoryIfDue() {
         let now = SystemClock.monotonicMilliseconds()
         let taken = keyspace.withCore { $0.entries.putByteCount }
         guard memorySchedule.isDue(at: now, taken: taken) else { return }
         var bound = options.memoryBound()
-        // What was freed goes to the next values, and mostly not back to the kernel. Finding out takes a walk through it.
+        // Freed heap memory is reused for new values and rarely returned to the kernel. Measuring
+        // it walks the heap, so this happens only if memory is short.
         if bound?.isShort ?? false { bound?.usedByteCount -= clinux_free_heap_byte_count() }
         memorySchedule.plan(after: bound, at: now, taken: taken)
         take(bound.flatMap { $0.isShort ? shortage($0) : nil })
@@ -94,20 +95,22 @@ extension Server {
         if let shortage {
             options.log(.error, shortage.message)
         } else {
-            options.log(.notice, "there is memory again: keys can be set")
+            options.log(.notice, "there is memory again: writes are accepted")
         }
     }
 
     private func shortage(_ bound: MemoryBound) -> StateError {
         StateError(
             .noSpace,
-            "the daemon takes \(bound.description), and keeps \(bound.reservedByteCount >> 20) MiB for its next start: "
-                + "no value is set that takes more; delete keys, or raise the limit"
+            "memory is short: the daemon takes \(bound.description), of which it reserves "
+                + "\(bound.reservedByteCount >> 20) MiB; values that need more are refused; delete "
+                + "keys or raise the limit"
         )
     }
 }
 
-/// Damage of what is stored, which nobody meets otherwise until the next start: reads are answered from memory.
+/// Damage of the store. Reads are answered from memory, so without this check it would only be
+/// noticed at the next start.
 extension Server {
     /// Plans the next check.
     func scheduleCheck() {
@@ -117,17 +120,17 @@ extension Server {
         timers.set(.check, at: SystemClock.monotonicMilliseconds() + options.checkMilliseconds)
     }
 
-    /// Has everything that is stored read on the history thread.
+    /// Reads the complete store on the history thread.
     func checkStore() {
         history.submit(CheckJob(through: keyspace.withCore { $0.revisions.durable }))
     }
 
-    /// A check has come to its end.
+    /// Handles the end of a check.
     func noteCheck(_ failure: StateError?) {
         scheduleCheck()
         guard let failure else {
             if registry.store.damage != nil {
-                options.log(.notice, "what is stored was read again and is not damaged")
+                options.log(.notice, "the store was read again completely and is not damaged")
             }
             registry.store.damage = nil
             return
@@ -135,13 +138,14 @@ extension Server {
         noteDamage(failure)
     }
 
-    /// Says once, in the log and from then on in the status, that something stored cannot be read.
+    /// Reports damage of the store, once in the log and from then on in the status.
     func noteDamage(_ failure: StateError) {
         guard registry.store.damage != failure.message else { return }
         registry.store.damage = failure.message
         options.log(
             .error,
-            "\(failure.message); what is in memory is served on: export it (statectl export), or restore a copy"
+            "\(failure.message); the values in memory are still served: save them with "
+                + "'statectl export', or restore a copy"
         )
     }
 }

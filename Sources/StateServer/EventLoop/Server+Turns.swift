@@ -3,24 +3,25 @@ import StateEngine
 import StateWire
 import Synchronization
 
-/// Who is served when: every connection by slices, so that none keeps the others waiting.
+/// Scheduling: every connection is served in slices, so that none makes the others wait.
 ///
-/// An event is worth one slice at most. What is left over goes on after the events, and of both the users come first who have used
-/// the least time of the loop lately. So a turn takes a few milliseconds, whatever the commands are, but for those that have
-/// to be one moment: their steps have a limit (``ServerOptions/stepLimit(_:)``), and who sends many of them rests between them
-/// while others are being served (``Rest``).
+/// An event gets one slice at most. Unfinished work continues after the events. In both, users who
+/// have used the least loop time recently come first. So a turn takes a few milliseconds, except
+/// for commands that must run at one moment: their steps have a limit
+/// (``ServerOptions/stepLimit(_:)``), and a user who sends many of them rests between them while
+/// others are served (``Rest``).
 extension Server {
-    /// How long the commands of one connection are carried out in a row, in nanoseconds.
+    /// How long the commands of one connection run in a row, in nanoseconds.
     ///
-    /// It is what others wait for in each turn. GETs of 10 clients had a p99 of 0.16 ms, beside a pipeline of KEYS one of 0.61 with
-    /// slices of 0.25 ms.
+    /// Others wait so long in each turn. GETs of 10 clients had a p99 of 0.16 ms; beside a pipeline
+    /// of KEYS, with slices of 0.25 ms, one of 0.61 ms.
     private var sliceNanoseconds: Int64 { registry.memory.userCount > 1 ? 50_000 : 250_000 }
-    /// The longest rest after what is longer than a slice, in nanoseconds.
+    /// The longest rest after work longer than a slice, in nanoseconds.
     var longestRest: Int64 { options.restMilliseconds * 1_000_000 }
     /// How long events are handled in one turn, if there is more than one user.
     static let eventNanoseconds: Int64 = 120_000
 
-    /// Whether something can be done without waiting for an event.
+    /// Whether there is work without waiting for an event.
     var hasUnfinished: Bool {
         guard unfinished.events.isEmpty, !unfinished.items.isEmpty else {
             return !unfinished.events.isEmpty
@@ -29,7 +30,8 @@ extension Server {
         return unfinished.items.contains { !isResting($0, at: now) && !waitsForMemory($0) }
     }
 
-    /// How long what was left over rests, at most 1 ms, for others may be served no more; -1 if nothing was.
+    /// How long unfinished work rests: at most 1 ms, as other users may have no more work; -1 if
+    /// there is none.
     var nanosecondsToUnfinished: Int64 {
         guard !unfinished.items.isEmpty else { return -1 }
         let ends = unfinished.items.compactMap { waitsForMemory($0) ? nil : $0.restEnd }
@@ -37,7 +39,7 @@ extension Server {
         return min(max(end - clinux_monotonic_nanoseconds(), 20_000), 1_000_000)
     }
 
-    /// Whether a listing waits for the large one before it of the same user, or until there is room for what it lists.
+    /// Whether a listing waits for an earlier large one of the same user, or for memory.
     private func waitsForMemory(_ work: Unfinished) -> Bool {
         guard case .listing(let command) = work, let account = command.connection.share.account,
             command.listing.byteCount > Server.smallListingByteCount,
@@ -46,7 +48,7 @@ extension Server {
         return account.largeListing != nil || !registry.memory.hasRoom(of: command.connection)
     }
 
-    /// Up to so many bytes all listings of a user go on beside each other.
+    /// Up to so many bytes, all listings of a user continue at the same time.
     private static let smallListingByteCount = 1 << 20
 
     private func isResting(_ work: Unfinished, at now: Int64) -> Bool {
@@ -56,9 +58,10 @@ extension Server {
         return work.account.map { isResting($0, at: now) } ?? false
     }
 
-    /// Whether what a user wants waits so that others are served without it.
+    /// Whether the work of a user waits while others are served.
     ///
-    /// Of two who both have had many short events that is who has used more, so that the loop is not idle while both want it.
+    /// If two users both had many short events, the one who has used more waits, so that the loop
+    /// is not idle.
     private func isResting(_ account: ClientMemory.Account, at now: Int64) -> Bool {
         let rest = account.rest
         guard rest.end > now || rest.debtEnd > now, let other = servedOther(than: account, now)
@@ -74,10 +77,10 @@ extension Server {
         registry.memory.other(than: account, servedSince: now - Server.companyNanoseconds)
     }
 
-    /// For so long after an event of one user, others rest, in nanoseconds.
+    /// How long after an event of one user others rest, in nanoseconds.
     private static let companyNanoseconds: Int64 = 5_000_000
 
-    /// Handles the events, as many as a turn has time for.
+    /// Handles as many events as a turn has time for.
     func handleEvents() {
         turn.accepted = nil
         guard !unfinished.events.isEmpty else { return }
@@ -95,7 +98,7 @@ extension Server {
             let event = unfinished.events[count]
             count += 1
             guard isShared else {
-                // One user alone needs no account, and the clock is looked at now and then.
+                // A single user needs no account; the clock is checked now and then.
                 if count & 7 == 0 { charge(nil, &stopwatch) }
                 handle(event, at: stopwatch.now)
                 continue
@@ -128,13 +131,14 @@ extension Server {
         handle(event)
         guard turn.hasCommitted else { return }
         turn.hasCommitted = false
-        // Else storage would wait for all of them: a turn reads up to 800 commands of 50 clients.
+        // Otherwise storage would wait for all events: a turn reads up to 800 commands of 50
+        // clients.
         keyspace.publishEarly()
     }
 
-    /// Puts off the event of a user who rests.
+    /// Postpones the event of a user who rests.
     ///
-    /// - Returns: Whether it is put off, or joins one that is.
+    /// - Returns: Whether it was postponed, or merged into a postponed one.
     private func postpones(
         _ event: Poller.Event,
         of connection: Connection,
@@ -144,7 +148,7 @@ extension Server {
         guard connection.inbound.postponedEvent != nil || isResting(account, at: now) else {
             return false
         }
-        // What it sent is carried out, but what it has read for it takes memory.
+        // Its commands still run, but reads of the history for it would only take memory.
         if event.isHungUp { history.endJobs(of: connection) }
         if connection.inbound.postponedEvent != nil {
             connection.inbound.postponedEvent?.merge(event)
@@ -155,13 +159,13 @@ extension Server {
         return true
     }
 
-    /// For so long what was left over lets replies that are ready leave first, in nanoseconds.
+    /// How long unfinished work waits at most so that ready replies are sent first, in nanoseconds.
     private static let longestDelay: Int64 = 300_000
 
-    /// Goes on with what was left over, for one slice.
+    /// Continues unfinished work, for one slice.
     ///
-    /// If there are replies to send to several users, they are not kept waiting for it: they leave, the loop sleeps and the clients get
-    /// a processor.
+    /// Replies to several users do not wait for it: they are sent first, and the loop sleeps so
+    /// that the clients get a processor.
     func goOnWithUnfinished() {
         unfinished.items.removeAll(where: \.isClosed)
         guard !unfinished.items.isEmpty else { return }
@@ -171,7 +175,7 @@ extension Server {
         unfinished.wentOnAt = now
         if unfinished.items.contains(where: waitsForMemory) { expectStalls() }
         var stopwatch = Stopwatch(countsProcessor: registry.memory.userCount > 1)
-        // Clients that came have had most of the slice.
+        // New clients have used most of the slice.
         turn.sliceEnd = stopwatch.now + sliceNanoseconds / (turn.accepted == nil ? 1 : 4)
         repeat {
             guard let work = takeUnfinished(at: stopwatch.now) else { return }
@@ -179,7 +183,7 @@ extension Server {
         } while stopwatch.now < turn.sliceEnd
     }
 
-    /// - Returns: Whose work it was.
+    /// - Returns: The connection of the work.
     private func goOn(with work: Unfinished) -> Connection? {
         switch work {
         case .arrivals(let arrivals):
@@ -212,7 +216,8 @@ extension Server {
         }
     }
 
-    /// Takes out what comes first: of the user who has used the least, what has waited the longest; nil if all of it rests.
+    /// Removes and returns the next work: the oldest of the user who has used the least; nil if all
+    /// of it rests.
     private func takeUnfinished(at now: Int64) -> Unfinished? {
         var least: Int?
         for index in unfinished.items.indices
@@ -231,8 +236,8 @@ extension Server {
         return least.map { unfinished.items.remove(at: $0) }
     }
 
-    /// Charges the user of a connection for the time since the last look at the stopwatch, and for what its commits will take to be
-    /// published.
+    /// Charges the user of a connection for the time since the last lap of the stopwatch, and for
+    /// the publication of its commits.
     private func charge(_ connection: Connection?, _ stopwatch: inout Stopwatch) {
         let used = stopwatch.lap(adding: turn.owedNanoseconds)
         turn.owedNanoseconds = 0

@@ -4,13 +4,13 @@ import StateWire
 
 /// Watches that are not synced, and bookmarks.
 ///
-/// Every watch is synced, catching up or blocked (``Watcher/Phase``); the connections with one that is not synced stand in the
-/// registry's list as long as there is something to do for it but to wait for the history.
+/// Every watch is synced, catching up or blocked (``Watcher/Phase``). The registry lists the
+/// connections with a watch that is not synced, unless it only waits for the history.
 extension Server {
-    /// Bytes of one piece of a snapshot, and how much output may wait before more is made.
+    /// Bytes of one piece of a snapshot, and how much output may wait before the next piece.
     static let pieceByteCount = 256 << 10
 
-    /// Whether a watch that is not synced may be brought nearer to the present now.
+    /// Whether a watch that is not synced can make progress now.
     var canAdvance: Bool {
         var isFound = false
         registry.updateAdvancing { connection in
@@ -24,7 +24,8 @@ extension Server {
         return isFound
     }
 
-    /// Brings watches that are not synced a step nearer, where their clients have read what went before.
+    /// Advances watches that are not synced by a step, if their clients have read the output
+    /// before.
     func advanceWatchers() {
         keyspace.withCore { advanceWatchers($0) }
     }
@@ -46,7 +47,8 @@ extension Server {
         return false
     }
 
-    /// Each watch in its turn, so that one of which there is always more to tell keeps no other waiting.
+    /// Advances the watches in turn, so that one that always has more to deliver does not delay
+    /// others.
     private func advance(
         _ connection: Connection,
         _ core: KeyspaceCore,
@@ -56,7 +58,7 @@ extension Server {
         let waiting = connection.watches.all.values.filter(connection.watches.canAdvance)
         let reader = waiting.lazy.filter(\.readsHistory)
             .min { connection.watches.turn(of: $0) < connection.watches.turn(of: $1) }
-        // What is read comes later: it takes no room from the others now.
+        // The result of the read comes later, so it takes no room from the others now.
         if let reader { reader.watcher.advance(in: core, byteLimit: Server.pieceByteCount) }
         for watcher in connection.watches.inTurn(waiting.filter { !$0.readsHistory }) {
             guard hasRoomForPiece(connection) else { return }
@@ -69,13 +71,14 @@ extension Server {
         }
     }
 
-    /// Takes over that the history was read for a watch, which may have ended meanwhile.
+    /// Handles a finished read of the history for a watch, which may have ended meanwhile.
     ///
-    /// One that has caught up is told so at once where the last commits were not for it: whoever resumed it waits for that.
+    /// A watch that has caught up gets a bookmark at once if the last commits did not match it: the
+    /// client that resumed it waits for that.
     ///
     /// - Parameters:
-    ///   - missed: What was read.
-    ///   - body: Takes the result over, and returns what to log.
+    ///   - missed: The commits that were read.
+    ///   - body: Handles the result, and returns a line to log.
     func finishReading(_ missed: MissedCommits, _ body: (KeyspaceCore) -> String?) {
         let (watcher, connection) = (missed.watcher, missed.connection)
         if connection.watches.reader === watcher { connection.watches.reader = nil }
@@ -93,14 +96,14 @@ extension Server {
 
     // MARK: Bookmarks
 
-    /// Something was told or became durable: a bookmark is due some time later, if none is already.
+    /// Plans the next bookmark if none is planned, after something was delivered or became durable.
     func scheduleProgress() {
         guard !timers.isSet(.bookmarks) else { return }
         let now = SystemClock.monotonicMilliseconds()
         timers.set(.bookmarks, at: now + options.progressMilliseconds)
     }
 
-    /// Tells the watches that nothing was told of how far they are.
+    /// Sends a bookmark to each watch that got nothing since the last one.
     func sendProgress() {
         keyspace.withCore { core in
             for connection in registry.connections {
@@ -112,9 +115,10 @@ extension Server {
     }
 }
 
-/// How long the snapshots of all watches may be looked for in one turn of the loop, in which nobody else is served.
+/// The time limit for the snapshots of all watches in one turn, in which nobody else is served.
 ///
-/// A piece by itself costs a few ms at most; 100 watches of globs that match nothing cost 20 s in one turn among 300,000 keys.
+/// A single piece costs a few ms at most, but 100 watches of globs that match nothing took 20 s in
+/// one turn with 300,000 keys.
 private struct SnapshotTime {
     private static let nanoseconds: Int64 = 2_000_000
     private var end = Int64.max
@@ -128,12 +132,12 @@ private struct SnapshotTime {
 }
 
 extension ConnectionWatcher {
-    /// Whether it is being told a state.
+    /// Whether it is receiving a snapshot.
     fileprivate var isInSnapshot: Bool {
         if case .snapshot = watcher.phase { true } else { false }
     }
 
-    /// Whether it takes a turn at the history when it is advanced.
+    /// Whether it reads the history when it is advanced.
     var readsHistory: Bool {
         switch watcher.phase {
         case .catchingUp, .blocked: true

@@ -10,7 +10,7 @@ import Synchronization
 package final class Server {
     let keyspace: LocalKeyspace
     let services: Services
-    // On the way of every turn: read through `services`, each of them cost a retain and a release.
+    // Used in every turn: reading them through `services` would cost a retain and a release each.
     let turn: Turn
     let flushes: FlushList
     let unfinished: UnfinishedWork
@@ -20,16 +20,17 @@ package final class Server {
 
     /// Only under the keyspace's lock.
     let core: KeyspaceCore
-    /// Woken by the commit thread when there is something to settle; the keyspace holds it until it is closed.
+    /// The commit thread wakes it when there is something to settle; the keyspace retains it until
+    /// it is closed.
     package let wakeup = Wakeup()
     var signals = Signals()
     var listeners: [Int32] = []
     var reserve = DescriptorReserve()
     var memorySchedule = MemorySchedule()
-    /// Where bytes of connections without an unfinished command are read to.
+    /// The input buffer for connections without an incomplete command.
     var scratch = ByteBuffer()
 
-    /// What signals ask for.
+    /// The received signals.
     struct Signals {
         /// A signalfd.
         var descriptor: Int32 = -1
@@ -49,12 +50,13 @@ package final class Server {
         static func make(_ kind: UInt64, _ number: Int) -> UInt64 { UInt64(number) << 2 | kind }
     }
 
-    /// Makes a server that listens nowhere yet.
+    /// Creates a server that does not listen yet.
     ///
     /// - Parameters:
-    ///   - keyspace: What it serves; from now on its commits are settled by ``run(signals:onReady:onStopping:)``.
+    ///   - keyspace: The keyspace to serve; from now on
+    ///     ``run(signals:onReady:onStopping:)`` settles its commits.
     ///   - options: Its limits.
-    ///   - storageReport: What STATE.STATUS tells of the storage: name and value.
+    ///   - storageReport: The storage's fields in STATE.STATUS: name and value.
     package init(
         keyspace: LocalKeyspace,
         options: ServerOptions,
@@ -87,13 +89,13 @@ package final class Server {
     var registry: Registry { services.registry }
     var history: HistoryReader { services.history }
 
-    /// Accepts clients from a bound, listening, non-blocking socket; whoever made it closes it.
+    /// Accepts clients from a bound, listening, non-blocking socket, which its creator closes.
     package func listen(on descriptor: Int32) {
         listeners.append(descriptor)
         watchListener(descriptor)
     }
 
-    /// Watches a listener, whether or not it is watched already.
+    /// Polls a listener, whether or not it is polled already.
     func watchListener(_ descriptor: Int32) {
         poller.remove(descriptor)
         let token = Token.make(Token.listener, Int(descriptor))
@@ -103,15 +105,15 @@ package final class Server {
     /// Serves until a signal comes, then stops in order.
     ///
     /// - Parameters:
-    ///   - signals: A signalfd of SIGTERM, SIGINT, and SIGHUP, by which the configuration is read again.
-    ///   - onReady: Called once clients are answered.
-    ///   - onStopping: Called when the signal has come; listening sockets may be closed then.
+    ///   - signals: A signalfd of SIGTERM, SIGINT, and SIGHUP, which reloads the configuration.
+    ///   - onReady: Called once clients are served.
+    ///   - onStopping: Called after the signal; listening sockets may be closed then.
     /// - Returns: The signal.
     package func run(signals: Int32, onReady: () -> Void, onStopping: () -> Void) -> Int32 {
         self.signals.descriptor = signals
         _ = poller.add(signals, Poller.readable, token: Token.signals)
         turn.time = SystemClock.wallMilliseconds()
-        keyspace.withCore { _ in services.access.note(at: turn.time) }
+        keyspace.withCore { _ in services.access.resolve(at: turn.time) }
         keyspace.publish()
         scheduleCheck()
         onReady()
@@ -129,7 +131,7 @@ package final class Server {
         return self.signals.stop
     }
 
-    /// How long nothing is due; negative: for ever.
+    /// The time until something is due; negative: forever.
     private var nanosecondsToSleep: Int64 {
         var shortest: Int64 = -1
         func wait(_ nanoseconds: Int64) {
@@ -151,12 +153,14 @@ package final class Server {
         hasUnfinished || registry.hasAdvancing && canAdvance || registry.hasPaused && canResume
     }
 
-    /// Whether a lone writer's commit is under way, or its reply has just gone: the next event is near.
+    /// Whether the commit of a single writer is running, or its reply was just sent: the next event
+    /// will come soon.
     private var expectsSoon: Bool { registry.hasLoneHolder || turn.hasAnsweredLoneWriter }
 
-    /// Looks for that event without sleeping: for at most 200 µs for a commit, 50 µs for the next command.
+    /// Polls for that event without sleeping: at most 200 µs for a commit, 50 µs for the next
+    /// command.
     ///
-    /// - Returns: Whether something came.
+    /// - Returns: Whether there was an event.
     private func turnSoon() -> Bool {
         let start = clinux_monotonic_nanoseconds()
         let deadline = start + (turn.hasAnsweredLoneWriter ? 50_000 : 200_000)
@@ -180,12 +184,12 @@ package final class Server {
     }
 
     private func takeTurn() {
-        // Order matters: what became durable is told before anything new is read; what was read is handed
-        // to the commit thread before anything is sent, so that storage works while replies leave.
+        // Order matters: durable commits are delivered before new input is read. New changes go to
+        // the commit thread before output is sent, so that storage works while replies are sent.
         turn.time = SystemClock.wallMilliseconds()
         let reasons = turn.takeReasons()
         if reasons.contains(.storage) { settle() }
-        // What storage has answered makes room for what was read.
+        // Results of storage make room for what was read.
         if reasons.contains(.history) || reasons.contains(.storage) && !registry.reading.isEmpty {
             finishHistoryJobs()
         }
@@ -212,7 +216,7 @@ package final class Server {
 
     // MARK: Stopping
 
-    /// Commits and answers what was accepted, for at most 5 seconds, then lets every client go.
+    /// Commits and answers all accepted commands, for at most 5 seconds, then ends all connections.
     private func finish() {
         let deadline = SystemClock.monotonicMilliseconds() + 5_000
         for connection in registry.connections { connection.isEnding = true }

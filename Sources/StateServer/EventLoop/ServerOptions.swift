@@ -6,66 +6,71 @@ import StateWire
 public enum LogLevel: Int, Sendable {
     /// Something failed.
     case error = 3
-    /// Something is not as it should be.
+    /// Something is wrong but does not stop the work.
     case warning = 4
     /// Worth noticing.
     case notice = 5
     /// What happens normally.
     case info = 6
-    /// For those who look for a fault.
+    /// For debugging.
     case debug = 7
 }
 
-/// Every quantity of the server that a user controls.
+/// The limits and settings of the server.
 public struct ServerOptions: Sendable {
     /// Clients at once.
     public var clientCount = 10_000
     /// Input that is not parsed yet, of all clients, in bytes.
     public var inputByteCount = 256 << 20
-    /// How long a command may take to come, from its first byte to its last, in milliseconds; 0: for ever.
+    /// How long a command may take to arrive, from its first byte to its last, in milliseconds; 0:
+    /// no limit.
     public var frameMilliseconds: Int64 = 60_000
-    /// The longest rest of a user without admin rights after commands that kept others waiting, while others are served, in milliseconds;
-    /// 0: none.
+    /// The longest rest of a user without admin rights after commands that made others wait, while
+    /// others are served, in milliseconds; 0: none.
     public var restMilliseconds: Int64 = 500
-    /// How often everything that is stored is read and checked, in milliseconds; 0: never.
+    /// How often the complete store is read and checked, in milliseconds; 0: never.
     public var checkMilliseconds: Int64 = 86_400_000
-    /// Memory of all clients together, in bytes: what they send, are sent, and have read for them.
+    /// Memory of all clients together, in bytes: input, output, and reads of the history.
     public var memoryByteCount = 512 << 20
     /// Output that waits for one client, in bytes; a single reply or push may exceed it.
     public var outputByteCount = 8 << 20
     /// One reply, in bytes.
     public var replyByteCount = 256 << 20
-    /// Keys that one commit or command of a client without admin rights may change, or look at in a transaction.
+    /// Keys that one commit or command of a client without admin rights may change, or visit in a
+    /// transaction.
     ///
-    /// Nobody else is served meanwhile: 10,000 take about 20 ms.
+    /// Nobody else is served meanwhile: 10,000 keys take about 20 ms.
     public var stepCount = 10_000
-    /// Globs of all watches and subscriptions of a user without admin rights: each is compared with every key that is written.
+    /// Globs of all watches and subscriptions of a user without admin rights: each is compared with
+    /// every written key.
     public var globCount = 100
     /// Watches of one client.
     public var watchCount = 1_000
-    /// Patterns of all watches of one client together: each costs memory, and a glob costs time with every write.
+    /// Patterns of all watches of one client: each costs memory, and a glob costs time with every
+    /// write.
     public var watchPatternCount: Int { 10 * watchCount }
     /// Named handlers of one uid.
     public var handlerCount = 1_000
-    /// The patterns of one named handler, in bytes together.
+    /// The total size of the patterns of one named handler, in bytes.
     public var handlerPatternByteCount = 4_096
-    /// How often a watch is told how far it is, where nothing else is told, in milliseconds.
+    /// How often a watch gets a bookmark if nothing else is delivered, in milliseconds.
     public var progressMilliseconds: Int64 = 10_000
     /// Channels and patterns that one client subscribes to.
     public var subscriptionCount = 1_000
-    /// The name of a channel, or a pattern of names, in bytes; room for the notices of the longest key.
+    /// The longest name or pattern of a channel, in bytes; enough for notifications of the longest
+    /// key.
     public var channelNameByteCount = 2_048
-    /// Positions of SCAN that are remembered.
+    /// Positions of SCAN that are remembered for each user.
     public var scanCount = 4_096
-    /// Whom no rule keeps out: root and the daemon's own user.
+    /// Users whom no rule restricts: root and the daemon's own user.
     package var privilegedUsers: Set<UInt32> = [0, geteuid()]
     /// The largest value, and the other limits of the keyspace that it serves.
     public var limits: Limits
-    /// What the server says of its own version.
+    /// The server's version.
     public var version: String
-    /// Takes a log line; called on the loop thread.
+    /// Writes a log line; called on the loop thread.
     public var log: @Sendable (LogLevel, String) -> Void
-    /// What the process takes of the memory that it may have; nil if nothing bounds it.
+    /// The memory limit of the process and its use; nil without a limit.
     package var memoryBound: @Sendable () -> MemoryBound? = { nil }
 
     /// Makes options with the defaults.
@@ -81,7 +86,7 @@ public struct ServerOptions: Sendable {
 }
 
 extension FrameParser.Limits {
-    /// For what was held against limits before.
+    /// For input that was checked before.
     static var none: FrameParser.Limits {
         var limits = FrameParser.Limits()
         limits.argumentByteCount = .max
@@ -93,22 +98,22 @@ extension FrameParser.Limits {
 }
 
 extension ServerOptions {
-    /// Clients of root and of the daemon's own user beyond all others.
+    /// Reserved places for clients of root and the daemon's own user.
     static let reservedClientCount = 8
 
-    /// The same, with limits of a single client that fit into those of all.
+    /// The same, with limits of one client reduced to fit into those of all.
     var fitted: ServerOptions {
         var options = self
-        // Two of them have room.
+        // Two such replies must fit.
         options.replyByteCount = min(replyByteCount, memoryByteCount / 2)
         options.inputByteCount = min(inputByteCount, memoryByteCount / 2)
         return options
     }
 
-    /// What the parser of a connection refuses.
+    /// The limits of a connection's parser.
     var frameLimits: FrameParser.Limits {
         var frames = FrameParser.Limits()
-        // Keys are arguments too, however small values have to be.
+        // Keys are arguments, too, even if the limit of values is smaller.
         frames.argumentByteCount = max(limits.valueByteCount, Key.maximumByteCount)
         frames.commandByteCount = 2 * limits.transactionByteCount
         return frames

@@ -3,32 +3,32 @@ import Glibc
 import StateEngine
 import Synchronization
 
-/// The options that are in force; a reload exchanges them.
+/// The options in force; a reload replaces them.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class Settings {
     var options: ServerOptions
 
     init(_ options: ServerOptions) { self.options = options }
 }
 
-/// The turn of the loop that is under way.
+/// The current turn of the loop.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class Turn {
     /// Wall time in milliseconds since 1970.
     var time: Int64 = 0
-    /// What the commits of the slice at hand will take to be published to watches.
+    /// The expected time to publish the commits of the current slice to watches.
     var owedNanoseconds: Int64 = 0
-    /// Whether something was committed since this was last looked at.
+    /// Whether something was committed since the last check.
     var hasCommitted = false
-    /// When the slice of the connection that is served ends, on the monotonic clock in nanoseconds.
+    /// The end of the current slice, on the monotonic clock in nanoseconds.
     var sliceEnd: Int64 = 0
-    /// The client that came last in this turn.
+    /// The client that was accepted last in this turn.
     var accepted: Connection?
-    /// What other threads have woken the loop for.
+    /// Why other threads have woken the loop.
     var reasons: Wakeup.Reasons = []
-    /// The last replies that were released were those of one client.
+    /// Whether the last released replies were those of a single client.
     var hasAnsweredLoneWriter = false
 
     func takeReasons() -> Wakeup.Reasons {
@@ -36,7 +36,7 @@ final class Turn {
         return reasons
     }
 
-    /// Takes over what was done with `context`.
+    /// Records the commits of `context`.
     func note(_ context: inout CommandContext) {
         guard context.hasCommitted else { return }
         context.hasCommitted = false
@@ -45,27 +45,27 @@ final class Turn {
     }
 }
 
-/// What a turn has used so far.
+/// The time used by a turn.
 struct Stopwatch {
     private(set) var now = clinux_monotonic_nanoseconds()
-    /// In nanoseconds, with what is still to come of it.
+    /// In nanoseconds, including expected later work.
     private(set) var used: Int64 = 0
-    /// What the thread had of a processor at the last long lap; 0 if that does not count.
+    /// The thread's processor time at the last long lap; 0 if it does not count.
     private var processor: Int64 = 0
-    /// Longer laps may be those in which the thread had no processor.
+    /// In longer laps the thread may have been without a processor.
     private static let longLap: Int64 = 50_000
 
     init(countsProcessor: Bool) {
         if countsProcessor { processor = ProcessorClock.nanoseconds }
     }
 
-    /// - Returns: What was used since the last call, and `more`.
+    /// - Returns: The time used since the last call, plus `more`.
     mutating func lap(adding more: Int64) -> Int64 {
         let last = now
         now = clinux_monotonic_nanoseconds()
         var lap = now - last
         if lap > Stopwatch.longLap, processor > 0 {
-            // The short laps between two long ones are in it, so it is an upper bound.
+            // This includes the short laps between two long ones, so it is an upper bound.
             let before = processor
             processor = ProcessorClock.nanoseconds
             lap = min(lap, processor - before)
@@ -76,7 +76,7 @@ struct Stopwatch {
     }
 }
 
-/// What this thread has had of a processor so far, in nanoseconds.
+/// The processor time of this thread, in nanoseconds.
 enum ProcessorClock {
     static var nanoseconds: Int64 {
         var time = timespec()
@@ -85,32 +85,32 @@ enum ProcessorClock {
     }
 }
 
-/// What is left over at the end of slices and goes on after the events.
+/// Unfinished work at the end of slices, which continues after the events.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class UnfinishedWork {
     var items: [Unfinished] = []
-    /// Who has begun a command and not ended it.
+    /// The connections with an incomplete command.
     let frames = FrameTimer()
     /// Events that wait to be handled.
     var events: [Poller.Event] = []
-    /// When it was last gone on with, on the monotonic clock in nanoseconds.
+    /// When it last continued, on the monotonic clock in nanoseconds.
     var wentOnAt: Int64 = 0
 }
 
-/// What a connection has left over at the end of its slice, or what a user has to wait with.
+/// Unfinished work of a connection, or postponed work of a user.
 enum Unfinished {
-    /// Clients that come.
+    /// New clients.
     case arrivals(Arrivals)
-    /// What came while a user rested; see ``ClientMemory/Account/takePostponed()``.
+    /// Events that came while a user rested; see ``ClientMemory/Account/takePostponed()``.
     case events(ClientMemory.Account)
-    /// Input that came in and is not carried out.
+    /// Input that is not executed yet.
     case input(Connection)
     case listing(ListingCommand)
-    /// Output that the socket may take.
+    /// Output that the socket may accept.
     case output(Connection)
 
-    /// Nil for events of several, and for clients that come.
+    /// Nil for events of several connections, and for new clients.
     private var connection: Connection? {
         switch self {
         case .arrivals, .events: nil
@@ -121,13 +121,13 @@ enum Unfinished {
 
     var isClosed: Bool { connection?.isClosed ?? false }
 
-    /// Nil for a connection that is closed, and for clients that come: whose they are is not known.
+    /// Nil for a closed connection, and for new clients, whose user is not known yet.
     var account: ClientMemory.Account? {
         if case .events(let account) = self { return account }
         return connection?.share.account
     }
 
-    /// What its user has used lately.
+    /// The time that its user has used recently.
     var usedNanoseconds: Int64 { account?.nanoseconds ?? 0 }
 
     /// How long it rests if others are served, on the monotonic clock in nanoseconds.
@@ -137,36 +137,36 @@ enum Unfinished {
     }
 }
 
-/// When what no event tells of is due: one deadline of each kind, on the monotonic clock in milliseconds.
+/// The timers of the loop: one deadline of each kind, on the monotonic clock in milliseconds.
 ///
-/// A turn compares the earliest of them with the clock and looks at nothing else. Everything belongs to the loop thread.
+/// A turn only compares the earliest deadline with the clock. Used only by the loop thread.
 final class TimerQueue {
     enum Timer: Int, CaseIterable {
-        /// Listeners are watched again after descriptors had run out.
+        /// Listeners are polled again after descriptors had run out.
         case acceptance
         /// Bookmarks of watches.
         case bookmarks
-        /// A STATE.CHANGES has waited for as long as it asked to.
+        /// The BLOCK time of a STATE.CHANGES ends.
         case changes
-        /// Everything that is stored is read.
+        /// The store is checked.
         case check
-        /// Files that commands wait for may be at rest and as before, of which nobody tells.
+        /// Files for which commands wait are checked: nothing reports that a file stays unchanged.
         case files
-        /// A command was begun and not ended.
+        /// An incomplete command times out.
         case frames
-        /// Lines were left out of the log.
+        /// Suppressed log lines are counted in a line.
         case repeatedLines
-        /// Clients hold memory that others wait for, and read nothing.
+        /// Clients that hold memory and do not read are checked, because others wait for memory.
         case stalls
     }
 
     private var deadlines = [Int64](repeating: .max, count: Timer.allCases.count)
-    /// The earliest deadline; `max` if nothing is due ever.
+    /// The earliest deadline; `max` if there is none.
     private(set) var next = Int64.max
 
     func isSet(_ timer: Timer) -> Bool { deadlines[timer.rawValue] < .max }
 
-    /// Sets a timer, whatever it was set to; nil stops it.
+    /// Sets a timer and replaces its deadline; nil stops it.
     func set(_ timer: Timer, at deadline: Int64?) {
         deadlines[timer.rawValue] = deadline ?? .max
         next = deadlines.min() ?? .max
@@ -189,15 +189,15 @@ final class TimerQueue {
     }
 }
 
-/// What wakes the loop: an eventfd, which other threads write to.
+/// Wakes the loop: an eventfd to which other threads write.
 ///
-/// Whoever may wake holds it, and the descriptor lives as long: once it is closed its number is another's, a file of the store
-/// perhaps.
+/// Whoever may wake the loop retains it, and the descriptor stays open as long. After closing, its
+/// number could belong to another file, such as one of the store.
 package final class Wakeup: Sendable {
     package let descriptor: Int32
     private let reasons = Atomic<UInt8>(0)
 
-    /// What there is to do.
+    /// Why the loop was woken.
     struct Reasons: OptionSet {
         let rawValue: UInt8
         static let storage = Reasons(rawValue: 1)
@@ -214,7 +214,8 @@ package final class Wakeup: Sendable {
 
     /// Wakes the loop.
     ///
-    /// The descriptor is edge-triggered, so nobody has to read it. Where reasons wait already, nothing is written: the loop takes all.
+    /// The descriptor is edge-triggered, so nobody has to read it. If reasons are already waiting,
+    /// nothing is written: the loop takes all of them.
     func wake(for reason: Reasons) {
         let (before, _) = reasons.bitwiseOr(reason.rawValue, ordering: .sequentiallyConsistent)
         guard before == 0 else { return }

@@ -2,9 +2,10 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// Named handlers: how far each has come is noted in the store, so that it goes on there after a restart of either side.
+/// Named handlers: the store keeps the position of each, so that it continues there after a restart
+/// of either side.
 ///
-/// A name is of one uid, and one connection at a time has it.
+/// A name belongs to one uid, and one connection at a time claims it.
 struct HandlerCommands {
     let settings: Settings
     let registry: Registry
@@ -23,7 +24,7 @@ struct HandlerCommands {
         }
     }
 
-    /// Ends what the connection has of handlers; they stay where they are.
+    /// Releases the handlers of the connection; their positions stay.
     func end(_ connection: Connection) {
         for recordName in connection.session.handlers
         where registry.handlers[recordName] === connection {
@@ -49,8 +50,8 @@ struct HandlerCommands {
             let shown = known.patterns.map { "'\($0)'" }.joined(separator: " ")
             throw StateError(
                 .conflict,
-                "\(HandlerRecord.shown(recordName)) is for \(shown); RESET (statectl: --reset) begins it anew with "
-                    + "other patterns"
+                "\(HandlerRecord.shown(recordName)) has the patterns \(shown); use RESET "
+                    + "(statectl: --reset) to begin it anew with other patterns"
             )
         }
         let begun = known == nil
@@ -89,11 +90,14 @@ struct HandlerCommands {
         guard registry.handlers[recordName] === context.connection else {
             throw StateError(
                 .conflict,
-                "\(shown) is not attached to this connection; STATE.HANDLER ATTACH it first"
+                "\(shown) is not attached to this connection; use STATE.HANDLER ATTACH first"
             )
         }
         guard var handler = try handler(recordName, &context) else {
-            throw StateError(.err, "\(shown) is not there; STATE.HANDLER ATTACH it anew")
+            throw StateError(
+                .err,
+                "\(shown) does not exist any more; use STATE.HANDLER ATTACH again"
+            )
         }
         guard revision <= context.core.revisions.durable else {
             throw aboveCurrent(revision, context)
@@ -102,7 +106,7 @@ struct HandlerCommands {
             guard revision >= position else {
                 throw StateError(
                     .conflict,
-                    "\(shown) is at revision \(position) and does not go back to \(revision)"
+                    "\(shown) is at revision \(position) and cannot go back to \(revision)"
                 )
             }
             if revision == position {
@@ -121,11 +125,12 @@ struct HandlerCommands {
         if let holder = registry.handlers[recordName], !holder.isEnding, !holder.isClosed {
             throw StateError(
                 .conflict,
-                "\(HandlerRecord.shown(recordName)) is attached to process \(holder.peer.pid); end that first"
+                "\(HandlerRecord.shown(recordName)) is attached to process \(holder.peer.pid); "
+                    + "end it first"
             )
         }
         guard context.core.metadataText(recordName, &context.receipt) != nil else {
-            // A write that takes it away may be under way.
+            // A write that removes it may be running.
             context.core.observeAll(&context.receipt)
             context.output.writeInteger(0)
             return
@@ -170,9 +175,9 @@ struct HandlerCommands {
         }
     }
 
-    /// How many revisions it is behind the last change of all; nil where that cannot be said.
+    /// How many revisions it is behind the last change of any key; nil if unknown.
     ///
-    /// Not behind the last revision: each DONE takes one.
+    /// It is not compared with the last revision, because each DONE takes a revision.
     private func lag(of handler: HandlerRecord, _ context: borrowing CommandContext) -> Int64? {
         guard handler.epoch == context.core.epoch, let position = handler.position else {
             return nil
@@ -180,10 +185,10 @@ struct HandlerCommands {
         return max(0, context.core.revisions.lastChange - position)
     }
 
-    // MARK: What they have in common
+    // MARK: Common parts
 
     private func requireFree(_ recordName: String, for connection: Connection) throws(StateError) {
-        // One that has left may still wait for its last reply.
+        // A connection whose client has left may still wait for its last reply.
         guard let holder = registry.handlers[recordName], holder !== connection, !holder.isEnding,
             !holder.isClosed, !holder.hasHungUp, !holder.hasExited
         else { return }
@@ -209,7 +214,10 @@ struct HandlerCommands {
             let pattern = try Pattern(arguments[index])
             byteCount += pattern.bytes.count
             guard byteCount <= limit else {
-                throw StateError(.limit, "the patterns of a handler have more than \(limit) bytes")
+                throw StateError(
+                    .limit,
+                    "the patterns of a handler have more than \(limit) bytes, the limit"
+                )
             }
             patterns.insert(pattern.description)
         }
@@ -253,7 +261,7 @@ struct HandlerCommands {
         guard count < settings.options.handlerCount else {
             throw StateError(
                 .limit,
-                "uid \(uid) has \(count) handlers, the limit; forget one that nobody needs (STATE.HANDLERS)"
+                "uid \(uid) has \(count) handlers, the limit; remove one with STATE.HANDLER FORGET"
             )
         }
     }
@@ -276,7 +284,7 @@ extension CommandContext {
 }
 
 extension HandlerRecord {
-    /// The handler of a note as a message names it.
+    /// The name of a handler for messages.
     static func shown(_ recordName: String) -> String {
         var name = String(parts(of: recordName)?.name ?? Substring(recordName))
         return "handler \(name.withUTF8 { StateError.quoted(Bytes($0), upTo: 128) })"

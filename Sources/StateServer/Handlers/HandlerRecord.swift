@@ -1,23 +1,23 @@
 import StateEngine
 
-/// A named handler as it is noted: how far it has come, and what it is for.
+/// The metadata of a named handler: its position and its patterns.
 ///
 /// ```
 /// name   handler:<uid>:<name>
-/// text   <position>              the last revision that it has handled; - where it is to begin with the state
+/// text   <position>               the last handled revision; - to begin with a snapshot
 ///        <epoch of the position>
-///        <time of the last DONE>  in milliseconds since 1970; 0 where there was none
+///        <time of the last DONE>  in milliseconds since 1970; 0 if there was none
 ///        <pattern>
-///        …                        one a line, as they were given; a pattern has no control characters
+///        …                        one a line; a pattern has no control characters
 /// ```
 struct HandlerRecord {
-    /// Nil where it is to begin with the state.
+    /// Nil if it begins with a snapshot.
     var position: Int64?
-    /// Of the store that the position is of.
+    /// The epoch of the position.
     var epoch: Epoch
-    /// Wall time of the last DONE in milliseconds since 1970; 0 where there was none.
+    /// Wall time of the last DONE in milliseconds since 1970; 0 if there was none.
     var time: Int64
-    /// In order and each once.
+    /// Sorted, each once.
     var patterns: [String]
 
     static func name(_ name: Bytes, of uid: UInt32) -> String {
@@ -26,7 +26,7 @@ struct HandlerRecord {
 
     static func prefix(of uid: UInt32) -> String { "handler:\(uid):" }
 
-    /// The uid and the name of a handler that a note's name says.
+    /// The uid and the name of a handler in the name of its metadata.
     static func parts(of name: String) -> (uid: Int64, name: Substring)? {
         let parts = name.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == "handler", let uid = Int64(parts[1]) else { return nil }
@@ -35,9 +35,9 @@ struct HandlerRecord {
 }
 
 extension HandlerRecord {
-    /// Reads a note.
+    /// Parses the metadata.
     ///
-    /// - Throws: ``StateError/Code/corrupt``, where it is none that this version writes.
+    /// - Throws: ``StateError/Code/corrupt``, if this version does not write such a text.
     init(_ text: String, of name: String) throws(StateError) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count > 3, lines[0] == "-" || Int64(lines[0]) != nil,
@@ -45,7 +45,7 @@ extension HandlerRecord {
         else {
             throw StateError(
                 .corrupt,
-                "what is noted of '\(name)' cannot be read; STATE.HANDLER FORGET it to begin anew"
+                "the record of '\(name)' cannot be read; use STATE.HANDLER FORGET to begin anew"
             )
         }
         position = Int64(lines[0])

@@ -1,7 +1,7 @@
 import StateEngine
 import StateWire
 
-/// Verbs that look back, and the one that goes back.
+/// Verbs that read the history, STATE.REVERT and STATE.COMPACT.
 struct HistoryCommands {
     private let services: Services
     private let settings: Settings
@@ -61,7 +61,7 @@ struct HistoryCommands {
         at revision: Int64,
         _ context: inout CommandContext
     ) throws(StateError) {
-        var request = try pastState(pattern, revision, "ask for parts with LIMIT and AFTER")
+        var request = try pastState(pattern, revision, "use LIMIT and AFTER to get it in parts")
         request.after = after.map { Array($0) }
         request.limit = limit
         request.needsValues = form == .entries || form == .long
@@ -79,7 +79,7 @@ struct HistoryCommands {
         to revision: Int64,
         _ context: inout CommandContext
     ) throws(StateError) {
-        let request = try pastState(pattern, revision, "revert it pattern by pattern")
+        let request = try pastState(pattern, revision, "revert one pattern at a time")
         try context.requireRevert(request.patterns)
         let isPresent = try isPresent(revision, context)
         let past = PastState(request, in: context.core)
@@ -93,9 +93,9 @@ struct HistoryCommands {
         }
     }
 
-    /// Sets and deletes, in one commit, the keys whose newest value is another than what it was.
+    /// Sets and deletes, in one commit, the keys whose newest value differs from the past one.
     ///
-    /// - Throws: ``StateError/Code/tooBig``, if it is more than a transaction may be; nothing has changed.
+    /// - Throws: ``StateError/Code/tooBig``, above the limit of a transaction; nothing has changed.
     func revert(_ past: PastState, _ context: inout CommandContext) throws(StateError) {
         let entries = try past.allThatMayDiffer(in: context.core)
         let reverting = Reverting(context)
@@ -105,12 +105,13 @@ struct HistoryCommands {
             for entry in entries where try reverting.bring(entry, &transaction) { count += 1 }
             return (count, transaction.reachedRevision)
         }
-        // That there is nothing to change is told of the newest, too.
+        // The reply that there is nothing to change also depends on the newest changes.
         if count == 0 { context.core.observeAll(&context.receipt) }
         context.writeCount(count, revision)
     }
 
-    /// Asks for the keys of a pattern as they were; `advice` is what to do where that is more than a reply may be.
+    /// A request for the past state of a pattern; `advice` is for the error if the reply is too
+    /// large.
     private func pastState(
         _ pattern: Bytes,
         _ revision: Int64,
@@ -124,7 +125,7 @@ struct HistoryCommands {
         )
     }
 
-    /// Whether a revision is the current one, of which memory knows everything; if not, the history knows of it.
+    /// Whether a revision is the current one, which is in memory; older ones need the history.
     private func isPresent(
         _ revision: Int64,
         _ context: borrowing CommandContext
@@ -143,14 +144,14 @@ struct HistoryCommands {
 
     // MARK: STATE.COMPACT
 
-    /// Has the commit thread compact; the connection waits.
+    /// Compacts on the commit thread; the connection waits.
     func compact(
         to revision: Int64?,
         shrinks: Bool,
         _ context: borrowing CommandContext
     ) throws(StateError) {
         guard !context.isExecuting else {
-            throw StateError(.err, "the history cannot be compacted inside of MULTI")
+            throw StateError(.err, "STATE.COMPACT is not allowed inside MULTI")
         }
         try context.requireAdmin("STATE.COMPACT")
         let wait = CompactionWait(context.connection, services)
@@ -163,7 +164,7 @@ struct HistoryCommands {
 
 /// A STATE.COMPACT whose connection waits for the commit thread.
 ///
-/// It belongs to the loop thread, on which the answer is handed out: the proof of `@unchecked Sendable`.
+/// `@unchecked Sendable`: only the loop thread uses it, also for the reply.
 private final class CompactionWait: @unchecked Sendable {
     private let connection: Connection
     private weak var services: Services?
@@ -186,10 +187,10 @@ private final class CompactionWait: @unchecked Sendable {
     }
 }
 
-/// Brings keys to what they were.
+/// Restores keys to their past state.
 ///
-/// An administrator of a key need not be allowed to write it. One that he may not read stays as it is, and what he may not read
-/// is not brought back.
+/// An administrator of a key need not be allowed to write it. A key that the user may not read does
+/// not change, and a past value that the user may not read is not restored.
 private struct Reverting {
     private let core: KeyspaceCore
     private let subject: Subject?
@@ -203,13 +204,13 @@ private struct Reverting {
         time = context.time
     }
 
-    /// - Returns: Whether the key was anything else before.
+    /// - Returns: Whether the key changed.
     func bring(
         _ entry: PastState.Changed,
         _ transaction: inout Transaction
     ) throws(StateError) -> Bool {
         try entry.key.withBorrowed { (key) throws(StateError) in
-            // What is in memory has no past to go back to.
+            // Keys in memory have no history.
             if core.isInMemory(key, core.rules?.rule(for: key)) { return false }
             let value = value(of: entry, key)
             let newest = transaction.read(key, for: subject)
@@ -231,10 +232,10 @@ private struct Reverting {
         }
     }
 
-    /// What the key is brought to; nil if it is to be absent.
+    /// The value to restore; nil if the key must be absent.
     private func value(of entry: PastState.Changed, _ key: Bytes) -> [UInt8]? {
         entry.version.flatMap { version in
-            // What has expired since stays away.
+            // A value that has expired since is not restored.
             guard version.fields.expires.map({ $0 > time }) ?? true else { return nil }
             let isSeen = visibility.mayReveal(.read, about: key, owner: version.fields.owner)
             return isSeen ? version.value : nil

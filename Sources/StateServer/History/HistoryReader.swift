@@ -1,16 +1,16 @@
 import StateEngine
 
-/// Has jobs read from the history, for commands and watches.
+/// Submits reads of the history, for commands and watches.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class HistoryReader {
     private let backing: (any HistoryBacking)?
     private let registry: Registry
     private let access: AccessChanges
     private let wake: @Sendable () -> Void
-    /// Begun when the history is first asked for.
+    /// Started at the first read.
     private(set) var thread: HistoryThread?
-    /// Jobs that are done and wait until there is room for what they write.
+    /// Finished jobs that wait until there is room for their writes.
     private var waitingForRoom: [any HistoryJob] = []
 
     init(
@@ -22,17 +22,17 @@ final class HistoryReader {
         (self.backing, self.registry, self.access, self.wake) = (backing, registry, access, wake)
     }
 
-    /// Has the reply of a command read from the history; the connection waits.
+    /// Reads the reply of a command from the history; the connection waits.
     func read(_ job: some ConnectionJob) { read(job, for: job.connection) }
 
-    /// The same with a job that answers in its own way.
+    /// The same for a job that sends its own reply.
     func read(_ job: some HistoryJob, for connection: Connection) {
         connection.inbound.awaitsLateReply = true
         connection.session.accessCount = access.count
         submit(job)
     }
 
-    /// Has a job read; only if the keyspace has a history.
+    /// Submits a job; only if the keyspace has a history.
     func submit(_ job: any HistoryJob) {
         guard let backing else { preconditionFailure("there is no history to read") }
         let thread = thread ?? HistoryThread(backing, wake: wake)
@@ -47,24 +47,24 @@ final class HistoryReader {
         registry.reading[connection.number] = connection
     }
 
-    /// Has a job finish once what waits for storage is less.
+    /// Lets a job finish once fewer changes wait for storage.
     func finishLater(_ job: any HistoryJob) {
         waitingForRoom.append(job)
         add(job)
     }
 
-    /// Nobody waits for what is read for a connection: it ends, and gives back what it holds.
+    /// Cancels the reads for a connection, because nobody waits for them any more.
     func endJobs(of connection: Connection) {
         registry.reading[connection.number] = nil
         guard !connection.inbound.jobs.isEmpty else { return }
         for job in connection.inbound.jobs { job.control.cancel() }
         connection.inbound.jobs = []
         thread?.dropCancelled()
-        // Those that only wait for room end in the next turn.
+        // Jobs that only wait for room end in the next turn.
         if !waitingForRoom.isEmpty { wake() }
     }
 
-    /// Takes out the jobs that are done, and those that waited for room.
+    /// Removes and returns the finished jobs, and those that waited for room.
     func takeDone() -> [(job: any HistoryJob, failure: StateError?)] {
         guard let thread else { return [] }
         let waiting = waitingForRoom.map { (job: $0, failure: nil as StateError?) }

@@ -3,30 +3,30 @@ import Glibc
 import StateEngine
 import Synchronization
 
-/// Something that is read from the history on disk, in slices, for the loop.
+/// A read of the history on disk, in slices, for the loop.
 ///
-/// It belongs to the history thread from ``HistoryThread/submit(_:)`` until it is handed back, and to the loop before and after:
-/// the proof of the `@unchecked Sendable` of who conforms.
+/// The history thread uses it from ``HistoryThread/submit(_:)`` until it is returned, the loop
+/// before and after: this justifies the `@unchecked Sendable` of conforming types.
 protocol HistoryJob: AnyObject, Sendable {
     /// Reads for at most about 50 ms, on the history thread.
     ///
-    /// - Returns: Whether that was all.
-    /// - Throws: Why it cannot be read; `finish` is told.
+    /// - Returns: Whether the read is complete.
+    /// - Throws: Why it cannot be read; `finish` gets the error.
     func readSlice(of history: any HistoryReading) throws -> Bool
 
-    /// Who waits for it, and whether anybody still does.
+    /// The connection that waits for it, and whether it still does.
     var control: JobControl { get }
 
-    /// Bytes that it holds after a slice, on the history thread.
+    /// Bytes that it holds after a slice; called on the history thread.
     var byteCount: Int { get }
 
-    /// Bytes that it has noted meanwhile, on the loop thread.
+    /// Bytes of changes that it collected meanwhile; called on the loop thread.
     var meanwhileByteCount: Int { get }
 
-    /// Takes over what was read, on the loop thread; where the job was cancelled, it gives back what it holds.
+    /// Handles the result, on the loop thread. If the job was cancelled, it releases what it holds.
     func finish(_ failure: StateError?, in server: Server)
 
-    /// Whether nobody waits for a reply: the other clients go first.
+    /// Whether nobody waits for a reply: other clients come first.
     var isBackground: Bool { get }
 }
 
@@ -36,20 +36,21 @@ extension HistoryJob {
 }
 
 extension StateError {
-    /// What was being read ended with its connection.
-    static let cancelled = StateError(.err, "nobody waits for it any more")
+    /// The read ended with its connection.
+    static let cancelled = StateError(.err, "the connection ended")
 }
 
 /// The thread that reads the history, so that the loop never waits for the disk.
 ///
-/// Jobs take turns, a slice each: one that reads a million changes keeps no other waiting for more than its slice. If clients
-/// send meanwhile, a slice of background work is followed by a rest three times as long: on two processors, all of which the loop
-/// and its clients use, a watcher that caught up without a pause made the p99 of 50 clients' GETs two to nine times as long.
+/// Jobs take turns, a slice each: one that reads a million changes delays others only by a slice.
+/// If clients send meanwhile, a rest three times as long follows each slice of background work. On
+/// two processors, both used by the loop and its clients, a watcher that caught up without a pause
+/// made the p99 of 50 clients' GETs two to nine times as long.
 final class HistoryThread: Sendable {
     private struct State {
         var waiting: [any HistoryJob] = []
         var done: [(job: any HistoryJob, failure: StateError?)] = []
-        /// Jobs that hold more than the loop was told of.
+        /// Jobs that hold more memory than was reported to the loop.
         var grown: [JobControl] = []
         var isStopping = false
     }
@@ -58,35 +59,37 @@ final class HistoryThread: Sendable {
     private let state = StateLock(State())
     private let parking = BlockingSemaphore()
     private let thread = WorkerThread(name: "history")
-    /// How often clients have sent something: the loop counts.
+    /// How often clients have sent something; the loop counts.
     let activity = Atomic(0)
-    /// The processor that the loop used last; -1 if it is unknown.
+    /// The processor that the loop used last; -1 if unknown.
     let loopProcessor = Atomic<Int32>(-1)
-    /// The longest rest between slices of one user's replies, in nanoseconds; 0 while there is one user only.
+    /// The longest rest between slices of one user's replies, in nanoseconds; 0 if there is only
+    /// one user.
     let longestRest = Atomic<Int64>(0)
     private let wake: @Sendable () -> Void
 
     /// Starts the thread.
     ///
     /// - Parameters:
-    ///   - backing: Whose history is read; it is loaded, and closed later than this thread is stopped.
+    ///   - backing: The backing of the history; it is loaded, and closed only after this thread has
+    ///     stopped.
     ///   - wake: Called on the thread when there is something to ``takeDone()``.
     init(_ backing: any HistoryBacking, wake: @escaping @Sendable () -> Void) {
         self.backing = backing
         self.wake = wake
         thread.start { [weak self] in
-            // The thread is stopped before this object goes.
+            // The thread is stopped before this object is freed.
             if let self { HistoryThread.run(self) }
         }
     }
 
-    /// Has a job read.
+    /// Submits a job.
     func submit(_ job: any HistoryJob) {
         state.withLock { $0.waiting.append(job) }
         parking.signal()
     }
 
-    /// The jobs that are done since the last call.
+    /// The jobs that finished since the last call.
     func takeDone() -> [(job: any HistoryJob, failure: StateError?)] {
         state.withLock { state in
             defer { state.done = [] }
@@ -94,7 +97,7 @@ final class HistoryThread: Sendable {
         }
     }
 
-    /// Hands the jobs back that nobody waits for any more; the one that is reading comes back after its slice.
+    /// Returns cancelled jobs to the loop; the one that is reading comes back after its slice.
     func dropCancelled() {
         let count = state.withLock { state in
             let dropped = state.waiting.filter { $0.control.isCancelled }
@@ -105,7 +108,7 @@ final class HistoryThread: Sendable {
         if count > 0 { wake() }
     }
 
-    /// The jobs that hold more than before, or less, since the last call.
+    /// The jobs whose memory changed since the last call.
     func takeGrown() -> [JobControl] {
         state.withLock { state in
             defer { state.grown = [] }
@@ -113,7 +116,7 @@ final class HistoryThread: Sendable {
         }
     }
 
-    /// Ends the thread after the slice at hand; jobs that are not done are dropped.
+    /// Ends the thread after the current slice; unfinished jobs are dropped.
     func stop() {
         state.withLock { $0.isStopping = true }
         parking.signal()
@@ -121,11 +124,11 @@ final class HistoryThread: Sendable {
     }
 
     private static func run(_ thread: HistoryThread) {
-        // Whoever waits for a value that is in memory goes first.
+        // Clients that wait for values in memory come first.
         clinux_schedule_as_batch()
-        // Of this thread alone (0 is the caller, as the kernel counts threads). Beside a watcher that catches up, the p99 of 50
-        // clients' GETs on two processors was 1.25 to 1.42 of that without it, and 1.24 to 2.19 at 10 in place of 19;
-        // SCHED_IDLE would starve it.
+        // Only for this thread (0 is the calling thread for the kernel). Beside a watcher that
+        // catches up, the p99 of 50 clients' GETs on two processors was 1.25 to 1.42 times that
+        // without it; with 10 instead of 19, 1.24 to 2.19 times. SCHED_IDLE would starve it.
         setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
         var history: (any HistoryReading)?
         var rests = Rests()
@@ -155,11 +158,12 @@ final class HistoryThread: Sendable {
                     thread.submit(job)
                 }
             } catch let error as StateError {
-                // What was asked for is refused, nothing stands in the way of the next.
+                // These errors concern only this request; others mean that the connection must be
+                // reopened.
                 if error.code != .compacted, error.code != .tooBig { history = nil }
                 thread.hand(job, error)
             } catch {
-                // What stands in the way of this connection may not be in the way of a new one.
+                // A new connection to the store may work again.
                 history = nil
                 thread.hand(job, StateError(.storage, "the history cannot be read: \(error)"))
             }
@@ -168,8 +172,9 @@ final class HistoryThread: Sendable {
 
     /// Runs `body` on another processor than the loop's, if there is one.
     ///
-    /// A thread of the least priority that was just woken goes before the loop all the same if the loop has used more than its share,
-    /// and keeps the processor until the next tick: GETs waited 4 ms while the other processor was idle (perf sched, Linux 6.18).
+    /// If the loop has used more than its share, a thread of the lowest priority that was just
+    /// woken still preempts it, and keeps the processor until the next tick: GETs waited 4 ms while
+    /// the other processor was idle (perf sched, Linux 6.18).
     private func besideTheLoop<R>(_ body: () throws -> R) throws -> R {
         var before = clinux_processors()
         let isMoved =
@@ -211,10 +216,11 @@ final class HistoryThread: Sendable {
     }
 }
 
-/// Until when jobs wait so that others are served.
+/// How long jobs wait so that others are served.
 ///
-/// A reply of large values takes the thread and the memory of the machine: GETs of 10 clients beside one user who asked for
-/// histories of 24 MiB without a pause had a p99 of 0.6 ms, three times that without.
+/// A reply with large values uses the thread and memory bandwidth: beside a user who asked for
+/// histories of 24 MiB without a pause, GETs of 10 clients had a p99 of 0.6 ms, three times as long
+/// as without.
 private struct Rests {
     private var background: Int64 = 0
     private var byUser: [UInt32: Int64] = [:]
@@ -224,7 +230,7 @@ private struct Rests {
         job.isBackground ? background : byUser[job.control.uid] ?? 0
     }
 
-    /// Notes that a slice of `job` has ended, during which others sent something.
+    /// Records the end of a slice of `job` during which others sent something.
     mutating func note(_ job: any HistoryJob, from start: Int64, longest: Int64) {
         let now = clinux_monotonic_nanoseconds()
         if job.isBackground {

@@ -1,10 +1,10 @@
 import StateEngine
 import StateWire
 
-/// STATE.HISTORY: walks the changes of one key back, newest first.
+/// STATE.HISTORY: walks back through the changes of one key, newest first.
 ///
-/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
-/// `@unchecked Sendable`.
+/// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
+/// before and after.
 final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     let control: JobControl
@@ -13,25 +13,26 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
     private let byteLimit: Int
     private var limit: Int
     private var next: HistoryPlace?
-    /// Behind room for how many there are: the reply is handed over as it is, for a copy of many MiB would keep all clients waiting.
+    /// The reply, with room for the count at its start: it is moved to the output, because copying
+    /// many MiB would make all clients wait.
     private var entries = ByteBuffer()
     private var count = 0
     private static let headByteCount = 24
 
     /// The key; only needed to find ``before`` in the history.
     private let key: [UInt8]
-    /// Only changes before this revision; nil once the walk is there.
+    /// Only changes before this revision; nil once the walk has reached it.
     private var before: Int64?
     private var hasLookedForBefore = false
 
     /// - Parameters:
-    ///   - key: Which key.
-    ///   - place: The newest change of the key; nil where none is known.
+    ///   - key: The key.
+    ///   - place: The newest change of the key; nil if none is known.
     ///   - revision: Only changes before this one; nil for all.
-    ///   - limit: How many changes at most.
-    ///   - connection: Who asks.
-    ///   - view: Which versions may be seen.
-    ///   - byteLimit: What a reply may be at most.
+    ///   - limit: The most changes.
+    ///   - connection: The connection that waits.
+    ///   - view: The versions that it may see.
+    ///   - byteLimit: The size limit of the reply.
     init(
         of key: [UInt8],
         from place: HistoryPlace?,
@@ -62,14 +63,15 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
             while let place = next, count < limit {
                 next = nil
                 var byteCount = 0
-                // Where compaction has taken it away, the walk ends.
+                // If compaction has removed it, the walk ends.
                 _ = try history.withChange(at: place) { change in
                     byteCount = take(change)
                 }
                 guard entries.count <= byteLimit else {
                     throw StateError(
                         .tooBig,
-                        "a reply of more than \(byteLimit) bytes; ask for less with LIMIT"
+                        "the reply would have more than \(byteLimit) bytes, the limit; "
+                            + "ask for less with LIMIT"
                     )
                 }
                 guard budget.take(byteCount: byteCount) else { return false }
@@ -78,7 +80,7 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         }
     }
 
-    /// Who reads page by page names the change that ended the last: from there the walk goes on without those before.
+    /// Finds the change that ended the previous page, so that the walk continues there.
     private func lookForBefore(_ history: any HistoryReading) throws {
         hasLookedForBefore = true
         guard let revision = before, let newest = next, revision <= newest.revision else { return }
@@ -90,9 +92,9 @@ final class KeyHistoryJob: ConnectionJob, @unchecked Sendable {
         }
     }
 
-    /// Writes a change, unless the walk has not come to where it was asked to begin.
+    /// Writes a change, unless the walk has not reached the first requested one.
     ///
-    /// - Returns: About how many bytes are kept of it.
+    /// - Returns: The approximate number of kept bytes.
     private func take(_ change: borrowing StoredChange) -> Int {
         next = change.previousPlace
         if let before {

@@ -1,24 +1,24 @@
 import StateEngine
 import StateWire
 
-/// STATE.GET … AT: walks the changes of one key back to what it was at a revision.
+/// STATE.GET … AT: walks back through the changes of one key to its state at a revision.
 ///
-/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
-/// `@unchecked Sendable`.
+/// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
+/// before and after.
 final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     let control: JobControl
     private let revision: Int64
     private let view: Visibility
     private var next: HistoryPlace?
-    /// What it was; nil where it was absent.
+    /// Its version then; nil if it was absent.
     var version: PastVersion?
 
     /// - Parameters:
-    ///   - place: The newest change of the key; nil where none is known.
-    ///   - revision: What it was when is asked for.
-    ///   - connection: Who asks.
-    ///   - view: Which versions may be seen.
+    ///   - place: The newest change of the key; nil if none is known.
+    ///   - revision: The requested revision.
+    ///   - connection: The connection that waits.
+    ///   - view: The versions that it may see.
     init(
         from place: HistoryPlace?,
         at revision: Int64,
@@ -42,7 +42,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
             }
             while let place = next {
                 next = nil
-                // Where compaction has taken it away, it was a delete.
+                // If compaction has removed it, it was a delete.
                 _ = try history.withChange(at: place) { change in
                     if change.revision <= revision {
                         version = view.mayReveal(.read, about: change) ? PastVersion(change) : nil

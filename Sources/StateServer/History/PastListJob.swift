@@ -2,10 +2,10 @@ import CLinux
 import StateEngine
 import StateWire
 
-/// STATE.LIST … AT: the history thread reads what has changed since, then the loop lists in slices.
+/// STATE.LIST … AT: the history thread reads the changes since, then the loop lists in slices.
 ///
-/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
-/// `@unchecked Sendable`.
+/// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
+/// before and after.
 final class PastListJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     let control: JobControl
@@ -48,13 +48,13 @@ final class PastListJob: ConnectionJob, @unchecked Sendable {
     }
 }
 
-/// Lists what there was at a revision, of which the history has told what it knows.
+/// Lists the state at a revision, after the changes since were read from the history.
 final class PastListing: SlicedListing {
     let form: Command.ListForm
     private(set) var rows = ByteBuffer()
     private(set) var count = 0
     private let past: PastState
-    /// Everything up to here was listed.
+    /// The last listed key.
     private var passed: [UInt8]?
 
     init(_ past: PastState, _ form: Command.ListForm) {

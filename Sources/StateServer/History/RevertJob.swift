@@ -1,9 +1,9 @@
 import StateEngine
 
-/// STATE.REVERT: reads what the keys were, then makes one commit of what has to change.
+/// STATE.REVERT: reads the past state of the keys, then commits the differences in one commit.
 ///
-/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
-/// `@unchecked Sendable`.
+/// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
+/// before and after.
 final class RevertJob: HistoryJob, @unchecked Sendable {
     private let connection: Connection
     let control: JobControl
@@ -25,9 +25,9 @@ final class RevertJob: HistoryJob, @unchecked Sendable {
 
     func finish(_ failure: StateError?, in server: Server) {
         server.keyspace.withCore { core in
-            // Who has left is not told of anything: nothing has happened.
+            // If the client has left, nothing is changed.
             guard !connection.isClosed else { return past.endTracking(in: core) }
-            // As any write it waits until there is room, and meanwhile notes what changes.
+            // Like any write it waits until there is room; meanwhile it tracks changes.
             let isFull =
                 core.pending.byteCount >= server.services.settings.options.limits.queueByteCount
             guard failure != nil || control.isCancelled || !isFull else {

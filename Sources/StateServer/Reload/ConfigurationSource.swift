@@ -1,18 +1,19 @@
 package import StateEngine
 
-/// Where a configuration comes from, for a server that knows nothing of files.
+/// The source of a configuration, for a server that does not read files itself.
 package struct ConfigurationSource: Sendable {
-    /// Takes over a configuration that was read: called on the loop thread, under the keyspace's lock, with the options that are in
-    /// force.
+    /// Applies a configuration that was read: called on the loop thread, under the keyspace's lock,
+    /// with the options in force.
     package typealias Change = @Sendable (KeyspaceCore, inout ServerOptions) -> ReloadReport
 
     /// Reads the configuration and changes nothing.
     ///
-    /// It is called on a thread of its own: a disk may be slow.
+    /// It is called on a separate thread, because the disk may be slow.
     ///
-    /// - Throws: why it cannot be used: the file, the place in it, what was read and what may stand there.
+    /// - Throws: why it cannot be used: the file, the place in it, what was read and what was
+    ///   expected.
     package var read: @Sendable () throws(StateError) -> Change
-    /// Called on the loop thread with what became of a reload, before whoever asked for it is answered.
+    /// Called on the loop thread with the result of a reload, before the reply.
     package var onEnd: @Sendable (Result<ReloadReport, StateError>) -> Void
 
     package init(
@@ -23,18 +24,18 @@ package struct ConfigurationSource: Sendable {
     }
 }
 
-/// What a reload has changed.
+/// The changes of a reload.
 package struct ReloadReport: Hashable, Sendable {
-    /// An option that is another than before.
+    /// A changed option.
     package struct Change: Hashable, Sendable {
-        /// The number of its rule, from 1: in the new configuration, or in the old one where the rule is gone; 0 for an option of
-        /// the daemon.
+        /// The number of its rule, from 1: in the new configuration, or in the old one if the rule
+        /// is gone; 0 for an option of the daemon.
         package var rule: Int
         /// The pattern of the rule.
         package var keys: [UInt8]
-        /// As it is written: `limits.valueBytes`.
+        /// Its name, such as `limits.valueBytes`.
         package var option: String
-        /// Nil where nothing said it.
+        /// Nil if it was not set.
         package var old: String?
         package var new: String?
 
@@ -50,9 +51,9 @@ package struct ReloadReport: Hashable, Sendable {
         }
     }
 
-    /// What holds from now on.
+    /// The changes in force from now on.
     package var changed: [Change]
-    /// What is said otherwise now, and holds from the next start.
+    /// The changes that only the next start applies.
     package var needsRestart: [Change]
     /// The first revision that a commit under the new configuration may have; set by the server.
     package var revision: Int64 = 0

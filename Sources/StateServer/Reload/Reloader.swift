@@ -1,26 +1,28 @@
 import StateEngine
 
-/// Has a configuration read, as often as it is asked for, one time after the other.
+/// Reads a configuration for each request, one after the other.
 ///
-/// Everything but the mailbox belongs to the loop thread.
+/// Everything but the mailbox is used only by the loop thread.
 final class Reloader {
     let source: ConfigurationSource
     private let mailbox: ReloadMailbox
-    /// Who waits, the first of them for what is being read; nil for a signal, of whose outcome only the log tells.
+    /// The waiting connections; the first waits for the current read.
+    ///
+    /// Nil stands for a signal, whose result only goes to the log.
     private var waiting: [Connection?] = []
     private var thread: WorkerThread?
 
     /// - Parameters:
-    ///   - source: Where it comes from.
-    ///   - wakeup: Woken when something has been read.
+    ///   - source: The source.
+    ///   - wakeup: Woken after each read.
     init(_ source: ConfigurationSource, wakeup: Wakeup) {
         self.source = source
         mailbox = ReloadMailbox(wakeup)
     }
 
-    /// Has the configuration read once more: what somebody reads already may be older than what is asked for.
+    /// Requests another read: a running one may have started before the file was changed.
     func add(_ connection: Connection?) {
-        // One that has not begun answers for any number of signals.
+        // One read that has not begun is enough for any number of signals.
         if connection == nil, waiting.dropFirst().contains(where: { $0 == nil }) { return }
         waiting.append(connection)
         if waiting.count == 1 { start() }
@@ -34,7 +36,7 @@ final class Reloader {
         }
     }
 
-    /// What was read, and for whom; nil where nothing was.
+    /// The result of a read, and its connection; nil if there is none.
     ///
     /// The next reading begins with ``startNext()``.
     func takeRead() -> (connection: Connection?, Result<ConfigurationSource.Change, StateError>)? {
@@ -44,21 +46,22 @@ final class Reloader {
         return (waiting.removeFirst(), outcome)
     }
 
-    /// Begins the next reading, once what was read before is taken over, which the next one is compared with.
+    /// Begins the next read after the result of the last one was applied, because the next is
+    /// compared with it.
     func startNext() {
         waiting.removeAll { $0?.isClosed ?? false }
         if !waiting.isEmpty { start() }
     }
 
-    /// What is being read is for nobody any more; its thread ends by itself.
+    /// Drops a running read; its thread ends by itself.
     func stop() { mailbox.close() }
 }
 
-/// What was read, on its way from the thread that read it to the loop.
+/// Passes the result of a read from its thread to the loop.
 private final class ReloadMailbox: Sendable {
     private struct State {
         var outcome: Result<ConfigurationSource.Change, StateError>?
-        /// Nil once nobody waits.
+        /// Nil once the reloader has stopped.
         var wakeup: Wakeup?
     }
 

@@ -1,16 +1,16 @@
 import StateEngine
 import StateWire
 
-/// A configuration takes the place of another while clients are served: all of it at one moment, or nothing.
+/// Replaces the configuration while clients are served: all of it at one moment, or nothing.
 extension Server {
-    /// Says where the configuration comes from; before ``run(signals:onReady:onStopping:)``.
+    /// Sets the source of the configuration; call it before ``run(signals:onReady:onStopping:)``.
     package func reloads(from source: ConfigurationSource) {
         services.configuration.reloader = Reloader(source, wakeup: wakeup)
     }
 
     var reloader: Reloader? { services.configuration.reloader }
 
-    /// Says what STATE.CHECK tells of files that are refused; it is asked on the loop thread.
+    /// Sets the source of the refused files in STATE.CHECK; it is called on the loop thread.
     package func refusesFiles(_ list: @escaping () -> [RefusedFile]) {
         services.configuration.refusedFiles = list
     }
@@ -19,13 +19,13 @@ extension Server {
         guard let reloader else {
             return options.log(
                 .warning,
-                "SIGHUP changes nothing: \(Configuration.missing.message)"
+                "SIGHUP was ignored: \(Configuration.missing.message)"
             )
         }
         reloader.add(nil)
     }
 
-    /// Takes over what was read.
+    /// Handles the result of a read.
     func finishReload() {
         guard let reloader, let (connection, outcome) = reloader.takeRead() else { return }
         keyspace.withCore { core in
@@ -35,7 +35,7 @@ extension Server {
             connection.inbound.awaitsLateReply = false
             services.gate.answer(connection, core) { (context) throws(StateError) in
                 let report = try result.get()
-                // The revision counts all commits.
+                // The revision in the reply covers all commits.
                 core.observeAll(&context.receipt)
                 connection.outbound.bytes.write(report, connection.session.version)
             }
@@ -55,7 +55,7 @@ extension Server {
         return report
     }
 
-    /// Exchanges the options, for clients that are there too.
+    /// Replaces the options, also for connected clients.
     private func take(_ changed: ServerOptions) {
         let changed = changed.fitted
         let isCheckMoved = changed.checkMilliseconds != options.checkMilliseconds

@@ -1,22 +1,22 @@
 import StateEngine
 import StateWire
 
-/// What a STATE.CHANGES asks for, with bytes of its own.
+/// The request of a STATE.CHANGES, with its own copy of the bytes.
 struct ChangesRequest: Sendable {
     let patterns: PatternSet
     let options: Options
     let version: ProtocolVersion
     let byteLimit: Int
-    /// Who asks, for what is done under the lock.
+    /// The requesting subject, for work under the lock.
     let subject: Subject
-    /// What may be seen, for the history thread; nil for everything.
+    /// What the subject may see, for the history thread; nil for everything.
     let view: Visibility
-    /// How often the rules of access had changed when it was asked.
+    /// How often the access rules had changed at the request.
     let accessCount: Int
-    /// Whether the caller tells which store it knows, and so is told which one this is.
+    /// Whether the request has an EPOCH, so that the reply has one, too.
     let includesEpoch: Bool
 
-    /// The options that hold no borrowed bytes.
+    /// The options without borrowed bytes.
     struct Options: Sendable {
         var since: Int64
         var count: Int
@@ -34,10 +34,11 @@ struct ChangesRequest: Sendable {
     }
 }
 
-/// A STATE.CHANGES with BLOCK: notes what becomes durable from its beginning on, and is answered with it.
+/// A STATE.CHANGES with BLOCK: collects the commits that become durable after its start, for its
+/// reply.
 ///
-/// While the history is read for it, it only notes; should the history have nothing, nothing was missed meanwhile.
-/// Everything belongs to the loop thread, under the keyspace's lock.
+/// While the history is read for it, it only collects, so that nothing is missed if the history has
+/// no commits. Used only by the loop thread, under the keyspace's lock.
 final class BlockedChanges {
     let connection: Connection
     let request: ChangesRequest
@@ -46,7 +47,7 @@ final class BlockedChanges {
     private var reply: ChangesReply
     private var failure: StateError?
     private var subscription: CommitSubscription?
-    /// Nothing is read for it any more: it is answered as soon as there is something.
+    /// Whether the read of the history is over: it is answered at the next commit.
     var isWaiting = false
 
     init(
@@ -67,10 +68,10 @@ final class BlockedChanges {
         }
     }
 
-    /// About how much memory it takes.
+    /// Its approximate memory.
     var byteCount: Int { reply.footprint }
 
-    /// Whether there is something to tell.
+    /// Whether there is something to reply.
     var hasSomething: Bool { !reply.isEmpty || failure != nil }
 
     private func note(_ revision: Int64, _ changes: [Record]) {
@@ -95,7 +96,7 @@ final class BlockedChanges {
         subscription = nil
     }
 
-    /// Writes what came, or that nothing has.
+    /// Writes the collected commits, or that there are none.
     func writeReply(_ core: KeyspaceCore) throws(StateError) {
         if let failure { throw failure }
         reply.advance(to: core.revisions.durable)
@@ -106,9 +107,9 @@ final class BlockedChanges {
     }
 }
 
-/// The STATE.CHANGES that wait for a commit or for their time to be over.
+/// The STATE.CHANGES that wait for a commit or the end of their time.
 ///
-/// Everything belongs to the loop thread.
+/// Used only by the loop thread.
 final class BlockedList {
     private var waiting: [Int: BlockedChanges] = [:]
     private var woken: [BlockedChanges] = []
@@ -126,25 +127,25 @@ final class BlockedList {
 
     func remove(_ blocked: BlockedChanges) { waiting[blocked.connection.number] = nil }
 
-    /// Has one answered in the next turn, or earlier.
+    /// Marks one to be answered in the next turn, or earlier.
     func wake(_ blocked: BlockedChanges) {
         woken.append(blocked)
         timers.advance(.changes, to: 0)
     }
 
-    /// Whether one is to be answered.
+    /// Whether one must be answered.
     var hasReady: Bool { !woken.isEmpty }
 
-    /// Takes out those for whom something has come, and those whose time is over.
+    /// Removes and returns those that have a commit and those whose time has passed.
     func takeReady() -> [BlockedChanges] {
         defer { woken = [] }
         return woken.filter { waiting.removeValue(forKey: $0.connection.number) != nil }
     }
 
-    /// Has those answered whose time is over.
+    /// Wakes those whose time has passed.
     ///
-    /// - Parameter now: On the monotonic clock, in milliseconds; `max`: the time of all is over.
-    /// - Complexity: O(*n*) in those that wait, if the time of one may be over.
+    /// - Parameter now: On the monotonic clock, in milliseconds; `max`: the time of all has passed.
+    /// - Complexity: O(*n*) in those that wait, if the time of one may have passed.
     func expire(at now: Int64) {
         defer { timers.set(.changes, at: earliest) }
         guard now >= earliest else { return }

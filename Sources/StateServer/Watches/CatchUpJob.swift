@@ -1,55 +1,55 @@
 import StateEngine
 import StateWire
 
-/// Reads the next commits of one watch from the history and writes their pushes: as many as make about 16 KiB, or as there are
-/// in 50 ms, and at least one.
+/// Reads the next commits of one watch from the history and writes their pushes: about 16 KiB, or
+/// what it can read in 50 ms, and at least one commit.
 ///
-/// A commit that is larger goes on over several looks at the store: what is committed does not change, and that it is not
-/// compacted is checked in each. It is pushed whole.
+/// A larger commit takes several slices: committed changes do not change, and each slice checks
+/// that they are not compacted. The commit is pushed as a whole.
 ///
-/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
-/// `@unchecked Sendable`.
+/// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
+/// before and after.
 final class CatchUpJob: HistoryJob, @unchecked Sendable {
     let control: JobControl
-    // What is wanted; watcher and connection are the loop thread's.
+    // The request; only the loop thread uses its watcher and connection.
     private let missed: MissedCommits
     private let format: WatchFormat
     private let patterns: PatternSet
     private let view: Visibility
 
-    // What came of it.
+    // The result.
     /// The pushes of the commits up to `reached`.
     private(set) var output = ByteBuffer()
     private(set) var reached: Int64 = 0
-    /// The last commit that is pushed; nil for none.
+    /// The last pushed commit; nil if there is none.
     private(set) var deliveredRevision: Int64?
-    /// The commits are not there any more.
+    /// Whether the commits were compacted.
     private(set) var isCompacted = false
 
-    // What is read and not written yet.
+    // Commits that are read and not written yet.
     private var place: HistoryPlace
     private var wholeThrough: Int64
     private var isRead = false
     private var unwritten = CommitRows()
     private var written = Written()
 
-    /// How much of it is written.
+    /// How much of them is written.
     private struct Written {
         var byteCount = 0
         var replacedCount = 0
         var commitCount = 0
-        /// The head of the next commit is.
+        /// Whether the header of the next commit is written.
         var hasHead = false
     }
 
-    /// About as many bytes are pushed at once.
+    /// About how many bytes one job pushes.
     private static let byteCount = 16 << 10
-    /// To look up what a change replaced counts as so many bytes: about 500 are looked up at once.
+    /// The cost of looking up a replaced value, in bytes: about 500 are looked up at once.
     private static let lookUpByteCount = 512
 
     /// - Parameters:
-    ///   - missed: What is wanted.
-    ///   - view: What of it may be seen.
+    ///   - missed: The commits to read.
+    ///   - view: What the client may see.
     init(_ missed: MissedCommits, _ view: Visibility) {
         self.missed = missed
         control = JobControl(for: missed.connection)
@@ -76,7 +76,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         }
     }
 
-    /// Reads on from `place`.
+    /// Continues to read at `place`.
     ///
     /// - Returns: Whether there are complete commits, or nothing more.
     private func read(_ history: any HistoryReading) throws -> Bool {
@@ -92,7 +92,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
             return true
         }
         guard wholeThrough > missed.position else { return false }
-        // What was read of the commit behind them is read again.
+        // The read part of the next commit is read again later.
         unwritten.dropOpen()
         reached = wholeThrough
         return true
@@ -105,7 +105,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
 
     /// Writes the row of a change if the patterns match its key.
     ///
-    /// - Returns: As how many bytes it counts.
+    /// - Returns: Its cost in bytes.
     private func take(_ change: borrowing StoredChange) -> Int {
         guard patterns.matches(change.key), view.mayReveal(.watch, about: change) else { return 0 }
         let cause = format.options.contains(.by) ? change.cause : nil
@@ -116,7 +116,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         return count + CatchUpJob.lookUpByteCount
     }
 
-    /// Writes the pushes of the commits that were read.
+    /// Writes the pushes of the read commits.
     ///
     /// - Returns: Whether all of them are written.
     private func write(_ history: any HistoryReading, _ time: HistoryBudget) throws -> Bool {
@@ -145,7 +145,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
         writeRows(to: row.rowEnd)
         var isFound = false
         if let place = row.place {
-            // One that was compacted is a delete: a value that is replaced later stays.
+            // If it was compacted, it was a delete: a value that is replaced later is kept.
             isFound = try history.withChange(at: place) { change in
                 format.writeValue(
                     view.mayReveal(.watch, about: change) ? change.value : nil,

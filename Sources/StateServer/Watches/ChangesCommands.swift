@@ -1,7 +1,7 @@
 import StateEngine
 import StateWire
 
-/// STATE.CHANGES: the commits since a revision, for clients that ask.
+/// STATE.CHANGES: the commits since a revision, for clients that poll.
 struct ChangesCommands {
     private let services: Services
     private let settings: Settings
@@ -34,13 +34,14 @@ struct ChangesCommands {
             since <= max(current, context.core.revisions.provisional),
             since >= current || services.registry.store.hasHistory,
             !services.access.isBefore(since, context.connection),
-            // The history has nothing of keys in memory.
+            // Keys in memory have no history.
             since >= current || !context.core.hasForgotten(request.patterns, after: since)
         else {
             return try writeGap(request, &context)
         }
         guard since <= current else {
-            // A commit that its writer was told of early: nothing is after it once it is durable.
+            // The revision may be of an early reply: wait until it is durable, then nothing is
+            // after it.
             context.receipt.noteRead(since)
             return writeNothing(request, context)
         }
@@ -56,7 +57,7 @@ struct ChangesCommands {
         }
     }
 
-    /// Whether the store that the caller knows is this one; 0 is none.
+    /// Whether the caller's epoch is that of this store; 0 matches none.
     private func isOfThisStore(
         _ text: Bytes?,
         _ context: borrowing CommandContext
@@ -66,14 +67,14 @@ struct ChangesCommands {
         guard text.count <= 16, let epoch = Epoch(text.text) else {
             throw StateError(
                 .err,
-                "EPOCH \(StateError.quoted(text)) is no epoch: 16 hexadecimal digits as STATE.STATUS "
-                    + "tells them, or 0 for none"
+                "EPOCH \(StateError.quoted(text)) is not an epoch: expected 16 hexadecimal "
+                    + "digits, as in STATE.STATUS, or 0 for none"
             )
         }
         return epoch == context.core.epoch
     }
 
-    /// Nothing has changed since.
+    /// Writes the reply that nothing has changed since.
     private func writeNothing(
         _ request: ChangesRequest,
         _ context: borrowing CommandContext
@@ -82,7 +83,7 @@ struct ChangesCommands {
         reply.write(to: &context.output, epoch: request.includesEpoch ? context.core.epoch : nil)
     }
 
-    /// The state itself, for whom the changes since then are not to be had: all that is durable.
+    /// Writes the durable state instead of changes that are no longer kept.
     func writeGap(_ request: ChangesRequest, _ context: inout CommandContext) throws(StateError) {
         let listed = Listing.Request(
             patterns: request.patterns,
@@ -91,8 +92,8 @@ struct ChangesCommands {
             isOfWatch: true,
             form: .row(.entries),
             advice:
-                "the changes since revision \(request.options.since) are no longer kept, and this is the "
-                + "whole state; ask for fewer keys at once"
+                "the changes since revision \(request.options.since) are no longer kept, and the "
+                + "complete state is too large for a reply; ask for fewer keys at once"
         )
         try listings.list(listed, &context) { listing, context in
             context.output.writeArray(request.includesEpoch ? 4 : 3)
@@ -121,14 +122,14 @@ struct ChangesCommands {
         ) { list.wake($0) }
     }
 
-    /// Nothing is read for it any more: it is answered with what came meanwhile, or waits.
+    /// The read of the history is over: replies with commits that came meanwhile, or waits.
     func beginWaiting(_ blocked: BlockedChanges) {
         blocked.isWaiting = true
         services.waitingForChanges.add(blocked)
         if blocked.hasSomething { services.waitingForChanges.wake(blocked) }
     }
 
-    /// Answers those for whom something has come, or whose time is over.
+    /// Answers those that have a commit, or whose time has passed.
     func answerBlocked(_ core: KeyspaceCore) {
         for blocked in services.waitingForChanges.takeReady() {
             let connection = blocked.connection
@@ -143,7 +144,7 @@ struct ChangesCommands {
         }
     }
 
-    /// Ends the waiting of a connection, without an answer.
+    /// Ends the waiting of a connection, without a reply.
     func unblock(_ connection: Connection, _ core: KeyspaceCore) {
         guard let blocked = connection.inbound.blocked else { return }
         connection.inbound.blocked = nil

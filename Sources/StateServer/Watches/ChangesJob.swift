@@ -1,27 +1,27 @@
 import StateEngine
 import StateWire
 
-/// STATE.CHANGES: reads commits from the history, as many as fit into one reply.
+/// STATE.CHANGES: reads as many commits from the history as fit into one reply.
 ///
-/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
-/// `@unchecked Sendable`.
+/// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
+/// before and after.
 final class ChangesJob: HistoryJob, @unchecked Sendable {
-    // Immutable, and the loop's.
+    // Immutable, or used only by the loop.
     private let connection: Connection
     let control: JobControl
     private let request: ChangesRequest
-    /// What was durable when it began.
+    /// The durable revision at the start.
     private let through: Int64
 
-    // The history thread's.
+    // Used only by the history thread.
     private var reply: ChangesReply
     private var place: HistoryPlace
-    /// What is read and not in the reply yet.
+    /// Rows that are read and not in the reply yet.
     private var rows: [Row] = []
     private var rowByteCount = 0
-    /// The commit that the last row in the reply belongs to.
+    /// The commit of the last row in the reply.
     private var openRevision: Int64 = 0
-    /// The commit that was looked at last.
+    /// The last visited commit.
     private var seenRevision: Int64 = 0
     private var isCompacted = false
 
@@ -47,7 +47,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         try history.snapshot { compacted in
-            // What was read before is whole all the same.
+            // The commits that were read before are complete nevertheless.
             guard reply.next >= compacted else {
                 isCompacted = true
                 return true
@@ -66,7 +66,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
         }
     }
 
-    /// Reads the changes that are asked for, and at most one commit more than there may be in the reply.
+    /// Reads the requested changes, and at most one commit more than fits into the reply.
     private func readRows(
         _ history: any HistoryReading,
         _ budget: inout HistoryBudget
@@ -82,7 +82,8 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
                 if change.revision != last {
                     last = change.revision
                     left -= 1
-                    // The first of the commit that is too much tells that the one before it is whole.
+                    // The first change of the extra commit shows that the commit before it is
+                    // complete.
                     if left < 0 { return false }
                 }
                 rows.append(row(change))
@@ -103,9 +104,9 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
         )
     }
 
-    /// Writes what was read, with what it superseded where that is asked for.
+    /// Writes the rows, with the replaced values if requested.
     ///
-    /// - Returns: Whether all of it; where not, the rest is read again.
+    /// - Returns: Whether all fit; if not, the rest is read again later.
     private func takeRows(
         _ history: any HistoryReading,
         _ budget: inout HistoryBudget
@@ -147,7 +148,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
         server.keyspace.withCore { core in
             guard !connection.isClosed else { return }
             let changes = server.dispatcher.changes
-            // What is to be told is told at once; if there is nothing, what came meanwhile, or what will come.
+            // Reply at once if there are commits; else with those that came meanwhile, or wait.
             let isStale = server.services.access.isStale(request.accessCount, connection)
             if failure == nil, !isCompacted, !isStale, reply.isEmpty,
                 let blocked = connection.inbound.blocked

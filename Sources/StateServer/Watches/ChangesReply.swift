@@ -1,28 +1,28 @@
 import StateEngine
 import StateWire
 
-/// The commits that a reply to STATE.CHANGES tells: as many as fit, none of them split.
+/// The commits of a reply to STATE.CHANGES: as many as fit, none of them split.
 ///
-/// One thread at a time.
+/// Only one thread may use it at a time.
 struct ChangesReply: ~Copyable {
-    /// From here on the next commit is left for the next reply.
+    /// Above this size, further commits go into the next reply.
     private static let byteCount = 1 << 20
 
     private let version: ProtocolVersion
     private let countLimit: Int
-    /// What one commit may be at most, in bytes.
+    /// The size limit of one commit, in bytes.
     private let byteLimit: Int
     private let includesPrevious: Bool
 
     private var bytes = ByteBuffer()
     private(set) var commitCount = 0
-    /// The changes of the commit that is being added.
+    /// The changes of the open commit.
     private var changes = ByteBuffer()
     private var changeCount = 0
 
-    /// All commits up to here are told, or there was nothing to tell of them.
+    /// All commits up to here are in the reply, or have no matching change.
     private(set) var next: Int64
-    /// No further commit fits.
+    /// Whether no further commit fits.
     private(set) var isFull = false
 
     init(
@@ -40,15 +40,15 @@ struct ChangesReply: ~Copyable {
 
     var isEmpty: Bool { commitCount == 0 }
 
-    /// About how much memory it takes.
+    /// Its approximate memory.
     var footprint: Int { bytes.footprint + changes.footprint }
 
-    /// Whether a commit is begun and not ended.
+    /// Whether there is an open commit.
     var isOpen: Bool { changeCount > 0 }
 
-    /// Adds a change to the commit at hand; where there is no room for it, the commit is dropped.
+    /// Adds a change to the open commit; if there is no room for it, the commit is dropped.
     ///
-    /// - Throws: ``StateError/Code/tooBig``, where that commit alone is more than a reply may be.
+    /// - Throws: ``StateError/Code/tooBig``, if that commit alone exceeds the limit of a reply.
     mutating func add(
         _ key: Bytes,
         _ value: Bytes?,
@@ -66,13 +66,13 @@ struct ChangesReply: ~Copyable {
         } else if changes.count > byteLimit {
             throw StateError(
                 .tooBig,
-                "what the commit at revision \(revision) changes is more than \(byteLimit) bytes; "
-                    + "ask for fewer keys at once"
+                "the commit at revision \(revision) has more than \(byteLimit) bytes, the limit of "
+                    + "a reply; ask for fewer keys at once"
             )
         }
     }
 
-    /// Ends the commit at hand, where there is one.
+    /// Ends the open commit, if there is one.
     mutating func endCommit(_ revision: Int64) {
         guard !isFull, isOpen else { return }
         bytes.writeArray(2)
@@ -87,12 +87,12 @@ struct ChangesReply: ~Copyable {
         isFull = commitCount >= countLimit
     }
 
-    /// Notes that everything up to `revision` was looked at, where nothing was left out.
+    /// Records that everything up to `revision` was visited, unless a commit did not fit.
     mutating func advance(to revision: Int64) {
         if !isFull, !isOpen { next = max(next, revision) }
     }
 
-    /// Writes the reply; a commit that is not ended is left out.
+    /// Writes the reply, without the open commit.
     func write(to output: inout ByteBuffer, epoch: Epoch?) {
         output.writeArray(epoch == nil ? 3 : 4)
         output.writeBulk("ok")

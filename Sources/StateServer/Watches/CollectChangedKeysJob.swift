@@ -1,14 +1,15 @@
 import StateEngine
 import StateWire
 
-/// Collects which keys of a watch with LATEST were changed by the commits after a revision: their values are told as they are
-/// now.
+/// Collects the keys of a watch with LATEST that were changed after a revision.
 ///
-/// Before it is submitted and after it is finished it belongs to the loop thread, else to the history thread: the proof of
-/// `@unchecked Sendable`.
+/// Their current values are delivered.
+///
+/// `@unchecked Sendable`: the history thread uses it between submission and finish, the loop thread
+/// before and after.
 final class CollectChangedKeysJob: HistoryJob, @unchecked Sendable {
     let control: JobControl
-    /// What is wanted; watcher and connection are the loop thread's.
+    /// The request; only the loop thread uses its watcher and connection.
     private let missed: MissedCommits
     private let patterns: PatternSet
     private let view: Visibility
@@ -18,12 +19,12 @@ final class CollectChangedKeysJob: HistoryJob, @unchecked Sendable {
     private var place: HistoryPlace
     private(set) var byteCount = 0
     private(set) var marks: [[UInt8]: LatestKeys.Mark] = [:]
-    /// Commits were compacted, or more keys were changed than may be marked.
+    /// Whether commits were compacted, or too many keys were changed.
     private(set) var isLost = false
 
     /// - Parameters:
-    ///   - missed: What is wanted.
-    ///   - view: What of it may be seen.
+    ///   - missed: The commits to read.
+    ///   - view: What the client may see.
     init(_ missed: MissedCommits, _ view: Visibility) {
         self.missed = missed
         control = JobControl(for: missed.connection)
@@ -34,12 +35,12 @@ final class CollectChangedKeysJob: HistoryJob, @unchecked Sendable {
         place = .end(of: missed.position)
     }
 
-    /// The last commit whose changes are marked.
+    /// The last commit that was collected.
     var through: Int64 { missed.through }
 
     func readSlice(of history: any HistoryReading) throws -> Bool {
         try history.snapshot { compacted in
-            // Of the commit at which compaction stands, deletes are gone: it has to be read.
+            // Compaction has removed the deletes of the commit at its revision.
             guard compacted <= max(missed.position, place.revision - 1) else {
                 isLost = true
                 return true

@@ -1,9 +1,10 @@
 import StateEngine
 import StateWire
 
-/// The rows of commits that were read from the history: complete ones, and at the end one that is still open.
+/// The rows of commits that were read from the history: complete commits, and at the end possibly
+/// an open one.
 ///
-/// Rows and what they replaced are in the order of the commits; each commit has the indices at which its own end.
+/// Rows and replaced values are in the order of the commits; each commit has their end indices.
 struct CommitRows: ~Copyable {
     struct Commit {
         fileprivate(set) var revision: Int64 = 0
@@ -13,10 +14,10 @@ struct CommitRows: ~Copyable {
         fileprivate(set) var cause: [UInt8] = []
     }
 
-    /// What a change replaced, to be looked up once the changes are read.
+    /// The value that a change replaced, to look up once the changes are read.
     struct Replaced {
         var rowEnd: Int
-        /// Nil for nothing.
+        /// Nil if there was none.
         var place: HistoryPlace?
     }
 
@@ -25,7 +26,7 @@ struct CommitRows: ~Copyable {
     private(set) var replaced: [Replaced] = []
     private var open = Commit()
 
-    /// Adds the row that `write` appends to the open commit; `cause` is nil if nobody asks for it.
+    /// Adds the row that `write` appends to the open commit; `cause` is nil if it is not requested.
     ///
     /// - Returns: The bytes of the row.
     mutating func add(_ cause: Bytes?, _ write: (inout ByteBuffer) -> Void) -> Int {
@@ -36,12 +37,12 @@ struct CommitRows: ~Copyable {
         return rows.count - before
     }
 
-    /// Notes where the value is that the last row replaced.
+    /// Adds the place of the value that the last row replaced.
     mutating func addReplaced(at place: HistoryPlace?) {
         replaced.append(Replaced(rowEnd: rows.count, place: place))
     }
 
-    /// Ends the open commit; one without rows is left out.
+    /// Ends the open commit; one without rows is dropped.
     mutating func endCommit(at revision: Int64) {
         guard open.count > 0 else { return }
         (open.revision, open.rowsEnd, open.replacedEnd) = (revision, rows.count, replaced.count)
@@ -56,6 +57,6 @@ struct CommitRows: ~Copyable {
         open = Commit()
     }
 
-    /// Releases the memory of rows that are written.
+    /// Frees the memory of written rows.
     mutating func dropRows() { rows = ByteBuffer() }
 }

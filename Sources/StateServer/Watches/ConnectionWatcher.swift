@@ -1,21 +1,21 @@
 import StateEngine
 import StateWire
 
-/// A watch of a connection: writes what it is told as pushes.
+/// A watch of a connection: writes notices as pushes.
 final class ConnectionWatcher: WatchReceiver {
     let format: WatchFormat
     let watcher: Watcher
     private unowned let connection: Connection
     private unowned let services: Services
-    /// Commits that came while the ones before them are read, as they will be sent.
+    /// Encoded commits that came while earlier ones are being read.
     private var kept = ByteBuffer()
-    /// The limits of rules that it counts for.
+    /// The limits of rules that count it.
     var limits: Set<WatchTally.Limit> = []
 
-    /// How much memory that takes.
+    /// The memory of the kept commits.
     var keptByteCount: Int { kept.footprint }
 
-    /// How much of what comes during a read is kept.
+    /// The most bytes of commits kept during a read.
     private static let keptByteCount = 256 << 10
 
     init(
@@ -57,7 +57,7 @@ final class ConnectionWatcher: WatchReceiver {
 
     var number: Int { format.number }
 
-    /// How much may be owed of latest values, to all watches of the client together.
+    /// The limit of latest values that wait for all watches of the client, in bytes.
     var latestByteLimit: Int { services.settings.options.outputByteCount }
 
     var hasRoom: Bool {
@@ -66,7 +66,7 @@ final class ConnectionWatcher: WatchReceiver {
         {
             return true
         }
-        // It is blocked by that, and waits for room.
+        // Now it is blocked, and waits for room.
         services.registry.addAdvancing(connection)
         return false
     }
@@ -74,26 +74,26 @@ final class ConnectionWatcher: WatchReceiver {
     func receive(_ notice: Watcher.Notice, in core: KeyspaceCore) {
         switch notice {
         case .commit(let revision, let changes):
-            tell(revision, changes, core, to: &connection.outbound.bytes)
+            write(revision, changes, core, to: &connection.outbound.bytes)
         case .piece(let records):
             format.writeHead(0, count: records.count, to: &connection.outbound.bytes)
             for record in records {
                 format.writePiece(record, core, to: &connection.outbound.bytes)
             }
         case .synced(let revision):
-            format.writeMark("state.synced", revision, to: &connection.outbound.bytes)
+            format.writeNotice("state.synced", revision, to: &connection.outbound.bytes)
         case .gap(let revision):
-            format.writeMark("state.gap", revision, to: &connection.outbound.bytes)
+            format.writeNotice("state.gap", revision, to: &connection.outbound.bytes)
         case .latest(let values):
             format.writeLatest(values, to: &connection.outbound.bytes)
         }
         services.flushes.add(connection)
-        // A commit goes to as many as watch.
+        // A commit goes to every watch, so memory is counted here.
         services.registry.memory.count(connection)
     }
 
-    /// Writes a commit, which is formatted once for all who are told the same of it.
-    private func tell(
+    /// Writes a commit, which is encoded once for all watches with the same changes and options.
+    private func write(
         _ revision: Int64,
         _ changes: [Record],
         _ core: KeyspaceCore,
@@ -135,7 +135,7 @@ final class ConnectionWatcher: WatchReceiver {
     func hasWritten(_ record: Record) -> Bool { connection.session.cause?.number == record.cause }
 
     func keep(revision: Int64, changes: [Record], in core: KeyspaceCore) -> Bool {
-        tell(revision, changes, core, to: &kept)
+        write(revision, changes, core, to: &kept)
         services.flushes.add(connection)
         if kept.count <= ConnectionWatcher.keptByteCount { return true }
         forgetKept()
@@ -147,9 +147,9 @@ final class ConnectionWatcher: WatchReceiver {
         kept.shrink(to: 0)
     }
 
-    /// Takes over what a job has read.
+    /// Handles the result of a job.
     ///
-    /// - Returns: What to log.
+    /// - Returns: A line to log.
     func finish(_ job: CatchUpJob, _ failure: StateError?, in core: KeyspaceCore) -> String? {
         defer { forgetKept() }
         guard failure == nil, !job.isCompacted, watcher.awaitsReading else {
@@ -158,7 +158,7 @@ final class ConnectionWatcher: WatchReceiver {
         connection.outbound.bytes.append(job.output.bytes)
         let keepsDelivered = watcher.finishReading(
             through: job.reached,
-            told: job.deliveredRevision,
+            delivered: job.deliveredRevision,
             in: core
         )
         if keepsDelivered { connection.outbound.bytes.append(kept.bytes) }
@@ -166,7 +166,7 @@ final class ConnectionWatcher: WatchReceiver {
         return nil
     }
 
-    /// The same for one that has collected marks.
+    /// The same for a job that has collected changed keys.
     func finish(
         _ job: CollectChangedKeysJob,
         _ failure: StateError?,
@@ -181,17 +181,17 @@ final class ConnectionWatcher: WatchReceiver {
         watcher.failReading()
         guard let failure, failure.code != .compacted else { return nil }
         return
-            "watch \(number) of client \(connection.number) cannot be told what was, and gets the "
-            + "state instead: \(failure.message)"
+            "watch \(number) of client \(connection.number) cannot read the history and gets a gap "
+            + "and the current state instead: \(failure.message)"
     }
 
     // MARK: How far it is
 
     /// A watch is always in exactly one of these.
     enum Group: String, CaseIterable {
-        /// Everything that is durable was told.
+        /// Everything durable was delivered.
         case synced
-        /// It is being told what was, a state, or a round of latest values.
+        /// It is receiving history, a snapshot, or a round of latest values.
         case catchingUp = "catching up"
         /// It waits for its client to read.
         case blocked
@@ -203,22 +203,23 @@ final class ConnectionWatcher: WatchReceiver {
         return connection.outbound.bytes.count < Server.pieceByteCount ? .catchingUp : .blocked
     }
 
-    /// Bytes that wait for its client: what is to be sent on its connection, whichever watch it is of, and what it keeps itself.
+    /// Bytes that wait for its client: the output of its connection, for any watch, and its kept
+    /// commits.
     var waitingByteCount: Int {
         connection.outbound.waitingByteCount + kept.count + (watcher.waiting?.byteCount ?? 0)
     }
 
-    /// Tells how far it is, where that is further than what was told last and there is room.
+    /// Sends a bookmark if it is ahead of the last delivered revision and there is room.
     ///
-    /// - Returns: Whether it is to be asked again before anything else becomes durable.
+    /// - Returns: Whether this must be called again before anything else becomes durable.
     func sendProgress(_ core: KeyspaceCore) -> Bool {
         guard let revision = watcher.deliveredThrough(in: core) else { return false }
         let isOnTheWay = watcher.phase != .synced
         guard revision > watcher.deliveredRevision else { return isOnTheWay }
         guard hasRoom else { return true }
-        // A round of nothing is the bookmark of latest values.
+        // With latest values, an empty round is the bookmark.
         let isLatest = format.options.contains(.latest)
-        format.writeMark(
+        format.writeNotice(
             isLatest ? "state.synced" : "state.progress",
             revision,
             to: &connection.outbound.bytes

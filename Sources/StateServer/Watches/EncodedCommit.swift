@@ -1,20 +1,20 @@
 import StateEngine
 import StateWire
 
-/// What was last told of a commit, as it stands on the wire behind the number of the watch.
+/// The last encoded commit: its bytes on the wire after the number of the watch.
 ///
-/// Watchers are told of a commit one behind the other, mostly the same: it is formatted for the first of them and
-/// copied for the others, as long as they have the same changes of it to tell and tell as much of each.
+/// A commit is delivered to one watch after the other, mostly with the same content. It is encoded
+/// for the first, and copied for the others if they get the same changes in the same form.
 ///
-/// Records are compared by where they are, so this is good only while watchers are told: ``forget()`` ends it.
+/// Records are compared by address, so this is valid only during a delivery: ``forget()`` ends it.
 final class EncodedCommit {
-    /// How much a watch tells of each commit.
+    /// The parts of each commit that a watch delivers.
     struct Form: Equatable {
         let includesPrevious: Bool
         let includesCause: Bool
     }
 
-    /// What is longer is formatted anew: next to copying it, that costs little.
+    /// A longer commit is encoded again: compared with copying it, that costs little.
     private static let byteLimit = 64 << 10
 
     private var bytes = ByteBuffer()
@@ -22,7 +22,7 @@ final class EncodedCommit {
     private var form = Form(includesPrevious: false, includesCause: false)
     private var changes: [Record] = []
 
-    /// Forgets the commit; to be called before a record of it may be freed.
+    /// Drops the commit; call this before one of its records may be freed.
     func forget() {
         guard !changes.isEmpty else { return }
         bytes.removeAll()
@@ -30,9 +30,10 @@ final class EncodedCommit {
         changes.removeAll(keepingCapacity: changes.capacity <= 1_024)
     }
 
-    /// Appends revision, changes and, where it is asked for, the cause of the commit.
+    /// Appends revision, changes and, if requested, the cause of the commit.
     ///
-    /// - Complexity: O(*n*) in the bytes of the changes; a copy of them where the last call was for the same.
+    /// - Complexity: O(*n*) in the bytes of the changes; only a copy if the last call was for the
+    ///   same.
     func append(
         _ revision: Int64,
         _ changes: [Record],
@@ -60,7 +61,7 @@ final class EncodedCommit {
         self.bytes.append(bytes)
         self.revision = revision
         self.form = form
-        // Not the array itself: who made it goes on filling it.
+        // Do not keep the array itself: its owner continues to fill it.
         self.changes.append(contentsOf: changes)
     }
 
@@ -84,7 +85,7 @@ final class EncodedCommit {
 }
 
 extension ByteBuffer {
-    /// A value of a push; nil: the key is gone.
+    /// A value of a push; nil: the key was deleted.
     mutating func writeValue(_ value: Bytes?) {
         if let value { writeBulk(value) } else { writeNull(.resp3) }
     }

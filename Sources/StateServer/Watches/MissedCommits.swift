@@ -1,7 +1,7 @@
-/// Commits that a watch was not told of, to be read from the history.
+/// Commits that a watch has not received, to read from the history.
 struct MissedCommits {
     let watcher: ConnectionWatcher
-    /// Whose watch it is.
+    /// The connection of the watch.
     let connection: Connection
     /// The commit before the first of them.
     let position: Int64

@@ -15,7 +15,7 @@ struct WatchCommands {
 
     func watch(
         _ patterns: Arguments,
-        _ wanted: Command.WatchOptions,
+        _ chosen: Command.WatchOptions,
         _ resume: Command.Resume?,
         _ context: borrowing CommandContext
     ) throws(StateError) {
@@ -25,14 +25,14 @@ struct WatchCommands {
         guard context.connection.watches.all.count < settings.options.watchCount else {
             throw StateError(
                 .limit,
-                "more than \(settings.options.watchCount) watches of one client"
+                "more than \(settings.options.watchCount) watches of one client (limits.watches)"
             )
         }
         let set = try settings.options.patternSet(patterns)
         try context.requireSight(.watch, of: set.patterns)
         let limit = settings.options.watchPatternCount
         guard context.connection.watches.patternCount + patterns.count <= limit else {
-            throw StateError(.limit, "more than \(limit) patterns of all watches of one client")
+            throw StateError(.limit, "more than \(limit) patterns in all watches of one client")
         }
         let limits = try services.quotas.checkWatches(
             set,
@@ -46,8 +46,8 @@ struct WatchCommands {
         context.connection.watches.lastNumber += 1
         let watcher = ConnectionWatcher(
             set,
-            WatchFormat(number: context.connection.watches.lastNumber, options: wanted),
-            start(wanted, resume, context),
+            WatchFormat(number: context.connection.watches.lastNumber, options: chosen),
+            start(chosen, resume, context),
             connection: context.connection,
             services: services,
             in: context.core
@@ -66,20 +66,20 @@ struct WatchCommands {
     }
 
     private func start(
-        _ wanted: Command.WatchOptions,
+        _ chosen: Command.WatchOptions,
         _ resume: Command.Resume?,
         _ context: borrowing CommandContext
     ) -> Watcher.Start {
-        guard let resume else { return wanted.contains(.snapshot) ? .snapshot : .now }
+        guard let resume else { return chosen.contains(.snapshot) ? .snapshot : .now }
         guard !services.access.isBefore(resume.revision, context.connection) else { return .gap }
         guard let text = resume.epoch else { return .after(resume.revision, nil) }
-        // What is no epoch at all is none of this store either.
+        // An invalid epoch is not the epoch of this store, either.
         return Epoch(text.text).map { .after(resume.revision, $0) } ?? .gap
     }
 
     func unwatch(_ number: Int64, _ context: borrowing CommandContext) throws(StateError) {
         guard let watcher = context.connection.watches.all.removeValue(forKey: Int(number)) else {
-            throw StateError(.err, "no watch \(number) on this connection")
+            throw StateError(.err, "this connection has no watch \(number)")
         }
         registry.watchCount -= 1
         services.quotas.tally.remove(watcher.limits, of: context.connection.peer.uid)
@@ -87,13 +87,13 @@ struct WatchCommands {
         context.connection.share.account?.globCount -= watcher.watcher.patterns.globCount
         context.connection.watches.byteCount -= watcher.watcher.patterns.byteCount
         context.core.hub.remove(watcher.watcher)
-        // What it missed it would have been told of later, and no gap is silent.
+        // It would have received the missed commits later; without them it needs a gap.
         switch watcher.watcher.phase {
         case .synced, .catchingUp, .blocked:
             if watcher.watcher.isBehind {
                 watcher.receive(.gap(context.core.revisions.durable), in: context.core)
             }
-        // That the state is not whole its `synced` would have said.
+        // Without `state.synced` the client knows that the snapshot is incomplete.
         case .snapshot: break
         }
         watcher.watcher.forget()
@@ -174,7 +174,7 @@ extension Registry {
 }
 
 extension PatternSet {
-    /// About how much memory a watch of them takes: each is kept as it came, and taken apart.
+    /// The approximate memory of a watch of them: each is kept as bytes and in parsed form.
     fileprivate var byteCount: Int {
         patterns.reduce(1_024) { $0 + 3 * $1.bytes.count + 200 }
     }

@@ -1,12 +1,13 @@
 import StateEngine
 import StateWire
 
-/// How the pushes of one watch are written: by the loop as commits come, and on the history thread as they are read.
+/// The format of the pushes of one watch, written by the loop for new commits and by the history
+/// thread for earlier ones.
 struct WatchFormat: Sendable {
     let number: Int
     let options: Command.WatchOptions
 
-    /// The head of a commit, or with revision 0 of a piece of state, of so many rows.
+    /// The header of a commit of so many rows; with revision 0, of a piece of a snapshot.
     func writeHead(_ revision: Int64, count: Int, to output: inout ByteBuffer) {
         let includesCause = revision > 0 && options.contains(.by)
         output.writePush(includesCause ? 5 : 4)
@@ -16,7 +17,7 @@ struct WatchFormat: Sendable {
         output.writeArray(count)
     }
 
-    /// A change of a commit; where the watch wants to know, what it replaced follows.
+    /// A change of a commit; the replaced value follows if the watch has PREVIOUS.
     func writeChange(_ key: Bytes, _ value: Bytes?, to output: inout ByteBuffer) {
         output.writeArray(options.contains(.previous) ? 3 : 2)
         output.writeBulk(key)
@@ -27,7 +28,7 @@ struct WatchFormat: Sendable {
         if let value { output.writeBulk(value) } else { output.writeNull(.resp3) }
     }
 
-    /// A row of a piece of state.
+    /// A row of a piece of a snapshot.
     func writePiece(_ record: Record, _ core: KeyspaceCore, to output: inout ByteBuffer) {
         let includesCause = options.contains(.by)
         output.writeArray(includesCause ? 4 : 3)
@@ -37,7 +38,7 @@ struct WatchFormat: Sendable {
         if includesCause { output.writeBulk(core.causeBytes(of: record)) }
     }
 
-    /// What stands before a commit as ``EncodedCommit`` has it.
+    /// The beginning of a commit, before the bytes of ``EncodedCommit``.
     func beginCommit(to output: inout ByteBuffer) {
         output.writePush(options.contains(.by) ? 5 : 4)
         output.writeBulk("state.change")
@@ -51,7 +52,7 @@ struct WatchFormat: Sendable {
         )
     }
 
-    /// Values of a round, those of one revision together.
+    /// The values of a round, grouped by revision.
     func writeLatest(_ latest: Watcher.LatestValues, to output: inout ByteBuffer) {
         let values = latest.values
         var start = 0
@@ -80,7 +81,7 @@ struct WatchFormat: Sendable {
     }
 
     /// `state.synced`, `state.gap` or `state.progress`.
-    func writeMark(_ kind: StaticString, _ revision: Int64, to output: inout ByteBuffer) {
+    func writeNotice(_ kind: StaticString, _ revision: Int64, to output: inout ByteBuffer) {
         output.writePush(3)
         output.writeBulk(kind)
         output.writeInteger(Int64(number))

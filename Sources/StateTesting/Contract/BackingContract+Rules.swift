@@ -30,7 +30,7 @@ extension BackingContract {
         for value in [[1], nil, [2, 2], nil] as [[UInt8]?] {
             try store.commit([store.history.transaction(keys.map { ($0, value) })])
         }
-        // Deleted and set in one batch, and the other way round.
+        // Deleted and set in one batch, and in the opposite order.
         try store.commit([
             store.history.transaction([(keys[0], [3]), (keys[1], [3])]),
             store.history.transaction([(keys[0], nil), (keys[1], nil)]),
@@ -76,7 +76,7 @@ extension BackingContract {
     func checkIdentity(_ judge: Judge) throws {
         var store = try ContractStore(self)
         for start in 0..<4 {
-            // The last is one at which nothing was committed.
+            // Nothing is committed before the last start.
             if start < 3 { try store.commit([store.history.randomTransaction(3)]) }
             let left = store.left
             store.backing.close()
@@ -90,7 +90,7 @@ extension BackingContract {
         guard keeping == .history || makeOutcomeUnknown != nil else { return }
         var store = try ContractStore(self)
         try store.commit([store.history.randomTransaction(5)])
-        let told = store.history
+        let acknowledged = store.history
         if let makeOutcomeUnknown {
             makeOutcomeUnknown(store.backing)
             let keys = (0..<4).map { ContractKeys.numbered(4_000 + $0) }
@@ -100,14 +100,14 @@ extension BackingContract {
             }
         }
         var beyond: [ContractHistory.Change] = []
-        try store.backing.reopen(after: told.lastRevision) { beyond.append(.init($0)) }
-        let unknown = Array(store.history.changes.dropFirst(told.changes.count))
+        try store.backing.reopen(after: acknowledged.lastRevision) { beyond.append(.init($0)) }
+        let unknown = Array(store.history.changes.dropFirst(acknowledged.changes.count))
         try judge.expect(
             beyond.isEmpty || keeping == .history && beyond == unknown
                 || keeping == .values && beyond.map(\.value) == unknown.map(\.value),
-            "it hands out \(beyond.map(\.shown)), and what is beyond is \(unknown.map(\.shown))"
+            "it passes on \(beyond.map(\.shown)), not \(unknown.map(\.shown))"
         )
-        if beyond.isEmpty { store.history = told }
+        if beyond.isEmpty { store.history = acknowledged }
         try store.commit([store.history.randomTransaction(5)])
         try store.closeAndCheck(self, judge)
     }
@@ -144,7 +144,7 @@ extension BackingContract {
                 before.mapValues(\.value),
                 "the values"
             )
-        case .nothing: try judge.expectEqual(after, [:], "what is there")
+        case .nothing: try judge.expectEqual(after, [:], "the entries")
         }
     }
 }

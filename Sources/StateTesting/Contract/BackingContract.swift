@@ -1,6 +1,6 @@
 public import StateEngine
 
-/// What a ``Backing`` has to keep to, as checks for those who write their own.
+/// The contract of a ``Backing``, as checks for your own implementation.
 ///
 /// ```swift
 /// @Test(arguments: BackingContract.Rule.allCases)
@@ -10,43 +10,45 @@ public import StateEngine
 /// }
 /// ```
 ///
-/// Each rule may be checked on a store that has something in it; what is there stays, beside keys that begin with `contract/`.
+/// Each rule may be checked on a store with other entries; they are kept, except for keys that
+/// begin with `contract/`.
 public struct BackingContract: Sendable {
-    /// What of a commit a backing keeps when it is closed.
+    /// What a backing keeps of commits when it is closed.
     public enum Keeping: Sendable {
-        /// Every change with all that is known of it; the epoch stays.
+        /// Every change with all its fields, and the epoch.
         case history
         /// The last value of each key.
         case values
-        /// Nothing: each start is empty, and another epoch.
+        /// Nothing: each start is empty, with another epoch.
         case nothing
     }
 
-    /// A rule of the contract; its raw value is the sentence that a violation names.
+    /// A rule of the contract; its raw value is the sentence in a violation.
     public enum Rule: String, CaseIterable, Sendable, CustomStringConvertible {
-        /// Random transactions, one by one.
-        case keepsEveryChange = "what is committed is there after close and load, in order, whole"
-        /// Empty and large values, the longest key.
+        /// Random transactions, one at a time.
+        case keepsEveryChange =
+            "after close and load, every committed change is there, complete and in order"
+        /// Empty and large values, and the longest key.
         case keepsTheBounds =
-            "an empty value, 1 MiB and a key of 1,024 bytes come back as they were"
-        /// Deletes, and what comes after them.
-        case keepsDeletes = "what was deleted is absent, and set again it begins anew"
+            "an empty value, 1 MiB and a key of 1,024 bytes are read back unchanged"
+        /// Deletes, and later changes of the same keys.
+        case keepsDeletes = "a deleted key is absent, and starts again when it is set"
         /// Several transactions at once, and large ones.
         case keepsWholeBatches = "all transactions of a batch are kept, and all changes of each"
-        /// As many as were asked for, 10,000 by default.
-        case keepsManyCommits = "of thousands of commits each is kept"
+        /// As many commits as requested, 10,000 by default.
+        case keepsManyCommits = "each of thousands of commits is kept"
         /// The object is released without `close`.
-        case survivesAnUncleanEnd = "what is committed is there after an end without close"
+        case survivesAnUncleanEnd = "after an end without close, every committed change is there"
         /// Epoch and revision over several starts.
         case keepsItsIdentity = "the revision never goes back within an epoch"
-        /// `reopen`, after a commit whose outcome is unknown where one can be had.
-        case reopensExactly = "reopen hands out exactly what is beyond what was told"
+        /// `reopen`, after a commit of unknown outcome if one can be made.
+        case reopensExactly = "reopen passes on exactly the changes after the acknowledged ones"
         /// Two owners.
-        case hasOneOwner = "a second open while the first is open is LOCKED"
+        case hasOneOwner = "a second open during the first fails with LOCKED"
         /// Under `LocalKeyspace`, with 4 writers.
         case servesAKeyspace = "a keyspace on it has the same entries after close and open"
 
-        /// The sentence.
+        /// The sentence of the rule.
         public var description: String { rawValue }
     }
 
@@ -56,15 +58,16 @@ public struct BackingContract: Sendable {
     let makeOutcomeUnknown: (@Sendable (any Backing) -> Void)?
     let open: @Sendable () throws -> any Backing
 
-    /// The contract of one store.
+    /// Makes the contract of one store.
     ///
     /// - Parameters:
     ///   - keeping: What it promises to keep.
-    ///   - commitCount: How many commits are many; their number is what ``Rule/keepsManyCommits`` costs.
-    ///   - seed: Where the random histories begin.
-    ///   - makeOutcomeUnknown: Makes the next commit of a backing fail with ``StateError/Code/readOnly`` and a message that
-    ///     begins with `outcome unknown`; without it ``Rule/reopensExactly`` is checked with nothing beyond.
-    ///   - open: Makes a backing that is not loaded yet; always on the same store.
+    ///   - commitCount: How many commits ``Rule/keepsManyCommits`` makes.
+    ///   - seed: The seed of the random histories.
+    ///   - makeOutcomeUnknown: Makes the next commit of a backing fail with
+    ///     ``StateError/Code/readOnly`` and a message that begins with `outcome unknown`. Without
+    ///     it, ``Rule/reopensExactly`` is checked without such a commit.
+    ///   - open: Makes a backing that is not loaded yet, always on the same store.
     public init(
         keeping: Keeping,
         commitCount: Int = 10_000,
@@ -81,15 +84,15 @@ public struct BackingContract: Sendable {
 
     /// Checks all rules.
     ///
-    /// - Throws: The first violation; the store holds what was committed so far.
-    /// - Complexity: Some 2 times `commitCount` commits.
+    /// - Throws: The first violation; the store keeps what was committed so far.
+    /// - Complexity: About 2 times `commitCount` commits.
     public func check() throws(ContractViolation) {
         for rule in Rule.allCases { try check(rule) }
     }
 
     /// Checks one rule.
     ///
-    /// - Throws: ``ContractViolation``, also where the backing failed.
+    /// - Throws: ``ContractViolation``, also if the backing fails.
     public func check(_ rule: Rule) throws(ContractViolation) {
         try Judge.run(rule.rawValue) { judge in
             switch rule {

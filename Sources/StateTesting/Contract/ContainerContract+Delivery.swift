@@ -1,8 +1,8 @@
 import StateContainers
 
 extension ContainerContract {
-    func checkTelling(_ place: ContractPlace, _ judge: Judge) throws {
-        let state = try TellingState(0, key: place.key("count"), in: keyspace)
+    func checkDelivery(_ place: ContractPlace, _ judge: Judge) throws {
+        let state = try RecordingState(0, key: place.key("count"), in: keyspace)
         let revisions = StateLock<[Int64]>([])
         try onThreads(4) { thread in
             for _ in 0..<50 {
@@ -11,31 +11,31 @@ extension ContainerContract {
             }
         }
         let expected = revisions.withLock { $0.sorted() }
-        let told = try state.wait(forRevision: expected.last ?? 0, judge)
-        try judge.expectEqual(told.map(\.revision), expected, "the revisions that are told")
-        try judge.expectEqual(told.map(\.new), Array(1...200), "the values that are told")
-        try judge.expectEqual(told.map(\.old), Array(0..<200), "the values before")
+        let delivered = try state.wait(forRevision: expected.last ?? 0, judge)
+        try judge.expectEqual(delivered.map(\.revision), expected, "the delivered revisions")
+        try judge.expectEqual(delivered.map(\.new), Array(1...200), "the delivered values")
+        try judge.expectEqual(delivered.map(\.old), Array(0..<200), "the values before")
         try judge.expect(!state.overlapped, "didModify ran twice at once")
     }
 }
 
-/// A container that remembers what its `didModify` was told.
+/// A container that records the changes that its `didModify` gets.
 ///
 /// All of it is under the lock: the proof of `@unchecked Sendable`.
-private final class TellingState: PersistentState<Int>, @unchecked Sendable {
-    struct Told: Sendable {
+private final class RecordingState: PersistentState<Int>, @unchecked Sendable {
+    struct Delivered: Sendable {
         var old: Int
         var new: Int
         var revision: Int64
     }
 
-    private struct Heard: Sendable {
-        var told: [Told] = []
+    private struct Received: Sendable {
+        var delivered: [Delivered] = []
         var isRunning = false
         var overlapped = false
     }
 
-    private let heard = StateLock(Heard())
+    private let received = StateLock(Received())
     private let semaphore = BlockingSemaphore()
 
     init(_ value: Int, key: Key, in keyspace: any Keyspace) throws(StateError) {
@@ -44,22 +44,22 @@ private final class TellingState: PersistentState<Int>, @unchecked Sendable {
 
     override func didModify(_ change: StateChange<Int>) {
         super.didModify(change)
-        heard.withLock { heard in
-            heard.overlapped = heard.overlapped || heard.isRunning
-            heard.isRunning = true
+        received.withLock { received in
+            received.overlapped = received.overlapped || received.isRunning
+            received.isRunning = true
         }
-        heard.withLock { heard in
-            heard.told.append(
-                Told(old: change.old, new: change.new, revision: change.revision.number)
+        received.withLock { received in
+            received.delivered.append(
+                Delivered(old: change.old, new: change.new, revision: change.revision.number)
             )
-            heard.isRunning = false
+            received.isRunning = false
         }
         semaphore.signal()
     }
 
-    var overlapped: Bool { heard.withLock { $0.overlapped } }
+    var overlapped: Bool { received.withLock { $0.overlapped } }
 
-    /// Adds 1; the revision of the commit.
+    /// Adds 1; returns the revision of the commit.
     func bump() throws -> Revision {
         while true {
             let (value, revision) = versioned
@@ -69,10 +69,10 @@ private final class TellingState: PersistentState<Int>, @unchecked Sendable {
         }
     }
 
-    func wait(forRevision revision: Int64, _ judge: Judge) throws -> [Told] {
+    func wait(forRevision revision: Int64, _ judge: Judge) throws -> [Delivered] {
         try judge.wait(semaphore, for: "the change of revision \(revision)") {
-            let told = heard.withLock { $0.told }
-            return told.last?.revision ?? 0 >= revision ? told : nil
+            let delivered = received.withLock { $0.delivered }
+            return delivered.last?.revision ?? 0 >= revision ? delivered : nil
         }
     }
 }

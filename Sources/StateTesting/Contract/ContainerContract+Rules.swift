@@ -10,7 +10,7 @@ extension ContainerContract {
 
     private func expectStored(_ text: String, _ key: Key, _ judge: Judge) throws {
         let stored = try keyspace.entry(for: key)?.value
-        try judge.expectEqual(stored, Array(text.utf8), "what is stored")
+        try judge.expectEqual(stored, Array(text.utf8), "the stored value")
     }
 
     func checkVisibility(_ place: ContractPlace, _ judge: Judge) throws {
@@ -74,7 +74,7 @@ extension ContainerContract {
         try expectStored("200", key, judge)
         let distinct = results.withLock { Set($0).count }
         try judge.expectEqual(distinct, 100, "the number of different results")
-        // Others write while a body runs, so that it has to run again.
+        // Another writer writes while the body runs, so that it must run again.
         var runs: [Int] = []
         try state.modify { value in
             runs.append(value)
@@ -85,7 +85,7 @@ extension ContainerContract {
             }
             value += 1
         }
-        try judge.expectEqual(runs, [200, 1_000], "what the runs of one body are given")
+        try judge.expectEqual(runs, [200, 1_000], "the values that the runs of one body get")
         try judge.expectEqual(state.value, 1_001, "the value")
     }
 
@@ -119,7 +119,7 @@ extension ContainerContract {
         let state = try counter(place)
         try state.modify(5)
         try other.apply([.set(state.key, Array("five".utf8))])
-        try judge.expectRefusal(.undecodable, "a change of what does not decode") {
+        try judge.expectRefusal(.undecodable, "a change of bytes that do not decode") {
             try state.modify { $0 += 1 }
         }
         try judge.expectEqual(state.value, 5, "the value")
@@ -191,7 +191,7 @@ extension ContainerContract {
         try judge.expectEqual(
             stored.reduce(0) { $0 + (Int(String(decoding: $1, as: UTF8.self)) ?? 0) },
             300,
-            "the sum of what is stored"
+            "the sum of the stored values"
         )
     }
 

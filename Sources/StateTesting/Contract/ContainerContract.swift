@@ -1,44 +1,44 @@
 public import StateContainers
 
-/// What containers on any ``Keyspace`` keep to, as checks for those who write their own keyspace.
+/// The contract of containers on any ``Keyspace``, as checks for your own keyspace.
 ///
-/// Each rule uses keys below a prefix of its own and deletes them at the end.
+/// Each rule uses keys with its own prefix and deletes them at the end.
 public struct ContainerContract: Sendable {
-    /// A rule of the contract; its raw value is the sentence that a violation names.
+    /// A rule of the contract; its raw value is the sentence in a violation.
     public enum Rule: String, CaseIterable, Sendable, CustomStringConvertible {
         /// Two containers on one key.
         case isVisible = "when modify returns, every container of the key has the change"
         /// Bodies that fail.
         case isAtomic = "a body that fails changes nothing"
-        /// Four threads, and others who write the key.
-        case losesNothing = "of increments by 4 threads and by others none is lost"
+        /// Four threads, and other writers of the key.
+        case losesNothing = "no increment is lost with 4 threads and other writers"
         /// `ifRevision`.
         case comparesRevisions = "a value is replaced only at the revision that was read"
         /// Bytes that do not decode.
-        case keepsWhatItCannotRead = "what does not decode stays until it is replaced"
-        /// Nothing, an entry, and its end.
-        case knowsItsOrigin = "what is not stored is the default, and says so"
+        case keepsWhatItCannotRead = "bytes that do not decode stay until they are replaced"
+        /// No entry, an entry, and its deletion.
+        case knowsItsOrigin = "a value that is not stored is the default, and its origin says so"
         /// A container of another type.
         case hasOneType = "two containers of different types are never on one key"
         /// Three containers.
         case commitsTogether = "a transaction over containers is one commit, or changes nothing"
         /// `didModify`.
         case deliversInOrder = "didModify runs once for each change, ascending, never twice at once"
-        /// `flush`, after changes that nobody waited for.
+        /// `flush`, after changes whose callers did not wait.
         case flushesAll = "after flush the keyspace has every change"
 
-        /// The sentence.
+        /// The sentence of the rule.
         public var description: String { rawValue }
     }
 
     let keyspace: any Keyspace
     let other: any Keyspace
 
-    /// The contract of containers on one keyspace.
+    /// Makes the contract of containers on one keyspace.
     ///
     /// - Parameters:
-    ///   - keyspace: Where the containers are.
-    ///   - other: The same keyspace on a second connection, where there is such a thing; what is written there is others' writes.
+    ///   - keyspace: The keyspace of the containers.
+    ///   - other: The same keyspace on a second connection, if possible, for writes by others.
     public init(_ keyspace: any Keyspace, other: (any Keyspace)? = nil) {
         self.keyspace = keyspace
         self.other = other ?? keyspace
@@ -53,10 +53,10 @@ public struct ContainerContract: Sendable {
 
     /// Checks one rule.
     ///
-    /// - Throws: ``ContractViolation``, also where the keyspace failed.
+    /// - Throws: ``ContractViolation``, also if the keyspace fails.
     public func check(_ rule: Rule) async throws(ContractViolation) {
         let place = ContractPlace(keyspace)
-        // The only rule that waits as tasks do.
+        // The only rule that waits in a task.
         if rule == .flushesAll { return try await checkFlush(place) }
         try Judge.run(rule.rawValue) { judge in
             switch rule {
@@ -68,7 +68,7 @@ public struct ContainerContract: Sendable {
             case .knowsItsOrigin: try checkOrigin(place, judge)
             case .hasOneType: try checkTypes(place, judge)
             case .commitsTogether: try checkTransactions(place, judge)
-            case .deliversInOrder: try checkTelling(place, judge)
+            case .deliversInOrder: try checkDelivery(place, judge)
             case .flushesAll: break
             }
             try place.clear()
@@ -77,7 +77,7 @@ public struct ContainerContract: Sendable {
 }
 
 extension StateCodec<Int> {
-    /// Decimal digits and nothing else.
+    /// Decimal digits only.
     static let contractDigits = StateCodec { (value) throws(StateError) in
         Array(String(value).utf8)
     } decode: { (bytes) throws(StateError) in

@@ -1,17 +1,17 @@
 import StateEngine
 
-/// A history as a keyspace would write it, every field of it drawn at random, and the state that it leaves.
+/// A random history as a keyspace would write it, and the state that it leaves.
 struct ContractHistory {
     typealias Change = BuiltBatch.Change
 
-    /// Everything so far, in order.
+    /// All changes so far, in order.
     private(set) var changes: [Change]
     /// The last change of each key.
     private var latest: [[UInt8]: Change] = [:]
     private var revision: Int64
     private var random: ContractRandom
 
-    /// Goes on from what a store holds.
+    /// Continues after the changes of a store.
     init(_ changes: [Change], revision: Int64, seed: UInt64) {
         self.changes = changes
         self.revision = max(revision, changes.last?.revision ?? 0)
@@ -19,14 +19,16 @@ struct ContractHistory {
         for change in changes { latest[change.key] = change }
     }
 
-    /// The values that there are.
+    /// The present values.
     var values: [[UInt8]: [UInt8]] { latest.compactMapValues(\.value) }
 
     var lastRevision: Int64 { revision }
 
-    /// The next transaction: each key once, a nil value for a delete; deletes of what is absent are left out.
+    /// The next transaction: each key once, a nil value for a delete.
+    ///
+    /// Deletes of absent keys are omitted.
     mutating func transaction(_ writes: [(key: [UInt8], value: [UInt8]?)]) -> [Change] {
-        // A hole in the numbers is no gap.
+        // Revision numbers may be skipped.
         let revision = self.revision + (random.chance(20) ? 3 : 1)
         let cause = random.chance(10) ? [] : Array(randomCause().utf8)
         let time = Int64(random.number(below: 1 << 42))
@@ -56,7 +58,7 @@ struct ContractHistory {
         return made
     }
 
-    /// The next transaction, of `count` keys at most.
+    /// The next transaction, of at most `count` keys.
     mutating func randomTransaction(_ count: Int) -> [Change] {
         var writes: [[UInt8]: [UInt8]?] = [:]
         for _ in 0..<count {
@@ -75,18 +77,19 @@ struct ContractHistory {
     }
 }
 
-/// Keys that every kind of storage can hold: no segment is longer than a file's name, and none is a key and a prefix.
+/// Keys that every kind of storage accepts: no segment is longer than a file name, and no key is
+/// also a prefix of others.
 enum ContractKeys {
     private static let ends = ["", " x", "%", "ü", "🗝", "#?", "A", "a", ".", "\\", "%2F", "'"]
 
-    /// One of many, with all that is awkward in a name.
+    /// One of many keys, with awkward characters.
     static func numbered(_ number: Int) -> [UInt8] {
         Array("contract/.\(number)\(ends[number % ends.count])".utf8)
     }
 
     static let longest = longest(Array("contract/long/".utf8))
 
-    /// A key as long as one can be, which begins so.
+    /// The longest possible key with a prefix.
     static func longest(_ prefix: [UInt8]) -> [UInt8] {
         prefix
             + (prefix.count..<Key.maximumByteCount).map {
@@ -96,7 +99,7 @@ enum ContractKeys {
 }
 
 extension BuiltBatch.Change {
-    /// As it stands in a message.
+    /// The change in a message.
     var shown: String {
         let name = key.withUnsafeBytes { StateError.quoted($0) }
         let content = value.map { "\($0.count) bytes" } ?? "a delete"

@@ -1,6 +1,6 @@
 import StateEngine
 
-/// What a keyspace must hold: a dictionary.
+/// The expected entries of a keyspace: a dictionary.
 struct ContractModel {
     struct Held: Hashable {
         var value: [UInt8]
@@ -12,7 +12,7 @@ struct ContractModel {
     private(set) var entries: [Key: Held] = [:]
     private var newest: Int64 = 0
 
-    /// Does what the keyspace was asked, and compares the answer.
+    /// Makes the same changes, and compares the answer.
     mutating func take(
         _ mutations: [Mutation],
         _ answer: Result<Int64, StateError>,
@@ -23,7 +23,7 @@ struct ContractModel {
         }
         switch answer {
         case .success(let revision):
-            try judge.expect(!isRefused, "\(mutations) is answered with \(revision)")
+            try judge.expect(!isRefused, "\(mutations) was answered with \(revision)")
             let changes = mutations.contains { mutation in
                 switch mutation {
                 case .set: true
@@ -38,7 +38,7 @@ struct ContractModel {
             newest = max(newest, revision)
             for mutation in mutations { change(mutation, at: revision) }
         case .failure(let error):
-            try judge.expect(isRefused && error.code == .conflict, "\(mutations) fails: \(error)")
+            try judge.expect(isRefused && error.code == .conflict, "\(mutations) failed: \(error)")
         }
     }
 
@@ -93,7 +93,7 @@ extension Mutation {
 }
 
 extension ContractRandom {
-    /// A transaction over some keys, each once, with conditions some of which do not hold.
+    /// A transaction over some keys, each once, with conditions of which some fail.
     mutating func mutations(_ place: ContractPlace, _ model: ContractModel) throws -> [Mutation] {
         let numbers = Set((0...number(below: 4)).map { _ in number(below: 30) }).sorted()
         return try numbers.map { number in

@@ -1,12 +1,12 @@
 import StateEngine
 
-/// A store while it is open, with all that it must hold.
+/// A store while it is open, with its expected contents.
 struct ContractStore {
     let backing: any Backing
     let loaded: LoadedStore
     var history: ContractHistory
 
-    /// Opens and loads it.
+    /// Opens and loads a store.
     init(_ contract: BackingContract) throws {
         var found: [ContractHistory.Change] = []
         backing = try contract.open()
@@ -19,7 +19,7 @@ struct ContractStore {
         try BuiltBatch(transactions.flatMap(\.self)).commit(to: backing)
     }
 
-    /// What must be there at the next start; it holds no reference to the backing.
+    /// What the next start must find; it retains no reference to the backing.
     var left: Left { Left(epoch: loaded.epoch, history: history) }
 
     /// Closes the store, opens it again, and compares.
@@ -44,7 +44,7 @@ struct ContractStore {
                 try checkOrder(found, judge)
                 try check(next.history.values, judge)
             case .nothing:
-                try judge.expectEqual(found.count, 0, "the number of changes that are there")
+                try judge.expectEqual(found.count, 0, "the number of changes")
             }
         }
 
@@ -56,7 +56,7 @@ struct ContractStore {
             switch keeping {
             case .history: try judge.expectEqual(loaded.epoch, epoch, "the epoch")
             case .nothing:
-                try judge.expect(loaded.epoch != epoch, "the epoch is \(epoch) as before")
+                try judge.expect(loaded.epoch != epoch, "the epoch is still \(epoch)")
             case .values: break
             }
             try judge.expect(
@@ -65,19 +65,20 @@ struct ContractStore {
             )
         }
 
-        /// Every change as it was committed.
+        /// Checks that every change is as it was committed.
         private func check(_ found: [ContractHistory.Change], _ judge: Judge) throws {
             let expected = history.changes
             for (index, change) in zip(found, expected).enumerated() where change.0 != change.1 {
                 throw ContractViolation(
                     judge.rule,
-                    "change \(index) of \(expected.count) is \(change.0.shown), not \(change.1.shown)"
+                    "change \(index) of \(expected.count) is \(change.0.shown), "
+                        + "not \(change.1.shown)"
                 )
             }
             let first = expected.dropFirst(found.count).first.map { ", without \($0.shown)" } ?? ""
             try judge.expect(
                 found.count == expected.count,
-                "it hands out \(found.count) changes, not \(expected.count)\(first)"
+                "it passes on \(found.count) changes, not \(expected.count)\(first)"
             )
         }
 

@@ -1,6 +1,6 @@
 import StateEngine
 
-/// A rule of a contract that does not hold, and the values that show it.
+/// A violated rule of a contract, with the values that show it.
 public struct ContractViolation: Error, Hashable, Sendable {
     /// The rule, as a sentence.
     public let rule: String
@@ -12,7 +12,7 @@ public struct ContractViolation: Error, Hashable, Sendable {
         self.finding = finding
     }
 
-    /// A check that failed: with a violation, or with what is one thereby.
+    /// Makes a violation of an error: the error itself if it is one.
     init(_ rule: String, _ error: any Error) {
         self = error as? ContractViolation ?? ContractViolation(rule, "\(error)")
     }
@@ -20,16 +20,16 @@ public struct ContractViolation: Error, Hashable, Sendable {
 
 extension ContractViolation: CustomStringConvertible {
     /// The rule and what was found instead.
-    public var description: String { "it does not hold that \(rule): \(finding)" }
+    public var description: String { "rule violated: \(rule): \(finding)" }
 }
 
-/// Holds what was found against one rule.
+/// Compares results with one rule.
 struct Judge: Sendable {
     let rule: String
     /// How long to wait for an answer or an event.
     let patience: Duration
 
-    /// Runs a check; whatever it fails with is a violation of the rule.
+    /// Runs a check; any error is a violation of the rule.
     static func run(
         _ rule: String,
         _ patience: Duration = .seconds(20),
@@ -52,7 +52,7 @@ struct Judge: Sendable {
         try expect(found == expected, "\(what()) is \(found), not \(expected)")
     }
 
-    /// Waits until `value` gives something.
+    /// Waits until `value` returns a result.
     func wait<Value>(
         _ semaphore: BlockingSemaphore,
         for what: @autoclosure () -> String,
@@ -61,7 +61,7 @@ struct Judge: Sendable {
         let deadline = ContinuousClock.now + patience
         while true {
             if let value = value() { return value }
-            try expect(ContinuousClock.now < deadline, "\(what()) has not come in \(patience)")
+            try expect(ContinuousClock.now < deadline, "\(what()) did not come in \(patience)")
             semaphore.wait(nanoseconds: 100_000_000)
         }
     }
@@ -75,11 +75,11 @@ struct Judge: Sendable {
     ) throws -> StateError {
         let outcome = Result { try body() }
         if case .failure(let error as StateError) = outcome, error.code == code { return error }
-        throw ContractViolation(rule, "\(what) is no \(code) but \(outcome)")
+        throw ContractViolation(rule, "\(what): expected \(code), not \(outcome)")
     }
 }
 
-/// Random numbers that are the same for one seed.
+/// Random numbers, the same for the same seed.
 struct ContractRandom: RandomNumberGenerator {
     private var state: UInt64
 
@@ -103,7 +103,7 @@ struct ContractRandom: RandomNumberGenerator {
     }
 }
 
-/// Runs `body` on so many threads at once, and throws what the first of them failed with.
+/// Runs `body` on `count` threads at once; throws the first error.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
     let failures = StateLock<[any Error]>([])
     let threads = (0..<count).map { WorkerThread(name: "contract \($0)") }

@@ -1,9 +1,9 @@
 import StateEngine
 
-/// A watch that remembers what it was told.
+/// A watch that records its events.
 final class ContractWatch: Sendable {
-    /// One event, in a form that can be compared.
-    enum Told: Hashable, Sendable {
+    /// One event in comparable form.
+    enum Delivered: Hashable, Sendable {
         case commit(Int64, [Key: [UInt8]?])
         case state(Int64, [Pattern], [Key: [UInt8]?])
         case other(String)
@@ -11,9 +11,9 @@ final class ContractWatch: Sendable {
         init(_ event: KeyspaceEvent) {
             switch event {
             case .commit(let revision, let changes, _):
-                self = .commit(revision.number, Told.values(changes))
+                self = .commit(revision.number, Delivered.values(changes))
             case .state(let revision, let patterns, let changes):
-                self = .state(revision.number, patterns, Told.values(changes))
+                self = .state(revision.number, patterns, Delivered.values(changes))
             case .away(let error): self = .other("away: \(error)")
             case .resumed(let revision): self = .other("resumed at \(revision.number)")
             case .refused(let patterns, let error): self = .other("\(patterns) refused: \(error)")
@@ -27,17 +27,17 @@ final class ContractWatch: Sendable {
         var commitRevision: Int64? { if case .commit(let number, _) = self { number } else { nil } }
     }
 
-    private let heard = StateLock<[Told]>([])
+    private let received = StateLock<[Delivered]>([])
     private let included = StateLock<Set<Pattern>>([])
     private let semaphore = BlockingSemaphore()
     private let watch: StateLock<(any KeyspaceWatch)?> = StateLock(nil)
 
-    /// Begins to follow `patterns`.
+    /// Starts a watch of `patterns`.
     ///
     /// - Parameters:
-    ///   - keyspace: Whose.
-    ///   - patterns: Which.
-    ///   - onEvent: Called with each event, after it was remembered.
+    ///   - keyspace: The keyspace.
+    ///   - patterns: The patterns to include.
+    ///   - onEvent: Called with each event, after it was recorded.
     init(
         _ keyspace: any Keyspace,
         _ patterns: [Pattern],
@@ -45,7 +45,7 @@ final class ContractWatch: Sendable {
     ) {
         let begun = keyspace.watch { [weak self] event in
             guard let self else { return }
-            heard.withLock { $0.append(Told(event)) }
+            received.withLock { $0.append(Delivered(event)) }
             onEvent(event)
             semaphore.signal()
         }
@@ -64,68 +64,68 @@ final class ContractWatch: Sendable {
 
     func cancel() { watch.withLock { $0 }?.cancel() }
 
-    /// What it was told so far.
-    var told: [Told] { heard.withLock { $0 } }
+    /// The events so far.
+    var delivered: [Delivered] { received.withLock { $0 } }
 
-    /// The commits that it was told of so far.
-    var commits: [Int64] { told.compactMap(\.commitRevision) }
+    /// The commits delivered so far.
+    var commits: [Int64] { delivered.compactMap(\.commitRevision) }
 
-    /// Waits until what was told is as asked.
+    /// Waits until `isDone` returns true for the events.
     ///
-    /// - Returns: What it was told.
+    /// - Returns: The events.
     @discardableResult
     func wait(
         _ judge: Judge,
         for what: String,
-        until isDone: ([Told]) -> Bool
-    ) throws -> [Told] {
-        try judge.wait(semaphore, for: "\(what), after \(told.suffix(3)),") {
-            let told = told
-            return isDone(told) ? told : nil
+        until isDone: ([Delivered]) -> Bool
+    ) throws -> [Delivered] {
+        try judge.wait(semaphore, for: "\(what), after \(delivered.suffix(3)),") {
+            let delivered = delivered
+            return isDone(delivered) ? delivered : nil
         }
     }
 
     func wait(_ judge: Judge, forCommit revision: Int64) throws {
-        try wait(judge, for: "commit \(revision)") { told in
-            told.contains { $0.commitRevision ?? 0 >= revision }
+        try wait(judge, for: "commit \(revision)") { delivered in
+            delivered.contains { $0.commitRevision ?? 0 >= revision }
         }
     }
 
-    /// Waits until the state of every pattern that was included has been told; several may come as one.
+    /// Waits until the state of every included pattern was delivered; several may arrive as one.
     func waitForStates(_ judge: Judge) throws {
         let included = included.withLock { $0 }
-        try wait(judge, for: "the state of \(included)") { told in
-            let stated = told.flatMap { event -> [Pattern] in
+        try wait(judge, for: "the state of \(included)") { delivered in
+            let stated = delivered.flatMap { event -> [Pattern] in
                 if case .state(_, let patterns, _) = event { patterns } else { [] }
             }
             return included.isSubset(of: stated)
         }
     }
 
-    /// The values that who replays it has; the events have to be in order.
+    /// The values after a replay of the events, which must be in order.
     func replay(_ judge: Judge) throws -> [Key: [UInt8]] {
         var values: [Key: [UInt8]] = [:]
         var newest: Int64 = 0
-        for event in told {
+        for event in delivered {
             switch event {
             case .commit(let revision, let changes):
                 try judge.expect(
                     revision > newest,
-                    "commit \(revision) is told after revision \(newest)"
+                    "commit \(revision) was delivered after revision \(newest)"
                 )
                 newest = revision
                 for (key, value) in changes { values[key] = value }
             case .state(let revision, let patterns, let changes):
                 try judge.expect(
                     revision >= newest,
-                    "the state of \(revision) is told after revision \(newest)"
+                    "the state of \(revision) was delivered after revision \(newest)"
                 )
                 newest = revision
                 values = values.filter { entry in
                     !patterns.contains { $0.matches(entry.key) }
                 }
                 for (key, value) in changes { values[key] = value }
-            case .other(let event): throw ContractViolation(judge.rule, "it is told \(event)")
+            case .other(let event): throw ContractViolation(judge.rule, "unexpected: \(event)")
             }
         }
         return values

@@ -1,7 +1,8 @@
 import StateEngine
 
 extension KeyspaceContract {
-    /// The commits of 4 threads, each with transactions of 1 to 4 of 12 keys, every second one on the other connection.
+    /// Commits of 4 threads, each with transactions of 1 to 4 of 12 keys; every second thread uses
+    /// the other connection.
     private func write(_ place: ContractPlace, _ count: Int) throws -> [Int64] {
         let revisions = StateLock<[Int64]>([])
         try onThreads(4) { thread in
@@ -10,7 +11,7 @@ extension KeyspaceContract {
             for number in 0..<count {
                 let keys = Set((0...random.number(below: 4)).map { _ in random.number(below: 12) })
                 let value = Array("\(thread).\(number)".utf8)
-                // At least one is set, so that it is a commit.
+                // At least one key is set, so that there is a commit.
                 let mutations = try keys.enumerated().map { index, key -> Mutation in
                     let key = try place.key(key)
                     return index > 0 && random.chance(30) ? .delete(key) : .set(key, value)
@@ -35,15 +36,15 @@ extension KeyspaceContract {
             let place = zip(commits, revisions).enumerated().first { $1.0 != $1.1 }
             try judge.expect(
                 commits == revisions,
-                "\(commits.count) of 400 commits are told, "
-                    + (place.map { "\($0.element.0) in the place of \($0.element.1)" } ?? "in order")
+                "\(commits.count) of 400 commits were delivered, "
+                    + (place.map { "\($0.element.0) instead of \($0.element.1)" } ?? "in order")
             )
         }
-        let first = watches[0].told.dropFirst()
+        let first = watches[0].delivered.dropFirst()
         for watch in watches {
             try judge.expect(
-                watch.told.dropFirst() == first,
-                "two watches are told other changes of the same commits"
+                watch.delivered.dropFirst() == first,
+                "two watches got different changes for the same commits"
             )
         }
     }
@@ -55,7 +56,7 @@ extension KeyspaceContract {
             let result = Result { try write(place, 60) }
             outcome.withLock { $0 = result }
         }
-        // Each begins somewhere in the middle, and includes a part twice.
+        // Each watch starts during the writes, and includes a part twice.
         var watches: [ContractWatch] = []
         for index in 0..<12 {
             let watch = ContractWatch(index % 2 == 0 ? keyspace : other, [try place.pattern("k1*")])
@@ -69,7 +70,7 @@ extension KeyspaceContract {
         let expected = try place.values(in: keyspace)
         for watch in watches {
             try watch.wait(judge, forCommit: last)
-            try judge.expectEqual(try watch.replay(judge), expected, "what is replayed")
+            try judge.expectEqual(try watch.replay(judge), expected, "the replayed values")
         }
     }
 }

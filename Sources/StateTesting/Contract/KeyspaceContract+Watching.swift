@@ -1,7 +1,7 @@
 import StateEngine
 
 extension KeyspaceContract {
-    private typealias Told = ContractWatch.Told
+    private typealias Delivered = ContractWatch.Delivered
 
     func checkState(_ place: ContractPlace, _ judge: Judge) throws {
         let (a, b) = (try place.key("in/a"), try place.key("in/b"))
@@ -11,21 +11,21 @@ extension KeyspaceContract {
             let pattern = try place.pattern("in/")
             let watch = ContractWatch(reader, [pattern])
             try watch.waitForStates(judge)
-            guard case .state(let revision, [pattern], [a: [1]])? = watch.told.first else {
-                throw ContractViolation(judge.rule, "the first event is \(watch.told)")
+            guard case .state(let revision, [pattern], [a: [1]])? = watch.delivered.first else {
+                throw ContractViolation(judge.rule, "the first event is \(watch.delivered)")
             }
             try judge.expect(
                 revision >= before,
-                "the state is of revision \(revision), and \(before) was answered"
+                "the state has revision \(revision), but \(before) was answered"
             )
             let second = try keyspace.apply([.set(b, []), .set(outside, [8])])
             try keyspace.apply([.set(outside, [7])])
             let third = try keyspace.apply([.delete(b), .set(a, [1])])
             try watch.wait(judge, forCommit: third)
             try judge.expectEqual(
-                Array(watch.told.dropFirst()),
+                Array(watch.delivered.dropFirst()),
                 [.commit(second, [b: []]), .commit(third, [a: [1], b: nil])],
-                "what follows the state"
+                "the events after the state"
             )
         }
     }
@@ -35,15 +35,15 @@ extension KeyspaceContract {
         let watch = ContractWatch(keyspace, try (0..<5).map { try place.pattern("k\($0)/") })
         watch.include([Pattern(keys[0]), try place.pattern("k[0-4]/*")])
         try watch.waitForStates(judge)
-        var expected: [Told] = []
+        var expected: [Delivered] = []
         for number in UInt8(0)..<20 {
             let revision = try keyspace.apply(keys.map { .set($0, [number]) })
-            let told = keys.dropLast().map { ($0, [UInt8]?.some([number])) }
-            expected.append(.commit(revision, Dictionary(uniqueKeysWithValues: told)))
+            let changes = keys.dropLast().map { ($0, [UInt8]?.some([number])) }
+            expected.append(.commit(revision, Dictionary(uniqueKeysWithValues: changes)))
         }
         try watch.wait(judge, forCommit: expected.last?.commitRevision ?? 0)
-        let commits = watch.told.filter { $0.commitRevision != nil }
-        try judge.expectEqual(commits, expected, "what is told of commits")
+        let commits = watch.delivered.filter { $0.commitRevision != nil }
+        try judge.expectEqual(commits, expected, "the delivered commits")
     }
 
     func checkAnswers(_ place: ContractPlace, _ judge: Judge) throws {
@@ -53,15 +53,15 @@ extension KeyspaceContract {
             let key = try place.key(thread)
             for number in UInt8(0)..<50 {
                 let answered = BlockingSemaphore()
-                // Nil until it is answered.
-                let untold = StateLock<[String]?>(nil)
+                // Nil until the answer.
+                let missing = StateLock<[String]?>(nil)
                 keyspace.submit([.set(key, [number])]) { answer in
                     let found = ContractWatch.missing(answer, in: watches)
-                    untold.withLock { $0 = found }
+                    missing.withLock { $0 = found }
                     answered.signal()
                 }
                 let findings = try judge.wait(answered, for: "an answer") {
-                    untold.withLock { $0 }
+                    missing.withLock { $0 }
                 }
                 try judge.expect(findings.isEmpty, findings.joined(separator: ", "))
             }
@@ -71,8 +71,8 @@ extension KeyspaceContract {
     func checkInclusion(_ place: ContractPlace, _ judge: Judge) throws {
         let (a, b) = (try place.key("a"), try place.key("b"))
         let watch = ContractWatch(keyspace, [])
-        var expected: [Told] = []
-        func write(_ value: UInt8, told keys: Key...) throws {
+        var expected: [Delivered] = []
+        func write(_ value: UInt8, delivers keys: Key...) throws {
             let revision = try keyspace.apply([.set(a, [value]), .set(b, [value])])
             let changes = keys.map { ($0, [UInt8]?.some([value])) }
             if !keys.isEmpty {
@@ -81,30 +81,30 @@ extension KeyspaceContract {
         }
         func include(_ key: Key, _ value: UInt8) throws {
             watch.include([Pattern(key)])
-            let told = try watch.wait(judge, for: "a state") { $0.count > expected.count }
-            guard case .state(let revision, [Pattern(key)], [key: [value]])? = told.last else {
-                throw ContractViolation(judge.rule, "'\(key)' is included, and told is \(told)")
+            let delivered = try watch.wait(judge, for: "a state") { $0.count > expected.count }
+            guard case .state(let revision, [Pattern(key)], [key: [value]])? = delivered.last else {
+                throw ContractViolation(judge.rule, "after including '\(key)': \(delivered)")
             }
             expected.append(.state(revision, [Pattern(key)], [key: [value]]))
         }
         try write(1)
         try include(a, 1)
-        try write(2, told: a)
+        try write(2, delivers: a)
         try include(b, 2)
         try include(a, 2)
         watch.exclude([Pattern(a)])
-        try write(3, told: a, b)
+        try write(3, delivers: a, b)
         watch.exclude([Pattern(a)])
-        try write(4, told: b)
+        try write(4, delivers: b)
         try include(a, 4)
-        try write(5, told: a, b)
+        try write(5, delivers: a, b)
         try watch.wait(judge, for: "the last commit") { $0.count >= expected.count }
         watch.cancel()
         try write(6)
-        // What is told now is told after that commit.
+        // The probe's state is delivered after that commit.
         let probe = ContractWatch(keyspace, [Pattern(a)])
         try probe.waitForStates(judge)
-        try judge.expectEqual(watch.told, expected, "what is told")
+        try judge.expectEqual(watch.delivered, expected, "the events")
     }
 
     func checkWatches(_ place: ContractPlace, _ judge: Judge) throws {
@@ -112,7 +112,7 @@ extension KeyspaceContract {
         let patterns = try names.map { try place.pattern($0) }
         let watches = patterns.map { ContractWatch(keyspace, [$0]) }
         for watch in watches { try watch.waitForStates(judge) }
-        var expected = Array(repeating: [Told](), count: names.count)
+        var expected = Array(repeating: [Delivered](), count: names.count)
         for number in 0..<40 {
             let key = try place.key((number % 3 == 0 ? "y/" : "x/") + "\(number % 12)")
             let value = Array("\(number)".utf8)
@@ -123,7 +123,7 @@ extension KeyspaceContract {
         }
         for (watch, expected) in zip(watches, expected) {
             try watch.wait(judge, forCommit: expected.last?.commitRevision ?? 0)
-            try judge.expectEqual(Array(watch.told.dropFirst()), expected, "what is told")
+            try judge.expectEqual(Array(watch.delivered.dropFirst()), expected, "the events")
         }
     }
 
@@ -137,8 +137,8 @@ extension KeyspaceContract {
         }
         try watch.waitForStates(judge)
         try keyspace.apply([.set(key, [])])
-        let told = try watch.wait(judge, for: "the 51st commit") { $0.count > 51 }
-        let counts = told.compactMap { event -> Int? in
+        let delivered = try watch.wait(judge, for: "the 51st commit") { $0.count > 51 }
+        let counts = delivered.compactMap { event -> Int? in
             if case .commit(_, let changes) = event { changes[key]??.count } else { nil }
         }
         try judge.expectEqual(counts, Array(0...50), "the lengths of the values")
@@ -146,7 +146,7 @@ extension KeyspaceContract {
 }
 
 extension ContractWatch {
-    /// What is wrong with an answer that comes now.
+    /// The faults of an answer that arrives now.
     fileprivate static func missing(
         _ answer: Result<Int64, StateError>,
         in watches: [ContractWatch]
@@ -154,7 +154,7 @@ extension ContractWatch {
         switch answer {
         case .success(let revision):
             watches.map(\.commits).filter { !$0.contains(revision) }
-                .map { "\(revision) is answered when \($0.last ?? 0) is told" }
+                .map { "revision \(revision) was answered when only \($0.last ?? 0) was delivered" }
         case .failure(let error): ["\(error)"]
         }
     }

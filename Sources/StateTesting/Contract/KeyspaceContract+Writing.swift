@@ -18,16 +18,16 @@ extension KeyspaceContract {
         try judge.expectEqual(
             values,
             Dictionary(uniqueKeysWithValues: keys.map { ($0, [1]) }),
-            "what is there"
+            "the values"
         )
-        // The last mutation of a key is what the commit does to it.
+        // The last mutation of a key determines its state after the commit.
         try keyspace.apply([
             .set(keys[0], [2]), .delete(keys[0]), .set(keys[1], []), .set(keys[1], [4]),
         ])
         try judge.expectEqual(
             try place.values(in: keyspace),
             [keys[1]: [4], keys[2]: [1]],
-            "what is there"
+            "the values"
         )
     }
 
@@ -54,7 +54,7 @@ extension KeyspaceContract {
         try keyspace.apply([.check(key, revision: second), .delete(key, ifRevision: second)])
         try judge.expect(try keyspace.entry(for: key) == nil, "a deleted entry is there")
         try refused(.set(key, [3], ifRevision: second), at: 0)
-        // Nothing has to be done.
+        // No change is needed.
         let idle = try keyspace.apply([.delete(key), .delete(try place.key("absent"))])
         try judge.expect(idle > second, "a delete of nothing is answered with \(idle)")
     }

@@ -1,41 +1,45 @@
 public import StateEngine
 
-/// What a ``Keyspace`` has to keep to, as checks for those who write their own.
+/// The contract of a ``Keyspace``, as checks for your own implementation.
 ///
-/// Each rule writes below a prefix of its own and deletes it at the end, so the keyspace may have other entries, and others may
-/// write them meanwhile.
+/// Each rule writes keys with its own prefix and deletes them at the end. The keyspace may have
+/// other entries, and others may write them meanwhile.
 public struct KeyspaceContract: Sendable {
-    /// A rule of the contract; its raw value is the sentence that a violation names.
+    /// A rule of the contract; its raw value is the sentence in a violation.
     public enum Rule: String, CaseIterable, Sendable, CustomStringConvertible {
         /// A transaction of several mutations.
         case appliesAllOrNone = "the mutations of a transaction are one commit, or none is made"
         /// Sets, deletes and checks at a revision.
-        case checksConditions = "a condition that does not hold refuses, and the key stays as it is"
-        /// Random transactions, beside a dictionary.
-        case isADictionary = "after any transactions the entries are those of a dictionary"
-        /// Empty and large values, the longest key.
-        case takesTheBounds = "an empty value, 1 MiB and a key of 1,024 bytes are read as they were"
+        case checksConditions = "a write whose condition fails is refused, and the key is unchanged"
+        /// Random transactions, compared with a dictionary.
+        case isADictionary = "after any transactions, the entries match those of a dictionary"
+        /// Empty and large values, and the longest key.
+        case takesTheBounds =
+            "an empty value, 1 MiB and a key of 1,024 bytes are read back unchanged"
         /// Pages of all sizes.
         case listsInOrder = "entries come in byte order, each once, page by page"
-        /// What a new watch hears.
-        case deliversTheState = "a watch is told the state of its patterns, then each commit"
+        /// The first events of a new watch.
+        case deliversTheState = "a watch gets the state of its patterns, then each commit"
         /// Several patterns of one watch.
-        case neverSplits = "a commit is told whole, and once, however many patterns it touches"
-        /// At the time of the completion.
-        case deliversBeforeItAnswers = "a watch was told of a commit before its writer is answered"
-        /// Inclusion, exclusion and the end.
-        case followsWhatIsIncluded = "a watch hears of what it includes, until that is excluded"
+        case neverSplits =
+            "a commit is delivered complete and once, however many patterns it touches"
+        /// Deliveries at the time of the completion.
+        case deliversBeforeItAnswers =
+            "a commit is delivered to watches before its writer is answered"
+        /// Inclusion, exclusion and cancellation.
+        case followsWhatIsIncluded =
+            "a watch gets changes of the patterns it includes, until they are excluded"
         /// Several watches of the same and of other patterns.
         case deliversToEachWatch =
-            "each of several watches is told what it follows, and nothing else"
+            "each of several watches gets what it follows, and nothing else"
         /// Four writers.
-        case keepsOneOrder = "under 4 writers all watches are told all commits in one order"
-        /// Watches that begin while 4 threads write.
-        case converges = "who replays a watch has the entries of the keyspace"
-        /// Writes by who is told.
-        case takesWritesFromObservers = "who is told of a commit may submit the next"
+        case keepsOneOrder = "with 4 writers, all watches get all commits in one order"
+        /// Watches that start while 4 threads write.
+        case converges = "replaying a watch gives the entries of the keyspace"
+        /// Writes by a receiver.
+        case takesWritesFromObservers = "a receiver of a commit may submit the next"
 
-        /// The sentence.
+        /// The sentence of the rule.
         public var description: String { rawValue }
     }
 
@@ -44,13 +48,13 @@ public struct KeyspaceContract: Sendable {
     let seed: UInt64
     let patience: Duration
 
-    /// The contract of one keyspace.
+    /// Makes the contract of one keyspace.
     ///
     /// - Parameters:
-    ///   - keyspace: Whose watches are told before its writers are answered.
-    ///   - other: The same keyspace on a second connection, where there is such a thing.
-    ///   - seed: Where the random transactions begin.
-    ///   - patience: How long it waits for an answer or an event before it calls it missing.
+    ///   - keyspace: The keyspace; its watches must get commits before its writers are answered.
+    ///   - other: The same keyspace on a second connection, if possible.
+    ///   - seed: The seed of the random transactions.
+    ///   - patience: How long to wait for an answer or an event before it counts as missing.
     public init(
         _ keyspace: any Keyspace,
         other: (any Keyspace)? = nil,
@@ -66,14 +70,14 @@ public struct KeyspaceContract: Sendable {
     /// Checks all rules.
     ///
     /// - Throws: The first violation.
-    /// - Complexity: Some 3,000 commits.
+    /// - Complexity: About 3,000 commits.
     public func check() throws(ContractViolation) {
         for rule in Rule.allCases { try check(rule) }
     }
 
     /// Checks one rule.
     ///
-    /// - Throws: ``ContractViolation``, also where the keyspace failed, or did not tell what it has to in time.
+    /// - Throws: ``ContractViolation``, also if the keyspace fails, or does not deliver in time.
     public func check(_ rule: Rule) throws(ContractViolation) {
         try Judge.run(rule.rawValue, patience) { judge in
             let place = ContractPlace(keyspace)
@@ -107,15 +111,15 @@ struct ContractPlace: Sendable {
         prefix = "contract/\(UInt64.random(in: 0...UInt64.max))/"
     }
 
-    /// A key in it.
+    /// A key with the prefix.
     func key(_ name: String) throws -> Key { try Key(prefix + name) }
 
     func key(_ number: Int) throws -> Key { try key("k\(number)") }
 
-    /// All of it, or what is below a name of it.
+    /// A pattern of all its keys, or of those below a name.
     func pattern(_ name: String = "") throws -> Pattern { try Pattern(prefix + name) }
 
-    /// Its values, read page by page.
+    /// Its values.
     func values(in keyspace: any Keyspace, below name: String = "") throws -> [Key: [UInt8]] {
         try entries(in: keyspace, below: name).mapValues(\.value)
     }

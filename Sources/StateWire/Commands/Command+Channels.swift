@@ -1,6 +1,6 @@
 import StateModel
 
-/// Reads a command about channels; their names are any bytes.
+/// Parses a command about channels; their names may be any bytes.
 func readChannelCommand(_ verb: Verb, _ rest: Arguments) throws(StateError) -> Command {
     switch verb.name {
     case .subscribe: return .subscribe(rest, isPattern: false)

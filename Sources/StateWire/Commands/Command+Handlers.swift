@@ -3,9 +3,10 @@ import StateModel
 /// The longest name of a handler, in bytes.
 private let handlerNameByteCount = 128
 
-/// Reads what stands behind STATE.HANDLER.
+/// Parses the arguments of STATE.HANDLER.
 ///
-/// Options stand before the patterns; a pattern that would read as one is written with `\`.
+/// Options come before the patterns; `\` before a pattern that looks like an option makes it a
+/// pattern.
 func readHandler(_ arguments: Arguments) throws(StateError) -> Command {
     let name = try handlerName(arguments[1])
     if arguments.isWord(0, "DONE"), arguments.count == 3 {
@@ -16,8 +17,8 @@ func readHandler(_ arguments: Arguments) throws(StateError) -> Command {
     }
     guard arguments.isWord(0, "ATTACH") else {
         throw syntaxError(
-            "STATE.HANDLER takes ATTACH name [RESET] [FROM r|SNAPSHOT] pattern…, DONE name revision "
-                + "or FORGET name"
+            "STATE.HANDLER takes ATTACH name [RESET] [FROM r|SNAPSHOT] pattern…, DONE name "
+                + "revision or FORGET name"
         )
     }
     var start: Command.HandlerStart?
@@ -34,26 +35,28 @@ func readHandler(_ arguments: Arguments) throws(StateError) -> Command {
             break
         }
     }
-    guard !options.isAtEnd else { throw syntaxError("STATE.HANDLER ATTACH takes a pattern") }
+    guard !options.isAtEnd else { throw syntaxError("STATE.HANDLER ATTACH needs a pattern") }
     let step = Command.HandlerStep.attach(from: start ?? .now, isReset: isReset, options.rest)
     return .stateHandler(name: name, step)
 }
 
-/// The name of a handler: as a key, but for the length and a `/` at the end.
+/// The name of a handler.
+///
+/// It follows the rules of a key, except that it is shorter and may end in `/`.
 private func handlerName(_ bytes: Bytes) throws(StateError) -> Bytes {
     let shown = StateError.quoted(bytes)
     guard (1...handlerNameByteCount).contains(bytes.count) else {
         throw StateError(
             .err,
-            "the name of a handler has 1 to \(handlerNameByteCount) bytes, \(shown) has "
-                + "\(bytes.count)"
+            "handler name \(shown) has \(bytes.count) bytes; it must have 1 to "
+                + "\(handlerNameByteCount)"
         )
     }
     switch Key.fault(of: bytes) {
     case .isNotUTF8, .hasControlCharacter:
         throw StateError(
             .err,
-            "the name of a handler is UTF-8 without control characters: \(shown) is not"
+            "handler name \(shown) must be UTF-8 without control characters"
         )
     case .isEmpty, .isTooLong, .endsInSlash, nil: return bytes
     }

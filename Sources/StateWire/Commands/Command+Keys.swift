@@ -32,9 +32,9 @@ func readScan(_ arguments: Arguments) throws(StateError) -> Command {
         if let glob = options.value(of: "MATCH") {
             match = glob
         } else if let number = options.value(of: "COUNT") {
-            let wanted = try integer(number)
-            guard wanted > 0 else { throw syntaxError() }
-            count = Int(min(wanted, 1 << 20))
+            let limit = try integer(number)
+            guard limit > 0 else { throw syntaxError() }
+            count = Int(min(limit, 1 << 20))
         } else {
             throw syntaxError()
         }

@@ -1,12 +1,12 @@
 package import StateModel
 
 extension Command {
-    /// Reads a command of `verb`, whose number of arguments fits.
+    /// Parses a command of `verb`, whose number of arguments was checked.
     ///
     /// - Parameters:
-    ///   - verb: What the first argument names.
-    ///   - arguments: All arguments, the name among them.
-    /// - Throws: ``StateError``, in Redis's words where Redis has the command.
+    ///   - verb: The verb that the first argument names.
+    ///   - arguments: All arguments, including the name.
+    /// - Throws: ``StateError``, in the words of Redis if Redis has the command.
     package init(_ verb: Verb, _ arguments: Arguments) throws(StateError) {
         let rest = arguments.dropFirst(1)
         switch verb.name {
@@ -92,7 +92,7 @@ func integer(_ bytes: Bytes) throws(StateError) -> Int64 {
     return number
 }
 
-/// A revision that a condition names: 0 for an absent entry.
+/// A revision; in a condition, 0 means an absent entry.
 func revision(_ bytes: Bytes) throws(StateError) -> Int64 {
     try count(bytes, from: 0, "revision")
 }
@@ -105,7 +105,7 @@ func count(_ bytes: Bytes, from least: Int64, _ name: String) throws(StateError)
     guard let number = bytes.decimal, number >= least else {
         throw StateError(
             .err,
-            "\(name) \(StateError.quoted(bytes)) is not a number from \(least) on"
+            "\(name) \(StateError.quoted(bytes)) is not a whole number of at least \(least)"
         )
     }
     return number

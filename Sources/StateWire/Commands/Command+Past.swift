@@ -1,21 +1,25 @@
 package import StateModel
 
-/// Verbs that look back, go back, or go on from what is known.
+/// Verbs that read the history, revert to it, or continue from a revision.
 extension Command {
-    /// Why the command cannot be part of a transaction; nil where it can.
+    /// Why the command cannot be part of a transaction; nil if it can.
     ///
-    /// What is answered later, from the disk or once something happens, would keep all others waiting between MULTI and EXEC.
+    /// A command that is answered later, from the disk or after an event, would make all clients
+    /// wait during EXEC.
     package var reasonAgainstTransaction: StateError? {
         let what: String
         switch self {
         case .stateGet(_, .some), .stateList(_, _, _, _, .some), .stateHistory:
-            what = "the history cannot be read"
-        case .stateRevert: what = "nothing can be reverted"
-        case .stateChanges: what = "changes cannot be asked for"
-        case .stateReload: what = "the configuration cannot be read"
+            what = "a read of the history"
+        case .stateRevert: what = "STATE.REVERT"
+        case .stateChanges: what = "STATE.CHANGES"
+        case .stateReload: what = "STATE.RELOAD"
         default: return nil
         }
-        return StateError(.err, "\(what) inside of MULTI; ask before it or after EXEC")
+        return StateError(
+            .err,
+            "\(what) is not allowed inside MULTI; use it before MULTI or after EXEC"
+        )
     }
 }
 
@@ -23,7 +27,7 @@ func readStateGet(_ arguments: Arguments) throws(StateError) -> Command {
     let key = try key(arguments[0])
     guard arguments.count > 1 else { return .stateGet(key, at: nil) }
     guard arguments.count == 3, arguments.isWord(1, "AT") else {
-        throw syntaxError("STATE.GET takes a key and AT revision")
+        throw syntaxError("expected STATE.GET key [AT revision]")
     }
     return .stateGet(key, at: try revision(arguments[2]))
 }
@@ -39,7 +43,7 @@ func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
         } else if let number = options.value(of: "BEFORE") {
             before = try revision(number)
         } else {
-            throw syntaxError("STATE.HISTORY takes a key, LIMIT n and BEFORE revision")
+            throw syntaxError("expected STATE.HISTORY key [LIMIT n] [BEFORE revision]")
         }
     }
     return .stateHistory(key, limit: limit, before: before)
@@ -47,15 +51,15 @@ func readHistory(_ arguments: Arguments) throws(StateError) -> Command {
 
 func readRevert(_ arguments: Arguments) throws(StateError) -> Command {
     guard arguments.isWord(1, "TO") else {
-        throw syntaxError("STATE.REVERT takes a pattern and TO revision")
+        throw syntaxError("expected STATE.REVERT pattern TO revision")
     }
     return .stateRevert(pattern: arguments[0], to: try revision(arguments[2]))
 }
 
-/// Options stand first; what follows the last of them is patterns.
+/// Options come first; the arguments after the last option are patterns.
 func readChanges(_ arguments: Arguments) throws(StateError) -> Command {
     guard arguments.isWord(0, "SINCE") else {
-        throw syntaxError("STATE.CHANGES takes SINCE revision first")
+        throw syntaxError("STATE.CHANGES begins with SINCE revision")
     }
     var options = Command.ChangesOptions(since: try revision(arguments[1]))
     var rest = OptionCursor(arguments, from: 2)
@@ -72,7 +76,7 @@ func readChanges(_ arguments: Arguments) throws(StateError) -> Command {
             break
         }
     }
-    guard !rest.isAtEnd else { throw syntaxError("STATE.CHANGES takes a pattern") }
+    guard !rest.isAtEnd else { throw syntaxError("STATE.CHANGES needs a pattern") }
     return .stateChanges(rest.rest, options)
 }
 
@@ -80,7 +84,7 @@ private func milliseconds(_ bytes: Bytes) throws(StateError) -> Int64 {
     guard let number = bytes.decimal, (0...Int64(Int32.max)).contains(number) else {
         throw StateError(
             .err,
-            "BLOCK \(StateError.quoted(bytes)) is not a number of milliseconds from 0 (for ever) to "
+            "BLOCK \(StateError.quoted(bytes)) is not a number of milliseconds from 0 (forever) to "
                 + "\(Int32.max)"
         )
     }

@@ -1,6 +1,6 @@
 import StateModel
 
-/// A pattern, unless an option stands first; then options.
+/// An optional pattern, then options.
 func readCheck(_ arguments: Arguments) throws(StateError) -> Command {
     var pattern: Bytes?
     var after: Bytes?
@@ -14,7 +14,7 @@ func readCheck(_ arguments: Arguments) throws(StateError) -> Command {
         } else if options.index == 0 {
             pattern = options.takeNext()
         } else {
-            throw syntaxError("STATE.CHECK takes a pattern, AFTER key and LIMIT n")
+            throw syntaxError("expected STATE.CHECK [pattern] [AFTER key] [LIMIT n]")
         }
     }
     return .stateCheck(pattern: pattern, after: after, limit: limit)

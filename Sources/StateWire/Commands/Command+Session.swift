@@ -1,6 +1,6 @@
 import StateModel
 
-/// Reads a command about the connection itself.
+/// Parses a command about the connection itself.
 func readConnectionCommand(_ verb: Verb, _ rest: Arguments) throws(StateError) -> Command {
     switch verb.name {
     case .hello: return try readHello(rest)
@@ -26,7 +26,7 @@ func readConnectionCommand(_ verb: Verb, _ rest: Arguments) throws(StateError) -
         }
         return .configuration(rest.dropFirst(1))
     case .time: return .time
-    default: preconditionFailure("\(verb.name) is no verb of the connection")
+    default: preconditionFailure("\(verb.name) is not a verb of the connection")
     }
 }
 

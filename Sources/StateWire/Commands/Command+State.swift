@@ -31,13 +31,13 @@ private func level(_ word: Bytes) throws(StateError) -> Durability {
     if let level = Durability(word.text.lowercased()) { return level }
     throw StateError(
         .err,
-        "DURABILITY is memory, written or synced, not \(StateError.quoted(word))"
+        "DURABILITY must be memory, written or synced, not \(StateError.quoted(word))"
     )
 }
 
 func readApply(_ arguments: Arguments) throws(StateError) -> Command {
     guard let count = arguments[0].decimal, count >= 0, count <= 1_000_000 else {
-        throw StateError(.err, "STATE.APPLY takes a number of steps from 0 to 1000000 first")
+        throw StateError(.err, "STATE.APPLY begins with the number of steps, from 0 to 1000000")
     }
     var steps: [Command.ApplyStep] = []
     var rest = OptionCursor(arguments, from: 1)
@@ -56,7 +56,7 @@ func readApply(_ arguments: Arguments) throws(StateError) -> Command {
         }
     }
     guard steps.count == Int(count) else {
-        throw StateError(.err, "STATE.APPLY announces \(count) steps and has \(steps.count)")
+        throw StateError(.err, "STATE.APPLY says \(count) steps but has \(steps.count)")
     }
     return .stateApply(steps)
 }
@@ -64,7 +64,7 @@ func readApply(_ arguments: Arguments) throws(StateError) -> Command {
 func readStateDelete(_ arguments: Arguments) throws(StateError) -> Command {
     let isDryRun = arguments.isWord(arguments.count - 1, "DRYRUN")
     let patterns = isDryRun ? arguments.prefix(arguments.count - 1) : arguments
-    guard patterns.count > 0 else { throw syntaxError("STATE.DELETE takes a pattern") }
+    guard patterns.count > 0 else { throw syntaxError("STATE.DELETE needs a pattern") }
     return .stateDelete(patterns, isDryRun: isDryRun)
 }
 
@@ -106,18 +106,18 @@ func readCompact(_ arguments: Arguments) throws(StateError) -> Command {
         } else if revision == nil, let text = options.value(of: "TO") {
             let number = try integer(text)
             guard number >= 0 else {
-                throw StateError(.err, "TO takes a revision of at least 0, not \(number)")
+                throw StateError(.err, "TO '\(number)' is not a whole number of at least 0")
             }
             revision = number
         } else {
-            throw syntaxError("STATE.COMPACT takes TO revision and SHRINK")
+            throw syntaxError("expected STATE.COMPACT [TO revision] [SHRINK]")
         }
     }
     return .stateCompact(revision: revision, shrinks: shrinks)
 }
 
 extension Command.ListForm {
-    /// Takes the word of a form.
+    /// Takes the option that names a form.
     fileprivate init?(_ options: inout OptionCursor) {
         if options.take("LONG") {
             self = .long

@@ -2,30 +2,29 @@ import StateModel
 
 func readWatch(_ arguments: Arguments) throws(StateError) -> Command {
     let (count, options, resume) = try readWatchOptions(arguments)
-    guard count > 0 else { throw syntaxError("STATE.WATCH takes a pattern") }
+    guard count > 0 else { throw syntaxError("STATE.WATCH needs a pattern") }
     guard resume == nil || !options.contains(.snapshot) else {
-        throw syntaxError("STATE.WATCH takes SNAPSHOT or FROM, not both")
+        throw syntaxError("STATE.WATCH takes only one of SNAPSHOT and FROM")
     }
     guard !options.isSuperset(of: [.latest, .previous]) else {
         throw syntaxError(
-            "STATE.WATCH takes LATEST or PREVIOUS, not both: what the latest value replaced may not have "
-                + "been told"
+            "STATE.WATCH takes only one of LATEST and PREVIOUS: LATEST skips values in between"
         )
     }
     for index in 0..<count {
-        // What was meant as an option is not taken for a key, silently.
+        // An option in the wrong place must not silently count as a key.
         for word: StaticString in ["FROM", "EPOCH", "LATEST"] where arguments.isWord(index, word) {
             let word = arguments[index].text
             throw syntaxError(
-                "'\(word)' of STATE.WATCH is no option here: options are SNAPSHOT or FROM r [EPOCH e], "
-                    + "LATEST, PREVIOUS and BY, behind the patterns; the key is written '\\\(word)'"
+                "'\(word)' is misplaced: STATE.WATCH pattern… [SNAPSHOT | FROM r [EPOCH e]] "
+                    + "[LATEST] [PREVIOUS] [BY]; to watch a key of that name write '\\\(word)'"
             )
         }
     }
     return .stateWatch(arguments.prefix(count), options, resume)
 }
 
-/// The options, which stand last; whatever stands before them is a pattern.
+/// The options, which come last; all arguments before them are patterns.
 private func readWatchOptions(
     _ arguments: Arguments
 ) throws(StateError) -> (patternCount: Int, Command.WatchOptions, Command.Resume?) {

@@ -1,10 +1,11 @@
 package import StateModel
 
-/// A command whose name, number of arguments and types have been checked; its bytes are borrowed from the frame.
+/// A command whose name, number of arguments and types were checked; it borrows the bytes of the
+/// frame.
 package enum Command {
     // The connection.
     case hello(version: Int64?, client: Bytes?, user: Bytes?)
-    /// Without a user: the form of one argument, a password.
+    /// Without a user: the form with one argument, a password.
     case authenticate(user: Bytes?)
     case ping(Bytes?)
     case echo(Bytes)
@@ -64,7 +65,7 @@ package enum Command {
     case stateHistory(Bytes, limit: Int, before: Int64?)
     case stateRevert(pattern: Bytes, to: Int64)
     case stateChanges(Arguments, ChangesOptions)
-    /// To `revision`, or to where the retention says.
+    /// Up to `revision`, or as far as the retention allows.
     case stateCompact(revision: Int64?, shrinks: Bool)
     case stateStatus
     case stateHandler(name: Bytes, HandlerStep)
@@ -101,7 +102,7 @@ package enum Command {
 
     package enum ListForm {
         case entries
-        /// With all that is kept of each.
+        /// With all details of each entry.
         case long
         case keys
         case count
@@ -116,16 +117,16 @@ package enum Command {
         package var value: Condition?
     }
 
-    /// What a watch tells beside the changes.
+    /// What a watch delivers in addition to the changes.
     package struct WatchOptions: OptionSet, Sendable {
         package let rawValue: Int
-        /// First the state, in pieces.
+        /// First a snapshot, in pieces.
         package static let snapshot = WatchOptions(rawValue: 1)
         /// The value that each change replaced.
         package static let previous = WatchOptions(rawValue: 2)
         /// Who made each change.
         package static let by = WatchOptions(rawValue: 4)
-        /// The latest value of each key, in rounds, in place of each commit.
+        /// The latest value of each key, in rounds, instead of each commit.
         package static let latest = WatchOptions(rawValue: 8)
 
         package init(rawValue: Int) { self.rawValue = rawValue }
@@ -134,12 +135,12 @@ package enum Command {
             ("SNAPSHOT", .snapshot), ("LATEST", .latest), ("PREVIOUS", .previous), ("BY", .by),
         ]
 
-        /// The options as they are written.
+        /// The options as words of the wire.
         package var words: [StaticString] {
             WatchOptions.named.filter { contains($0.1) }.map(\.0)
         }
 
-        /// The option that an argument is, in whatever case.
+        /// The option that an argument names, in any case.
         init?(_ arguments: Arguments, _ index: Int) {
             let found = WatchOptions.named.first { arguments.isWord(index, $0.0) }
             guard let found else { return nil }
@@ -147,38 +148,38 @@ package enum Command {
         }
     }
 
-    /// What is done with a named handler.
+    /// An operation on a named handler.
     package enum HandlerStep {
-        /// Claims it for the connection, and makes it where it is absent or `isReset`.
+        /// Claims it for the connection; creates it if it is absent or `isReset`.
         case attach(from: HandlerStart, isReset: Bool, Arguments)
         /// Everything up to a revision is handled.
         case done(Int64)
         case forget
     }
 
-    /// Where a handler begins that nobody has had yet.
+    /// Where a new handler begins.
     package enum HandlerStart {
         case now
         case revision(Int64)
-        /// With the state.
+        /// With a snapshot.
         case snapshot
     }
 
-    /// FROM, and the EPOCH that its revision is of.
+    /// FROM, and the EPOCH of its revision.
     package struct Resume {
         package var revision: Int64
         package var epoch: Bytes?
     }
 
-    /// What STATE.CHANGES tells, and for how long it waits.
+    /// What STATE.CHANGES returns, and how long it waits.
     package struct ChangesOptions {
         /// Only commits after this one.
         package var since: Int64
-        /// The store that the caller knows, as it wrote it; nil where it did not say.
+        /// The epoch that the caller knows, as written; nil if not given.
         package var epoch: Bytes?
         /// How many commits at most.
         package var count = Int.max
-        /// Where there is nothing to tell: how many milliseconds to wait, 0 for ever; nil for not at all.
+        /// How many milliseconds to wait if there is no commit; 0 waits forever, nil not at all.
         package var block: Int64?
         /// Also the value that each change replaced.
         package var includesPrevious = false

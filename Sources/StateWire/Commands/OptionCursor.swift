@@ -1,9 +1,9 @@
 import StateModel
 
-/// The arguments of a command from some place on, of which options are taken one by one.
+/// The arguments of a command from an index on, from which options are taken one by one.
 struct OptionCursor {
     private let arguments: Arguments
-    /// The place of the next argument.
+    /// The index of the next argument.
     private(set) var index: Int
 
     init(_ arguments: Arguments, from index: Int = 0) {
@@ -13,19 +13,19 @@ struct OptionCursor {
 
     var isAtEnd: Bool { index >= arguments.count }
 
-    /// The next argument, which must be there.
+    /// The next argument; there must be one.
     var next: Bytes { arguments[index] }
 
-    /// What was not taken.
+    /// The arguments that were not taken.
     var rest: Arguments { arguments.dropFirst(index) }
 
-    /// Takes the next argument, which must be there.
+    /// Takes the next argument; there must be one.
     mutating func takeNext() -> Bytes {
         index += 1
         return arguments[index - 1]
     }
 
-    /// Takes the next argument if it is this word, in whatever case.
+    /// Takes the next argument if it is this word, in any case.
     mutating func take(_ word: StaticString) -> Bool {
         guard index < arguments.count, arguments.isWord(index, word) else { return false }
         index += 1

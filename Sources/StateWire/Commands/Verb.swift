@@ -1,8 +1,8 @@
 package import StateModel
 
-/// A command's name and what holds for every call of it.
+/// A command's name and the properties of all its calls.
 ///
-/// Four words without references: each command looks one up, and would count references to it.
+/// Four words without references: each command looks one up, and would count references.
 package struct Verb: Sendable {
     package enum Name: String, CaseIterable, Sendable {
         case hello, auth, ping, echo, quit, reset, select, client, info, command, config, dbsize
@@ -52,15 +52,16 @@ package struct Verb: Sendable {
         self.summary = summary
     }
 
-    /// How many arguments, the name among them; negative: at least so many (as Redis counts).
+    /// The number of arguments, including the name; negative: at least so many (as in Redis).
     package var arity: Int { Int(signedArity) }
 
-    /// First and last key among the arguments and the step between them, as COMMAND INFO tells; 0 where there are none.
+    /// First and last key among the arguments and the step between them, as in COMMAND INFO; 0 if
+    /// there are none.
     package var keys: (first: Int, last: Int, step: Int) {
         (Int(signedKeys.first), Int(signedKeys.last), Int(signedKeys.step))
     }
 
-    /// Whether it is of those that COMMAND INFO calls `pubsub`.
+    /// Whether it belongs to the category `pubsub` of COMMAND INFO.
     package var isAboutChannels: Bool {
         switch name {
         case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .publish, .pubsub: true
@@ -68,81 +69,87 @@ package struct Verb: Sendable {
         }
     }
 
-    /// Whether it carries a transaction out.
+    /// Whether it executes a transaction.
     package var isExecution: Bool { if case .exec = name { true } else { false } }
 
     package func accepts(argumentCount: Int) -> Bool {
         arity >= 0 ? argumentCount == arity : argumentCount >= -arity
     }
 
-    /// All verbs, in the order of their names' declaration.
+    /// All verbs, in the order in which their names are declared.
     package static let all: [Verb] = [
         Verb(.hello, -1, "Chooses the protocol version and names the connection."),
         Verb(.auth, -2, "Authenticates; no password is set here."),
-        Verb(.ping, -1, "Answers PONG, or its argument."),
-        Verb(.echo, 2, "Answers its argument."),
+        Verb(.ping, -1, "Returns PONG, or its argument."),
+        Verb(.echo, 2, "Returns its argument."),
         Verb(.quit, -1, "Ends the connection."),
-        Verb(.reset, 1, "Brings the connection back to how it began."),
+        Verb(.reset, 1, "Resets the connection to its initial state."),
         Verb(.select, 2, "Chooses the database; there is one, 0."),
-        Verb(.client, -2, "Tells and sets what is known of connections."),
-        Verb(.info, -1, "Tells about the server."),
-        Verb(.command, -1, "Tells about the commands."),
-        Verb(.config, -2, "Tells the configuration."),
+        Verb(.client, -2, "Returns or sets properties of connections."),
+        Verb(.info, -1, "Returns information about the server."),
+        Verb(.command, -1, "Returns information about the commands."),
+        Verb(.config, -2, "Returns or sets the configuration, as far as Redis clients need it."),
         Verb(.dbsize, 1, "Counts the entries."),
-        Verb(.type, 2, keys: (1, 1, 1), "Tells the type of an entry: string or none."),
-        Verb(.time, 1, "Tells the time."),
-        Verb(.exists, -2, keys: (1, -1, 1), "Counts which of the keys are there."),
-        Verb(.get, 2, keys: (1, 1, 1), "Tells the value of a key."),
+        Verb(.type, 2, keys: (1, 1, 1), "Returns the type of an entry: string or none."),
+        Verb(.time, 1, "Returns the time."),
+        Verb(.exists, -2, keys: (1, -1, 1), "Counts how many of the keys exist."),
+        Verb(.get, 2, keys: (1, 1, 1), "Returns the value of a key."),
         Verb(.set, -3, writes: true, keys: (1, 1, 1), "Sets the value of a key."),
-        Verb(.getdel, 2, writes: true, keys: (1, 1, 1), "Tells the value of a key and deletes it."),
-        Verb(.mget, -2, keys: (1, -1, 1), "Tells the values of several keys."),
+        Verb(
+            .getdel,
+            2,
+            writes: true,
+            keys: (1, 1, 1),
+            "Returns the value of a key and deletes it."
+        ),
+        Verb(.mget, -2, keys: (1, -1, 1), "Returns the values of several keys."),
         Verb(.mset, -3, writes: true, keys: (1, -1, 2), "Sets several keys in one commit."),
-        Verb(.msetnx, -3, writes: true, keys: (1, -1, 2), "Sets several keys if none is there."),
+        Verb(.msetnx, -3, writes: true, keys: (1, -1, 2), "Sets several keys if none exists."),
         Verb(.del, -2, writes: true, keys: (1, -1, 1), "Deletes keys."),
         Verb(.unlink, -2, writes: true, keys: (1, -1, 1), "Deletes keys."),
-        Verb(.strlen, 2, keys: (1, 1, 1), "Tells the length of a value."),
+        Verb(.strlen, 2, keys: (1, 1, 1), "Returns the length of a value."),
         Verb(.append, 3, writes: true, keys: (1, 1, 1), "Appends to a value."),
         Verb(.incr, 2, writes: true, keys: (1, 1, 1), "Adds 1 to a number."),
         Verb(.incrby, 3, writes: true, keys: (1, 1, 1), "Adds to a number."),
-        Verb(.decr, 2, writes: true, keys: (1, 1, 1), "Takes 1 from a number."),
-        Verb(.decrby, 3, writes: true, keys: (1, 1, 1), "Takes from a number."),
+        Verb(.decr, 2, writes: true, keys: (1, 1, 1), "Subtracts 1 from a number."),
+        Verb(.decrby, 3, writes: true, keys: (1, 1, 1), "Subtracts from a number."),
         Verb(.keys, 2, "Lists the keys that match a glob."),
         Verb(.scan, -2, "Lists the keys piece by piece."),
         Verb(.multi, 1, "Begins a transaction."),
         Verb(.exec, 1, "Commits the transaction."),
-        Verb(.discard, 1, "Drops the transaction."),
+        Verb(.discard, 1, "Discards the transaction."),
         Verb(.watch, -2, keys: (1, -1, 1), "Makes EXEC depend on keys being unchanged."),
         Verb(.unwatch, 1, "Forgets the keys of WATCH."),
         Verb(.subscribe, -2, "Subscribes to channels by name."),
-        Verb(.unsubscribe, -1, "Ends subscriptions by name, all without one."),
+        Verb(.unsubscribe, -1, "Ends subscriptions by name; without names, all of them."),
         Verb(.psubscribe, -2, "Subscribes to the channels whose names match globs."),
-        Verb(.punsubscribe, -1, "Ends subscriptions by glob, all without one."),
-        Verb(.publish, 3, "Sends a message to those who subscribe to a channel now."),
-        Verb(.pubsub, -2, "Tells about channels and who subscribes to them."),
-        Verb(.stateGet, -2, keys: (1, 1, 1), "Tells an entry with all that is known of it."),
+        Verb(.punsubscribe, -1, "Ends subscriptions by glob; without globs, all of them."),
+        Verb(.publish, 3, "Sends a message to the current subscribers of a channel."),
+        Verb(.pubsub, -2, "Returns information about channels and their subscribers."),
+        Verb(.stateGet, -2, keys: (1, 1, 1), "Returns an entry with its metadata."),
         Verb(.stateSet, -3, writes: true, keys: (1, 1, 1), "Sets a value under conditions."),
         Verb(.stateApply, -2, writes: true, "Sets, deletes and checks keys in one commit."),
-        Verb(.stateDelete, -2, writes: true, "Deletes what patterns mean in one commit."),
-        Verb(.stateList, -2, "Lists what a pattern means in key order."),
-        Verb(.stateWatch, -2, "Pushes every commit that touches patterns."),
+        Verb(.stateDelete, -2, writes: true, "Deletes the keys that match patterns in one commit."),
+        Verb(.stateList, -2, "Lists the keys that match a pattern in key order."),
+        Verb(.stateWatch, -2, "Pushes every commit that changes a key that matches patterns."),
         Verb(.stateUnwatch, 2, "Ends a watch."),
-        Verb(.stateWatches, 1, "Tells of each watch how far it is."),
-        Verb(.stateHistory, -2, keys: (1, 1, 1), "Tells the changes of a key, newest first."),
-        Verb(.stateRevert, 4, writes: true, "Brings keys back to what they were."),
-        Verb(.stateChanges, -4, "Tells the commits since a revision, or waits for the next."),
-        Verb(.stateCompact, -1, "Takes superseded changes out of the history."),
-        Verb(.stateStatus, 1, "Tells about the store and the daemon."),
+        Verb(.stateWatches, 1, "Lists the watches and how far each is."),
+        Verb(.stateHistory, -2, keys: (1, 1, 1), "Returns the changes of a key, newest first."),
+        Verb(.stateRevert, 4, writes: true, "Restores keys to their state at a revision."),
+        Verb(.stateChanges, -4, "Returns the commits since a revision, or waits for the next."),
+        Verb(.stateCompact, -1, "Removes superseded changes from the history."),
+        Verb(.stateStatus, 1, "Returns the state of the store and the daemon."),
         Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
-        Verb(.stateHandlers, 1, "Lists the named handlers and how far each has come."),
-        Verb(.stateReload, 1, "Reads the configuration again and tells what has changed."),
-        Verb(.stateExplain, 2, keys: (1, 1, 1), "Tells the options of a key and their rules."),
+        Verb(.stateHandlers, 1, "Lists the named handlers and the position of each."),
+        Verb(.stateReload, 1, "Reloads the configuration and returns what changed."),
+        Verb(.stateExplain, 2, keys: (1, 1, 1), "Returns the options of a key and their rules."),
         Verb(.stateRules, 1, "Lists the rules of the configuration."),
-        Verb(.stateCheck, -1, "Lists the stored values that a rule refuses now."),
+        Verb(.stateCheck, -1, "Lists the stored values that a rule now refuses."),
     ]
 
     // MARK: Look-up
 
-    /// The verb of this name, in whatever case.
+    /// The verb of this name, in any case.
     ///
     /// - Complexity: O(1).
     package static func named(_ name: Bytes) -> Verb? {
@@ -150,11 +157,11 @@ package struct Verb: Sendable {
         return table.find(packed)
     }
 
-    /// A name of at most 16 bytes in lower case, as two words that zeros fill up.
+    /// A name of at most 16 bytes in lower case, as two words padded with zeros.
     private struct Packed: Equatable {
         var low: UInt64
         var high: UInt64 = 0
-        /// Tells a zero in the name from those that fill up.
+        /// Distinguishes a zero in the name from padding.
         var byteCount: Int
 
         init?(_ name: Bytes) {
@@ -181,7 +188,7 @@ package struct Verb: Sendable {
             let ones: UInt64 = 0x0101_0101_0101_0101
             let highest = 0x80 * ones
             let low = word & ~highest
-            // The highest bit of a byte tells: from A on, beyond Z.
+            // The highest bit of each byte is set: from A on; above Z.
             let isFromA = low + (0x80 - UInt64(UInt8(ascii: "A"))) * ones
             let isBeyondZ = low + (0x7F - UInt64(UInt8(ascii: "Z"))) * ones
             return word | (isFromA & ~isBeyondZ & ~word & highest) >> 2
@@ -193,7 +200,7 @@ package struct Verb: Sendable {
         }
     }
 
-    /// Open addressing over 256 places.
+    /// A hash table with open addressing over 256 slots.
     private struct Table {
         private var places: [(key: Packed, verb: Verb)?] = Array(repeating: nil, count: 256)
 

@@ -1,6 +1,7 @@
 import Glibc
 
-/// What ordinary clients wait beside an abuser of each kind, and what the daemon needs for it.
+/// Measures how long ordinary clients wait beside an abuser of each kind, and what memory the
+/// daemon needs for it.
 enum AbuseCommand {
     private static let keyCount = 20_000
 
@@ -13,7 +14,7 @@ enum AbuseCommand {
         let server = try options.number("pid", standard: 0, least: 0)
         try fill(socket)
         let clients = try OrdinaryClients(socket: socket, keyCount: keyCount)
-        // The first second is that of the first replies.
+        // Not counted: the first second includes connecting and the first replies.
         _ = try clients.run(seconds: 1)
         print("idle", [Round(try clients.run(seconds: seconds), peak: try peak(of: server))])
         for kind in kinds {
@@ -21,7 +22,7 @@ enum AbuseCommand {
             repeat {
                 try forgetPeak(of: server)
                 let abuser = try start(kind, options)
-                // It sets what it needs first.
+                // It first sets what it needs.
                 let isLarge = kind == .history || kind == .deaf
                 MonotonicClock.pause(microseconds: isLarge ? 1_000_000 : 300_000)
                 let report = try clients.run(seconds: seconds)
@@ -34,7 +35,8 @@ enum AbuseCommand {
         }
     }
 
-    /// Waits until what an abuser had sent is carried out, for a minute at most: until a PING of a second waits 20 ms at most.
+    /// Waits until a PING takes at most 20 ms for a second, because the abuser's commands are done;
+    /// at most a minute.
     private static func settle(_ clients: OrdinaryClients) throws(BenchError) {
         let end = MonotonicClock.now + 60_000_000_000
         while try clients.run(seconds: 1).pings.microseconds(at: 1) > 20_000 {
@@ -42,7 +44,7 @@ enum AbuseCommand {
         }
     }
 
-    /// What was measured in some seconds.
+    /// The results of one round.
     private struct Round {
         var getHigh: Double
         var pingMaximum: Double
@@ -55,7 +57,7 @@ enum AbuseCommand {
         }
     }
 
-    /// The best of the rounds, for others use the machine too; and the most memory.
+    /// The best of the rounds, because others use the machine too; and the most memory.
     private static func print(_ name: String, _ rounds: [Round]) {
         Swift.print("\(name)_get_p99_us \(rounds.map(\.getHigh).min() ?? 0)")
         Swift.print("\(name)_ping_max_us \(rounds.map(\.pingMaximum).min() ?? 0)")
@@ -67,7 +69,7 @@ enum AbuseCommand {
         var kinds: [AbuseKind] = []
         for name in list.split(separator: ",") {
             guard let kind = AbuseKind(rawValue: String(name)) else {
-                throw .usage("--kinds are some of \(AbuseKind.names), not '\(name)'")
+                throw .usage("--kinds expects some of \(AbuseKind.names), not '\(name)'")
             }
             kinds.append(kind)
         }
@@ -102,7 +104,7 @@ enum AbuseCommand {
         return try ProcessTable.start(command)
     }
 
-    /// Ends it; one that has ended by itself was no abuser.
+    /// Ends the abuser; it must still have been running.
     private static func end(_ abuser: pid_t) throws(BenchError) {
         kill(abuser, SIGKILL)
         let status = try ProcessTable.end(of: abuser)
@@ -113,13 +115,13 @@ enum AbuseCommand {
 
     // MARK: Memory
 
-    /// The most memory that a process had since it was last forgotten; 0 if no process is named.
+    /// The peak memory of a process since it was last reset; 0 if no process is named.
     ///
     /// VmHWM of proc_pid_status(5).
     private static func peak(of pid: Int) throws(BenchError) -> Int {
         guard pid > 0 else { return 0 }
         guard let text = TextFile.read("/proc/\(pid)/status") else {
-            throw .failed("there is no process \(pid)")
+            throw .failed("process \(pid) does not exist")
         }
         let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
         let words = line?.split(whereSeparator: { $0 == " " || $0 == "\t" }) ?? []

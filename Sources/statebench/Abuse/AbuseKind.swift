@@ -6,13 +6,13 @@ enum AbuseKind: String, CaseIterable {
     case exec
     /// KEYS of a glob of 128 KiB.
     case glob
-    /// SCAN of everything, for little of it.
+    /// SCAN of everything, with few matches.
     case scan
-    /// STATE.LIST, STATE.CHECK, and dry runs of STATE.DELETE, of globs.
+    /// STATE.LIST, STATE.CHECK, and dry runs of STATE.DELETE, with globs.
     case list
-    /// SETs of a long key that 500 globs are watched for.
+    /// SETs of a long key that 500 globs watch.
     case watches
-    /// PUBLISH to a long channel that 200 patterns are subscribed to.
+    /// PUBLISH to a long channel with 200 pattern subscriptions.
     case patterns
     /// 400 watches of 10 globs that end at once, among 4,000 globs.
     case endings
@@ -20,7 +20,7 @@ enum AbuseKind: String, CaseIterable {
     case delete
     /// EXEC of 2,000 SETs.
     case transactions
-    /// A value that expires, set anew again and again.
+    /// A value that expires, set again and again.
     case leases
     /// STATE.HISTORY of values of 4 MiB, by 20 clients that leave.
     case history
@@ -33,13 +33,13 @@ enum AbuseKind: String, CaseIterable {
     /// Clients that connect and leave.
     case arrivals
 
-    /// Keys that the abuser may set begin so.
+    /// The prefix of the keys that the abuser may set.
     static let folder = "abuse/"
     /// The key of large values.
     static let large = folder + "large"
     static let largeByteCount = 4 << 20
 
-    /// What each connection sends first.
+    /// The first commands of each connection.
     var preparation: [[String]] {
         switch self {
         case .watches:
@@ -55,7 +55,7 @@ enum AbuseKind: String, CaseIterable {
         }
     }
 
-    /// What each connection sends again and again.
+    /// The commands that each connection repeats.
     var request: [[String]] {
         let folder = AbuseKind.folder
         switch self {
@@ -86,7 +86,7 @@ enum AbuseKind: String, CaseIterable {
         }
     }
 
-    /// Connections at once.
+    /// How many connections are open at once.
     var connectionCount: Int {
         switch self {
         case .history, .deaf: 20
@@ -95,13 +95,13 @@ enum AbuseKind: String, CaseIterable {
         }
     }
 
-    /// Whether a connection leaves once it has sent its request.
+    /// Whether a connection closes after it has sent its request.
     var leaves: Bool { [.endings, .history, .arrivals].contains(self) }
 
-    /// Whether what comes back is read.
+    /// Whether replies are read.
     var reads: Bool { self != .deaf }
 
-    /// What a connection sends of something that never ends; empty for all others.
+    /// The unfinished command that a connection sends; empty for the other kinds.
     var half: [UInt8] {
         guard self == .half else { return [] }
         let count = AbuseKind.largeByteCount
@@ -111,7 +111,8 @@ enum AbuseKind: String, CaseIterable {
 
     private static let longName = folder + String(repeating: "a", count: 1_000)
 
-    /// A glob that ``longName`` does not match, for which each byte of it is compared with each of the glob.
+    /// A glob that ``longName`` does not match only after each of its bytes was compared with each
+    /// byte of the glob.
     private static func costlyGlob(_ number: Int) -> String {
         folder + "*[" + String(repeating: "x", count: 900) + "a]b\(number)"
     }

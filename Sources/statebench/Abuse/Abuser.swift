@@ -1,13 +1,13 @@
 import Glibc
 
-/// One client, or several of one user, that abuse the daemon for some seconds.
+/// One client, or several of one user, that abuse the daemon.
 final class Abuser {
     private let kind: AbuseKind
     private let socket: String
     private let poller: Poller
     private var clients: [Connection?] = []
     private let request: [UInt8]
-    /// Watches that stay, so that those that end are among many.
+    /// Watches that stay, so that the ending ones are among many.
     private var bystanders: [Connection] = []
 
     init(_ kind: AbuseKind, socket: String) throws(BenchError) {
@@ -21,7 +21,7 @@ final class Abuser {
         clients = Array(repeating: nil, count: kind.connectionCount)
     }
 
-    /// Sets what the abuse is about.
+    /// Sets the values that the abuse needs.
     static func prepare(_ kind: AbuseKind, socket: String) throws(BenchError) {
         guard kind == .history || kind == .deaf else { return }
         let connection = try Connection(socket: socket)
@@ -29,7 +29,7 @@ final class Abuser {
         for _ in 0..<6 { try connection.ask("SET", AbuseKind.large, value) }
     }
 
-    /// Goes on until this process is ended, or the one that started it.
+    /// Runs until this process or its parent ends.
     func run() throws(BenchError) {
         let parent = getppid()
         while getppid() == parent {
@@ -40,29 +40,29 @@ final class Abuser {
                 client.consumeReceived(client.receivedBytes.count)
                 if isWritable || client.output.isEmpty { try send(number) }
             }
-            // What is not read is said to be there without end.
+            // With unread replies, the poller always returns at once.
             if !kind.reads { MonotonicClock.pause(microseconds: 1_000) }
         }
     }
 
     private func connect(number: Int) throws(BenchError) -> Connection {
         let connection = try Connection(socket: socket)
-        // Pushes may come between the replies, which are thrown away like them.
+        // Pushes may arrive between the replies; both are discarded.
         for command in kind.preparation { connection.output.append(command: command) }
-        guard try connection.flush() else { throw .failed("the server is gone") }
+        guard try connection.flush() else { throw .failed("the connection was closed") }
         try connection.becomeNonBlocking()
         if number >= 0 { try poller.add(connection.descriptor, number: number) }
         return connection
     }
 
     private func arrive(_ number: Int) throws(BenchError) {
-        // Where it is refused, the daemon has ended the abuse; it is tried again.
+        // If the connection is refused, the daemon has ended the abuse; try again.
         guard let connection = try? connect(number: number) else { return }
         clients[number] = connection
         try send(number)
     }
 
-    /// Sends the request once more where the last one has gone.
+    /// Sends the request again if the last one was sent completely.
     private func send(_ number: Int) throws(BenchError) {
         guard let client = clients[number] else { return }
         let isNew = client.output.isEmpty
@@ -80,19 +80,20 @@ final class Abuser {
     }
 }
 
-/// The process of an abuser, which is another user's where this program is root's.
+/// The process of an abuser; if this program is root, it runs as another user.
 enum AbuserCommand {
-    /// As long may it go on, whatever it waits for and whoever is gone.
+    /// The longest run, whatever happens to other processes.
     private static let secondsAtMost: UInt32 = 300
 
     static func run(_ options: Options) throws(BenchError) {
         alarm(secondsAtMost)
         let name = try options.text("kind")
         guard let kind = AbuseKind(rawValue: name) else {
-            throw .usage("--kind is one of \(AbuseKind.names), not '\(name)'")
+            throw .usage("--kind expects one of \(AbuseKind.names), not '\(name)'")
         }
         let socket = try options.text("socket")
-        // What is measured is the daemon, not who gets a processor: a process of the least nice value keeps one until the next tick.
+        // The daemon is measured, not the scheduler: a process of the lowest nice value keeps a
+        // processor until the next tick.
         var none = sched_param()
         guard sched_setscheduler(0, idleScheduling, &none) == 0 else {
             throw .system("SCHED_IDLE")
@@ -107,7 +108,7 @@ enum AbuserCommand {
 
     private static func become(_ user: String) throws(BenchError) {
         guard !user.isEmpty, geteuid() == 0 else { return }
-        guard let entry = getpwnam(user) else { throw .usage("there is no user '\(user)'") }
+        guard let entry = getpwnam(user) else { throw .usage("user '\(user)' does not exist") }
         let (uid, gid) = (entry.pointee.pw_uid, entry.pointee.pw_gid)
         guard initgroups(user, gid) == 0, setgid(gid) == 0, setuid(uid) == 0 else {
             throw .system("becoming \(user)")

@@ -1,6 +1,7 @@
-/// Ten clients that each GET a key a millisecond after the last reply, and one that PINGs likewise, for some seconds.
+/// Ten clients that each GET a key a millisecond after the last reply, and one that PINGs in the
+/// same way.
 final class OrdinaryClients {
-    /// How long they waited.
+    /// How long the clients waited.
     struct Report {
         var gets = Latencies(expecting: 100_000)
         var pings = Latencies(expecting: 10_000)
@@ -9,7 +10,7 @@ final class OrdinaryClients {
     private final class Client {
         var connection: Connection
         let isPinging: Bool
-        /// When its request was sent; nil while it has none under way.
+        /// When its request was sent; nil if it has none in flight.
         var sentAt: UInt64?
         var dueAt: UInt64 = 0
 
@@ -21,7 +22,7 @@ final class OrdinaryClients {
     private static let getCount = 10
     private static let pause: UInt64 = 1_000_000
 
-    /// So long is waited for a reply.
+    /// How long to wait for a reply.
     private static let patience: UInt64 = 20_000_000_000
 
     private let socket: String
@@ -49,7 +50,7 @@ final class OrdinaryClients {
         return connection
     }
 
-    /// Goes on for so many seconds, and until every reply is there, or is given up.
+    /// Runs for `seconds`, and until every reply has arrived or is given up.
     func run(seconds: Int) throws(BenchError) -> Report {
         let end = MonotonicClock.now + UInt64(seconds) * 1_000_000_000
         report = Report()
@@ -73,13 +74,13 @@ final class OrdinaryClients {
         }
         client.sentAt = MonotonicClock.now
         guard try client.connection.flush(), client.connection.output.isEmpty else {
-            throw .failed("the server takes no requests of an ordinary client")
+            throw .failed("the server does not read an ordinary client's requests")
         }
     }
 
     private func receive(_ client: Client) throws(BenchError) {
         if case .cut = try client.connection.receive() {
-            throw .failed("the server has ended an ordinary client")
+            throw .failed("the server closed an ordinary client's connection")
         }
         try client.connection.takeReplies { (reply) throws(BenchError) in
             guard reply[0] != UInt8(ascii: "-") else {
@@ -101,7 +102,7 @@ final class OrdinaryClients {
         client.dueAt = now + OrdinaryClients.pause
     }
 
-    /// Waits for a reply that is under way; one that is given up counts as long as it was waited for.
+    /// Waits for an outstanding reply; one that is given up counts as long as it was waited for.
     private func finish(_ number: Int) throws(BenchError) {
         let client = clients[number]
         while let sentAt = client.sentAt, MonotonicClock.now < sentAt + OrdinaryClients.patience {

@@ -1,10 +1,10 @@
 import StateWire
 
-/// Compares a restarted server with what the writers were told.
+/// Compares a restarted server with the writers' log.
 ///
-/// A writer's writes went over one connection, one after the other, so what is left of them after a crash must be
-/// exactly its acknowledged writes and the first few of those it had no answer to. The log is then written anew
-/// with what was found: what survived one crash must survive the next.
+/// A writer's writes used one connection, one after the other. So after a crash, its keys must show
+/// exactly its acknowledged writes and the first few of the unanswered ones. Then the log is
+/// rewritten with what was found: what survived one crash must survive the next.
 enum CheckCommand {
     static func run(_ options: Options) throws(BenchError) {
         let path = try options.text("log")
@@ -19,7 +19,7 @@ enum CheckCommand {
         try TextFile.write(check.log.text, to: path)
         print("keys \(check.keyCount)")
         print("kept \(check.keptCount)")
-        print("told \(check.log.told)")
+        print("revision \(check.log.revision)")
     }
 }
 
@@ -28,7 +28,7 @@ private struct CrashCheck {
     let connection: Connection
     let plain: Bool
     private(set) var keyCount = 0
-    /// How many writes were done that nobody had an answer to.
+    /// How many unanswered writes the server has made.
     private(set) var keptCount = 0
 
     init(log: CrashLog, connection: Connection, plain: Bool) {
@@ -50,7 +50,7 @@ private struct CrashCheck {
         let listed = try connection.call("STATE.LIST", "crash/", "COUNT").integerValue.map(Int.init)
         guard listed == keyCount else {
             let text = "\(listed ?? -1) keys are listed, \(keyCount) were found by name"
-            throw .broken(law: "nothing is there that nobody wrote", key: "crash/", text)
+            throw .broken(law: "only written keys exist", key: "crash/", text)
         }
     }
 
@@ -59,14 +59,14 @@ private struct CrashCheck {
         guard let revision = status["revision"]?.integerValue.map(Int.init) else {
             throw .failed("STATE.STATUS has no revision: \(status)")
         }
-        guard revision >= log.told else {
-            let text = "it is \(revision), a writer was told \(log.told)"
+        guard revision >= log.revision else {
+            let text = "it is \(revision), but \(log.revision) was acknowledged"
             throw .broken(law: "a revision never goes back", key: "", text)
         }
-        log.told = revision
+        log.revision = revision
     }
 
-    /// The stamp of each key that is there.
+    /// The stamp of each existing key.
     private func readKeys(of number: Int) throws(BenchError) -> [String: Int] {
         var found: [String: Int] = [:]
         for key in CrashWrite.allKeys(writer: number) {
@@ -86,13 +86,13 @@ private struct CrashCheck {
                 for key in keys where found[key] != found[keys[0]] {
                     let stamps = keys.map { found[$0].map(String.init) ?? "absent" }
                     let text = "the group's stamps are \(stamps.joined(separator: ", "))"
-                    throw .broken(law: "every \(kind.rawValue) is whole", key: key, text)
+                    throw .broken(law: "every \(kind.rawValue) is atomic", key: key, text)
                 }
             }
         }
     }
 
-    /// The state after as many of the unanswered writes as the server had done.
+    /// The state after the unanswered writes that the server has made.
     private mutating func settled(
         _ number: Int,
         _ found: [String: Int]
@@ -108,17 +108,17 @@ private struct CrashCheck {
             }
             writer.settle(unanswered[next], number: number)
             next += 1
-            // The newest prefix that shows in any key is the one that the rest is measured by.
+            // Differences are reported against the newest prefix that some key shows.
             let keys = unanswered[next - 1].keys(writer: number)
             if found[keys[0]] == writer.stamp { closest = writer }
         }
         keptCount += next
-        // A stamp is never used twice, not by a write that was lost either.
+        // A stamp is never used twice, even if its write was lost.
         writer.stamp = unanswered.last?.stamp ?? writer.stamp
         return writer
     }
 
-    /// The first key that is not as `writer` says.
+    /// The first key that differs from `writer`.
     private func difference(
         _ writer: CrashLog.Writer,
         _ found: [String: Int],
@@ -142,22 +142,22 @@ private struct CrashCheck {
         let acknowledged = log.writers[number].keys[key]
         if let acknowledged, found[key].map({ $0 < acknowledged.stamp }) ?? !acknowledged.isDeleted
         {
-            let text = "\(shown), stamp \(acknowledged.stamp) was acknowledged"
+            let text = "\(shown), but stamp \(acknowledged.stamp) was acknowledged"
             return .broken(law: "every acknowledged write is there", key: key, text)
         }
-        let wanted = expected.keys[key].map { $0.isDeleted ? "absent" : "stamp \($0.stamp)" }
-        let text = "\(shown), not \(wanted ?? "absent"): not the order in which they were sent"
+        let stamp = expected.keys[key].map { $0.isDeleted ? "absent" : "stamp \($0.stamp)" }
+        let text = "\(shown), not \(stamp ?? "absent"): the writes are out of order"
         return .broken(law: "one order of commits", key: key, text)
     }
 
-    /// A revision that a writer was told is the one that the entry still has.
+    /// Checks that each acknowledged revision is still the entry's.
     private func checkAcknowledgedRevisions() throws(BenchError) {
         for writer in log.writers {
             for (key, state) in writer.keys where state.revision > 0 {
                 let entry = try connection.call("STATE.GET", key)
                 guard entry["revision"]?.integerValue == Int64(state.revision) else {
                     let shown = entry["revision"]?.integerValue.map(String.init) ?? "absent"
-                    let text = "its revision is \(shown), the writer was told \(state.revision)"
+                    let text = "its revision is \(shown), but \(state.revision) was acknowledged"
                     throw .broken(law: "a change keeps its revision", key: key, text)
                 }
             }
@@ -166,7 +166,7 @@ private struct CrashCheck {
 }
 
 extension CrashWrite {
-    /// Every key that a writer ever writes.
+    /// All keys that a writer uses.
     static func allKeys(writer: Int) -> [String] {
         var keys = (0..<singleCount).flatMap {
             CrashWrite(stamp: 0, kind: .set, index: $0).keys(writer: writer)

@@ -1,28 +1,28 @@
-/// What the writers were told, from one round to the next.
+/// The log of the writers, from one round to the next.
 ///
 /// ```
-/// told 8812                   the highest revision in any reply
+/// revision 8812               the highest acknowledged revision
 /// writer 3 4711               a writer, and the last stamp that it used
-/// key crash/3/set/17 4702 8790   the last acknowledged write of a key, and its revision where one was told
-/// gone crash/3/set/18 4699    the same, where it was a delete
-/// sent 3 4712 mset 2          what was sent and not answered, in the order in which it was sent
+/// key crash/3/set/17 4702 8790   the last acknowledged write of a key, and its revision if known
+/// gone crash/3/set/18 4699    the same for a delete
+/// sent 3 4712 mset 2          sent and not answered, in the order of sending
 /// ```
 struct CrashLog {
-    /// What a key must be, if nothing unanswered happened.
+    /// The expected state of a key, if no unanswered write was made.
     struct KeyState: Equatable {
         var stamp: Int
         var isDeleted: Bool
-        /// 0 where none was told.
+        /// 0 if unknown.
         var revision = 0
     }
 
     struct Writer {
-        /// The last acknowledged write's, or that of a later one whose fate is known.
+        /// The stamp of the last acknowledged write, or of a later one whose outcome is known.
         var stamp = 0
         var keys: [String: KeyState] = [:]
         var unanswered: [CrashWrite] = []
 
-        /// What is so once `write` happened.
+        /// Records that `write` was made.
         mutating func settle(_ write: CrashWrite, number: Int, revision: Int = 0) {
             for key in write.keys(writer: number) {
                 keys[key] = KeyState(
@@ -35,24 +35,24 @@ struct CrashLog {
         }
     }
 
-    var told = 0
+    var revision = 0
     var writers: [Writer]
 
     init(writerCount: Int) { writers = Array(repeating: Writer(), count: writerCount) }
 
-    /// Reads what ``text`` gave.
+    /// Parses the format of ``text``.
     init(_ text: String) throws(BenchError) {
         self.init(writerCount: 0)
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ").map(String.init)
-            guard read(words) else { throw .failed("the log has a line '\(line)'") }
+            guard read(words) else { throw .failed("unexpected line '\(line)' in the log") }
         }
     }
 
     private mutating func read(_ words: [String]) -> Bool {
         let numbers = words.map { Int($0) ?? -1 }
         switch (words.first, words.count) {
-        case ("told", 2): told = numbers[1]
+        case ("revision", 2): revision = numbers[1]
         case ("writer", 3):
             guard numbers[1] == writers.count else { return false }
             writers.append(Writer(stamp: numbers[2]))
@@ -75,7 +75,7 @@ struct CrashLog {
     }
 
     var text: String {
-        var lines = ["told \(told)"]
+        var lines = ["revision \(revision)"]
         for (number, writer) in writers.enumerated() {
             lines.append("writer \(number) \(writer.stamp)")
             for (key, state) in writer.keys.sorted(by: { $0.key < $1.key }) {

@@ -1,5 +1,5 @@
-/// The value of a key at a stamp: it names both, and every byte of it follows from them, so that a torn or
-/// misplaced value shows.
+/// The value of a key at a stamp: it contains both, and determines every byte, so that a torn or
+/// misplaced value is detected.
 ///
 /// ```
 /// crash/3/set/17#4711#902#kqzvm…      key, stamp, how many letters follow, the letters
@@ -14,7 +14,7 @@ enum CrashValue {
         return bytes
     }
 
-    /// The stamp that a stored value names, once all of its bytes are the ones that it must have.
+    /// The stamp of a stored value, after all of its bytes were checked.
     static func stamp(of bytes: [UInt8], key: String) throws(BenchError) -> Int {
         let parts = bytes.split(separator: UInt8(ascii: "#"), maxSplits: 2)
         guard parts.count == 3, let stamp = Int(String(decoding: parts[1], as: UTF8.self)),
@@ -27,7 +27,7 @@ enum CrashValue {
         return stamp
     }
 
-    /// Mostly within one page of a disk, at times over several, seldom over many.
+    /// Mostly within one page of a disk, sometimes over several, rarely over many.
     private static func letterCount(_ random: inout SplitMix) -> Int {
         switch random.next(below: 100) {
         case 0: random.next(below: 100_000)

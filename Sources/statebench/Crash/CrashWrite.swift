@@ -1,8 +1,8 @@
-/// One write of a crash writer, in all the ways in which several keys can be written.
+/// One write of a crash writer, in one of the ways to write several keys.
 struct CrashWrite: Equatable {
     enum Kind: String, CaseIterable {
         case set
-        /// STATE.SET of the same keys: its reply tells the revision.
+        /// STATE.SET of the same keys; its reply contains the revision.
         case stateSet = "state.set"
         case delete
         case mset
@@ -10,17 +10,17 @@ struct CrashWrite: Equatable {
         case apply
     }
 
-    /// Rises by one with each write of a writer; all keys of a group carry the same.
+    /// Rises by one with each write of a writer; the same for all keys of a group.
     var stamp: Int
     var kind: Kind
-    /// Which key, or which group of keys.
+    /// The key, or the group of keys.
     var index: Int
 
     static let singleCount = 64
     static let groupCount = 4
     static let groupSize = 5
 
-    /// The next write, drawn.
+    /// The next write, at random.
     init(stamp: Int, random: inout SplitMix, plain: Bool) {
         self.stamp = stamp
         kind =
@@ -46,7 +46,7 @@ struct CrashWrite: Equatable {
         return (0..<Self.groupSize).map { "crash/\(writer)/\(kind.rawValue)/\(index)/\($0)" }
     }
 
-    /// How many replies the write has; the last of them says whether it is done.
+    /// How many replies the write has; the last one decides whether it was made.
     var replyCount: Int { kind == .multi ? Self.groupSize + 2 : 1 }
 
     func append(to queue: inout ByteQueue, writer: Int) {

@@ -1,14 +1,14 @@
 import StateWire
 
-/// Writers that go on until the server is gone, or as many writes are done as were asked for, several writes in
-/// flight each, and that remember what they were told.
+/// Runs writers until the server is gone or the requested number of writes is done, with several
+/// writes in flight each, and logs the acknowledgements.
 enum WritersCommand {
     static func run(_ options: Options) throws(BenchError) {
         let path = try options.text("log")
         let count = try options.number("clients", standard: 8)
         let log = try TextFile.read(path).map(CrashLog.init) ?? CrashLog(writerCount: count)
         guard log.writers.allSatisfy(\.unanswered.isEmpty) else {
-            throw .failed("the log '\(path)' has unanswered writes: check it first")
+            throw .failed("the log '\(path)' has unanswered writes: run statebench check first")
         }
         let run = try CrashWriters(
             log,
@@ -21,7 +21,7 @@ enum WritersCommand {
         try TextFile.write(run.log.text, to: path)
         print("acknowledged \(run.acknowledged)")
         print("unanswered \(run.log.writers.reduce(0) { $0 + $1.unanswered.count })")
-        print("told \(run.log.told)")
+        print("revision \(run.log.revision)")
     }
 }
 
@@ -35,9 +35,9 @@ private final class CrashWriters {
     private let poller: Poller
     private var connections: [Connection] = []
     private var random: SplitMix
-    /// How many replies the oldest unanswered write of each writer still has.
+    /// How many replies of each writer's oldest unanswered write are missing.
     private var repliesLeft: [Int]
-    /// The last revision told on each connection: the next must be above it.
+    /// The last acknowledged revision of each connection: the next must be higher.
     private var lastAcknowledged: [Int]
     private var connectionsLeft: Int
 
@@ -54,8 +54,8 @@ private final class CrashWriters {
         poller = try Poller()
         random = SplitMix(seed: UInt64(seed))
         repliesLeft = Array(repeating: 0, count: log.writers.count)
-        // Not from 0: a revision of this run must be above all that were told before it began.
-        lastAcknowledged = Array(repeating: log.told, count: log.writers.count)
+        // Not 0: a revision of this run must be higher than all that were acknowledged before it.
+        lastAcknowledged = Array(repeating: log.revision, count: log.writers.count)
         connectionsLeft = log.writers.count
         for number in log.writers.indices {
             let connection = try Connection(socket: socket)
@@ -86,7 +86,9 @@ private final class CrashWriters {
         writesLeft == 0 && log.writers.allSatisfy(\.unanswered.isEmpty)
     }
 
-    /// Fills up what is in flight; what a dead server did not take counts as sent too, for it may have arrived.
+    /// Refills what is in flight.
+    ///
+    /// What a dead server did not read counts as sent too, because it may have arrived.
     private func send(_ number: Int) throws(BenchError) {
         while writesLeft > 0, log.writers[number].unanswered.count < Self.writesInFlight {
             writesLeft -= 1
@@ -103,7 +105,7 @@ private final class CrashWriters {
     private func take(_ bytes: UnsafeRawBufferPointer, _ number: Int) throws(BenchError) {
         let reply = try Reply(whole: bytes)
         guard let write = log.writers[number].unanswered.first else {
-            throw .failed("writer \(number) has a reply too many: \(reply)")
+            throw .failed("writer \(number) got an extra reply: \(reply)")
         }
         if case .error(let text) = reply { throw .failed("\(write) of writer \(number): \(text)") }
         repliesLeft[number] -= 1
@@ -116,7 +118,7 @@ private final class CrashWriters {
         acknowledged += 1
     }
 
-    /// The revision that the reply tells; 0 where it tells none.
+    /// The revision in the reply; 0 if it has none.
     private func revision(
         in reply: Reply,
         _ write: CrashWrite,
@@ -130,11 +132,11 @@ private final class CrashWriters {
             throw .broken(
                 law: "a revision never goes back",
                 key: write.keys(writer: number)[0],
-                "told \(revision) after \(lastAcknowledged[number])"
+                "acknowledged \(revision) after \(lastAcknowledged[number])"
             )
         }
         lastAcknowledged[number] = revision
-        log.told = max(log.told, revision)
+        log.revision = max(log.revision, revision)
         return revision
     }
 }

@@ -1,8 +1,9 @@
 import Dispatch
 
-/// A container as the literature has it: a concurrent queue, reads that wait for it, writes that do not wait and run alone.
+/// A container as textbooks have it: a concurrent queue with synchronous reads and asynchronous
+/// barrier writes.
 ///
-/// What changes is changed in barriers of the queue: the proof of `@unchecked Sendable`.
+/// State changes only in barriers of the queue: the proof of `@unchecked Sendable`.
 final class DispatchContainer<Value: Sendable>: @unchecked Sendable {
     private let queue = DispatchQueue(label: "container", attributes: .concurrent)
     private var current: Value
@@ -15,6 +16,6 @@ final class DispatchContainer<Value: Sendable>: @unchecked Sendable {
         queue.async(flags: .barrier) { body(&self.current) }
     }
 
-    /// Waits until all that was asked for is done.
+    /// Waits until all requested work is done.
     func finish() { queue.sync(flags: .barrier) {} }
 }

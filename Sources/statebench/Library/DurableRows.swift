@@ -4,10 +4,10 @@ import StateEngine
 import StateSQLite
 import Synchronization
 
-/// A change made durable alone, beside one row appended to the history: the same files, taking turns.
+/// Compares a durable change with one row appended to the history: the same files, alternating.
 enum DurableRows {
     private static let base = "a bare history append, synced"
-    /// How many commits of each follow each other before it is the other's turn.
+    /// How many commits of one kind are made in a row.
     private static let turnLength = 100
 
     static func measure(
@@ -46,12 +46,12 @@ enum DurableRows {
         }
         bare.close()
         guard state.value == turns * turnLength else {
-            throw BenchError.failed("\(turns * turnLength) increments leave \(state.value)")
+            throw BenchError.failed("\(turns * turnLength) increments gave \(state.value)")
         }
         return (append.median, modify.median)
     }
 
-    /// Nanoseconds from one change to the next, where threads make them at once: they share syncs.
+    /// Nanoseconds per change if threads make them at once: they share syncs.
     private static func measureThreads(
         _ threadCount: Int,
         _ count: Int,
@@ -80,13 +80,13 @@ enum DurableRows {
         if let error = failure.withLock({ $0 }) { throw error }
         let sum = states.reduce(0) { $0 + $1.value } - before
         guard sum == rounds * threadCount * (isShared ? threadCount : 1) else {
-            throw BenchError.failed("the increments of \(threadCount) threads leave \(sum)")
+            throw BenchError.failed("the increments of \(threadCount) threads gave \(sum)")
         }
         return Double(time) / Double(rounds * threadCount)
     }
 }
 
-/// A history to which rows are appended as the keyspace does it, by the thread that asks for it.
+/// A history to which rows are appended as the keyspace does it, on the calling thread.
 private final class BareHistory {
     private let backing: SQLiteBacking
     private var revision: Int64 = 0
@@ -96,7 +96,8 @@ private final class BareHistory {
         _ = try backing.load { _ in }
     }
 
-    /// One row, one sync; and now and then a checkpoint, as after each commit of a keyspace.
+    /// Appends one row with one sync; sometimes with a checkpoint, as after each commit of a
+    /// keyspace.
     func append() throws {
         revision += 1
         let change = BuiltBatch.Change(
@@ -114,7 +115,7 @@ private final class BareHistory {
     func close() { backing.close() }
 }
 
-/// A directory that goes with this object.
+/// A directory that is removed with this object.
 final class TemporaryPlace {
     let path: String
 

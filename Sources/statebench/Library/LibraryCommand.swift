@@ -1,9 +1,9 @@
 import Glibc
 
-/// Nanoseconds per operation of the containers, side by side with a bare lock, a dispatch queue, a bare append and a plain
-/// client.
+/// Nanoseconds per operation of the containers, compared with a bare lock, a dispatch queue, a bare
+/// append and a plain client.
 ///
-/// Every turn measures each row once, in their order; what is printed are the medians.
+/// Every turn measures each row once, in order; the medians are printed.
 enum LibraryCommand {
     static func run(_ options: Options) throws(BenchError) {
         let turns = try options.number("turns", standard: 5)
@@ -22,12 +22,12 @@ enum LibraryCommand {
                 try RemoteRows.measure(commits / 10, in: place, daemon: daemon, &table)
             }
         }
-        // Last: from the first scope on every container looks for its own.
+        // Last: after the first scope, every container looks for its own.
         for _ in 0..<turns where rows.contains(.scopes) { ScopeRows.measure(operations, &table) }
         table.print()
     }
 
-    /// The `stated` that was built with this program.
+    /// The `stated` beside this program.
     private static var standardDaemon: String {
         let path = realpath("/proc/self/exe", nil)
         defer { free(path) }
@@ -38,14 +38,14 @@ enum LibraryCommand {
     private enum Rows: String, CaseIterable {
         case memory, listening, arrays, durable, remote, scopes
 
-        /// Those that a list with commas names.
+        /// The rows in a comma-separated list.
         static func named(_ list: String) throws(BenchError) -> Set<Rows> {
             guard list != "all" else { return Set(allCases) }
             var rows: Set<Rows> = []
             for name in list.split(separator: ",") {
                 guard let row = Rows(rawValue: String(name)) else {
                     let names = allCases.map(\.rawValue).joined(separator: ",")
-                    throw .usage("--rows takes some of \(names), not '\(name)'")
+                    throw .usage("--rows expects some of \(names), not '\(name)'")
                 }
                 rows.insert(row)
             }
@@ -54,21 +54,22 @@ enum LibraryCommand {
     }
 }
 
-/// What was measured: a row for each kind of work, each turn's result in it.
+/// The results: a row for each kind of work, with the result of each turn.
 struct LibraryTable {
-    /// A kind of work, and what it is held against.
+    /// A kind of work, and what it is compared with.
     struct Row {
         var title: String
         var nanoseconds: [Double] = []
-        /// The title of the row beside which it stands.
+        /// The title of the row to compare with.
         var base: String?
-        /// The most of the base's time that it may take, or of nanoseconds where there is no base; nil: no bound.
+        /// The largest permitted ratio to the base's time, or nanoseconds if there is no base; nil:
+        /// no bound.
         var bound: Double?
     }
 
     private var rows: [Row] = []
 
-    /// Adds the result of one turn to the row of that title, which the first turn makes.
+    /// Adds the result of one turn to the row with that title, which the first turn makes.
     mutating func add(
         _ title: String,
         _ nanoseconds: Double,
@@ -111,7 +112,7 @@ struct LibraryTable {
         for (index, column) in columns.enumerated() {
             let width = index < widths.count ? widths[index] : 0
             let space = String(repeating: " ", count: max(0, width - column.count))
-            // Numbers stand right, words left.
+            // Numbers are right-aligned, words left-aligned.
             line += index == 0 ? column + space : index < 3 ? space + column : "  " + column
             if index == 3 { line += space }
         }
@@ -128,9 +129,9 @@ extension [Double] {
     }
 }
 
-/// Runs `body` so often, and returns nanoseconds for one.
+/// Runs `body` `count` times, and returns the nanoseconds for one.
 ///
-/// Inlined with its body, so that what is measured is the loop that a user of the library would write.
+/// Inlined with its body, so that the measured loop is one that a user of the library would write.
 @inline(__always)
 func nanoseconds<E: Error>(_ count: Int, _ body: (Int) throws(E) -> Void) throws(E) -> Double {
     let start = MonotonicClock.now
@@ -138,6 +139,6 @@ func nanoseconds<E: Error>(_ count: Int, _ body: (Int) throws(E) -> Void) throws
     return Double(MonotonicClock.now - start) / Double(count)
 }
 
-/// Takes a result, so that it has to be computed.
+/// Uses a result, so that it must be computed.
 @inline(never)
 func consume<Value>(_ value: Value) { withExtendedLifetime(value) {} }

@@ -2,7 +2,7 @@ import StateContainers
 import StateEngine
 import Synchronization
 
-/// A container whose changes somebody takes.
+/// A container whose subclass takes its changes.
 final class CountedState: State<Int, Never>, @unchecked Sendable {
     private let sum = Mutex(0)
 
@@ -12,7 +12,7 @@ final class CountedState: State<Int, Never>, @unchecked Sendable {
     }
 }
 
-/// A container of whose changes somebody is told, and what a stream keeps of them.
+/// Containers with observers, and the slot of a stream.
 enum ListeningRows {
     static func measure(_ count: Int, _ table: inout LibraryTable) {
         modify(CountedState(1, key: "a"), "State with a didModify, modify", count, &table)

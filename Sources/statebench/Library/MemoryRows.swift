@@ -1,7 +1,7 @@
 import StateContainers
 import Synchronization
 
-/// A lock and nothing else.
+/// A bare lock.
 final class BareBox<Value: Sendable>: Sendable {
     let mutex: Mutex<Value>
 
@@ -66,7 +66,7 @@ enum MemoryRows {
         nanoseconds(count) { state ~> $0 }
     }
 
-    /// With the time that it takes until the last one is done.
+    /// Includes the time until the last change is done.
     @inline(never)
     private static func modifyQueue(_ count: Int) -> Double {
         let container = DispatchContainer(1)
@@ -87,7 +87,7 @@ enum ArrayRows {
             "modify { $0[7] += 1 }, 100,000 elements",
             modify(State(Array(repeating: 0, count: 100_000), key: "a"), count),
             beside: base,
-            // The same, but for what the machine does meanwhile.
+            // The same, except for noise of the machine.
             atMost: 1.1
         )
     }
@@ -98,7 +98,7 @@ enum ArrayRows {
     }
 }
 
-/// Containers where there are scopes.
+/// Containers while scopes exist.
 enum ScopeRows {
     static func measure(_ count: Int, _ table: inout LibraryTable) {
         let state = State(1, key: "a")

@@ -5,14 +5,15 @@ import StateEngine
 import StateWire
 import Synchronization
 
-/// A change from process to process, beside STATE.SET and its push to a plain client: one daemon, taking turns.
+/// A change from process to process, compared with STATE.SET and its push to a plain client: one
+/// daemon, alternating.
 ///
-/// The value is the moment at which its writer began, by a clock that all processes share.
+/// The value is the time at which its writer started, by a clock that all processes share.
 enum RemoteRows {
     static let key: Key = "bench/container"
     static let plainKey = "bench/plain"
     private static let base = "STATE.SET and push, between processes, p50"
-    /// How many changes of each follow each other before it is the other's turn.
+    /// How many changes of one kind are made in a row.
     private static let turnLength = 50
 
     static func measure(
@@ -47,7 +48,7 @@ enum RemoteRows {
             }
         }
         for (title, times) in times.sorted(by: { $0.key > $1.key }) {
-            // The plain one sorts first.
+            // The plain row sorts first.
             table.add(
                 title,
                 times.median,
@@ -58,7 +59,7 @@ enum RemoteRows {
     }
 }
 
-/// A `stated` of this command's own, which ends with this object.
+/// This command's own `stated`, which ends with this object.
 private final class BenchDaemon {
     let socket: String
     private let place: TemporaryPlace
@@ -83,7 +84,7 @@ private final class BenchDaemon {
     }
 }
 
-/// The process that writes, one change whenever it is told to.
+/// The writing process; it makes one change for each order.
 private final class RemoteWriter {
     private let pid: pid_t
     private let orders: Int32
@@ -104,14 +105,14 @@ private final class RemoteWriter {
         _ = try? ProcessTable.end(of: pid)
     }
 
-    /// Has so many changes made, each when the one before has arrived.
+    /// Makes `count` changes, each when the one before has arrived.
     ///
     /// - Parameters:
-    ///   - count: How many.
-    ///   - order: Which.
+    ///   - count: The number of changes.
+    ///   - order: The kind of change.
     ///   - arrival: Waits for one, and returns how long it took.
-    /// - Returns: What `arrival` returned.
-    /// - Throws: Where the writer is gone, and what `arrival` throws.
+    /// - Returns: The results of `arrival`.
+    /// - Throws: An error if the writer is gone, and what `arrival` throws.
     func times(
         _ count: Int,
         _ order: RemoteWriterCommand.Order,
@@ -127,7 +128,7 @@ private final class RemoteWriter {
     }
 }
 
-/// What `statebench remote-writer` does: at each byte of its input it writes the time.
+/// `statebench remote-writer`: writes the time for each byte of its input.
 enum RemoteWriterCommand {
     enum Order: UInt8 {
         case plain = 0x70
@@ -149,7 +150,7 @@ enum RemoteWriterCommand {
                 switch Order(rawValue: byte) {
                 case .container: try state.modify(now)
                 case .plain: _ = try plain.call("STATE.SET", RemoteRows.plainKey, "\(now)")
-                case nil: throw BenchError.failed("no order is \(byte)")
+                case nil: throw BenchError.failed("unexpected order \(byte)")
                 }
             }
         } catch {
@@ -175,7 +176,7 @@ private final class PlainWatch {
     func next() throws(BenchError) -> Double {
         while true {
             guard case .bytes = try connection.receive() else {
-                throw .failed("no change came to the plain client")
+                throw .failed("the plain client got no change")
             }
             let now = MonotonicClock.now
             var time: Double?
@@ -189,7 +190,7 @@ private final class PlainWatch {
     }
 }
 
-/// A container that is told of what another process writes.
+/// A container that gets the changes of another process.
 private final class ObservedContainer: Sendable {
     private let state: RemoteState<Int>
     private let time = Mutex<Double?>(nil)
@@ -211,7 +212,7 @@ private final class ObservedContainer: Sendable {
     func next() throws(BenchError) -> Double {
         arrived.wait(nanoseconds: 20_000_000_000)
         guard let time = time.withLock({ $0.take() }) else {
-            throw .failed("no change came to the container")
+            throw .failed("the container got no change")
         }
         return time
     }

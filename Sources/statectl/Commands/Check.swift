@@ -4,11 +4,12 @@ import StateModel
 import StateSystem
 
 extension Statectl {
-    /// `check [PATTERN]`: what the daemon's rules refuse of what is stored; or what is wrong with a store on disk.
+    /// `check [PATTERN]`: the stored values that the daemon's rules refuse; or the problems of a
+    /// store on disk.
     static func check(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         guard !invocation.has("--store"), !invocation.has("--data") else {
             guard invocation.operands.isEmpty, !invocation.isJSON else {
-                throw .usage("'check' of a store takes no pattern and no --json")
+                throw .usage("check: --store and --data take no PATTERN and no --json")
             }
             return try checkStore(invocation)
         }
@@ -51,22 +52,23 @@ extension Statectl {
         }
     }
 
-    /// Becomes `stated --check`, which has what it takes to read a store; this program is small for it has not.
+    /// Executes `stated --check`, which can read a store; this program stays small without that
+    /// code.
     private static func checkStore(_ invocation: Invocation) throws(Failure) {
         var arguments = ["stated".bytes, "--check".bytes]
         if let directory = invocation.value("--data") { arguments += ["--data".bytes, directory] }
         let argv = cStrings(arguments)
         if let beside = programBeside() { execv(beside, argv) }
         execvp("stated", argv)
-        throw .file("cannot run stated: \(lastError)")
+        throw .file("cannot run 'stated --check': \(lastError)")
     }
 
-    /// The path of the `stated` that lies where this program does; nil where none does.
+    /// The path of the `stated` in this program's directory; nil if there is none.
     private static func programBeside() -> String? {
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &path, path.count)
         var bytes = path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }
-        // Without /proc: as it was named.
+        // Without /proc: the name by which it was started.
         if bytes.isEmpty { bytes = ProcessArguments.program() }
         guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return nil }
         let beside = String(decoding: bytes[...slash], as: UTF8.self) + "stated"

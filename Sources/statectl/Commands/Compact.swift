@@ -3,7 +3,7 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `compact`: takes superseded changes out of the history.
+    /// `compact`: removes superseded changes from the history.
     static func compact(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let revision = try invocation.number("--to", atLeast: 0)
         let shrinks = invocation.has("--shrink")
@@ -20,17 +20,17 @@ extension Statectl {
                 "freed": done.freedByteCount.map { .number($0) },
             ])
         }
-        output.write("the history is whole from revision \(done.compacted) on\n")
-        if let count = done.freedByteCount { output.write("\(count) bytes were given back\n") }
+        output.write("the history is complete from revision \(done.compacted) on\n")
+        if let count = done.freedByteCount { output.write("\(count) bytes were freed\n") }
     }
 }
 
-/// A line that a person sees on a terminal for as long as something lasts.
+/// A line on a terminal while an operation is running.
 private struct ProgressLine {
     private let isShown = isatty(STDERR_FILENO) == 1
 
     init(_ text: String) { if isShown { Output.writeError(text) } }
 
-    /// Takes it away.
+    /// Clears the line.
     func end() { if isShown { Output.writeError("\r\u{1B}[K") } }
 }

@@ -16,17 +16,17 @@ extension Statectl {
         let narrower = invocation.operands.filter { $0 != everything }
         guard !invocation.has("--all") else {
             guard narrower.isEmpty else {
-                throw .usage("--all deletes everything; leave the keys out, or leave out --all")
+                throw .usage("delete: give either keys or --all, which deletes everything")
             }
             return [.everything]
         }
         guard !invocation.operands.isEmpty else {
             throw .usage(
-                "'delete' needs a key or a prefix; usage: \(try Verb.named("delete").usage)"
+                "delete: KEY or PREFIX/ is missing; usage: \(try Verb.named("delete").usage)"
             )
         }
         guard narrower.count == invocation.operands.count else {
-            throw .usage("'/' is everything; to delete everything say 'statectl delete --all'")
+            throw .usage("delete: '/' means everything; use 'statectl delete --all' for that")
         }
         return try narrower.map { text throws(Failure) in
             try attempt(try Pattern(literal: text))

@@ -2,16 +2,16 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `diff REV1 [REV2] [PATTERN]`: what was there at the one and what at the other.
+    /// `diff REV1 [REV2] [PATTERN]`: the keys that differ between two revisions.
     static func diff(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         var operands = invocation.operands[...]
         let first = try revision(operands.removeFirst())
-        // A key of digits alone is a pattern where it stands third.
+        // A key of digits only is a pattern if it is the third operand.
         let isRevision = operands.count == 2 || operands.first.map { isNumber($0) } ?? false
         let second = isRevision ? try revision(operands.removeFirst()) : nil
         let pattern = try operands.first.map(Invocation.pattern)
         if let second, second < first {
-            throw .usage("'diff' takes the earlier revision first: \(second) \(first)")
+            throw .usage("diff: the earlier revision comes first: \(second) \(first)")
         }
         let client = try invocation.connect()
         let differences = try attempt(
@@ -27,20 +27,20 @@ extension Statectl {
     private static func revision(_ text: [UInt8]) throws(Failure) -> Int64 {
         guard isNumber(text), let number = Int64(String(decoding: text, as: UTF8.self)) else {
             let shown = String(decoding: text, as: UTF8.self)
-            throw .usage("'\(shown)' is no revision, a number from 0 on")
+            throw .usage("diff: '\(shown)' is not a revision number")
         }
         return number
     }
 }
 
-/// The keys that are not the same at two revisions.
+/// The keys that differ between two revisions.
 ///
-/// - Complexity: O(*n*) in the changes between them, in time; in the keys that they touch, in memory.
+/// - Complexity: O(*n*) time in the changes between them; memory in the keys that they touch.
 struct Differences {
     private struct Difference {
         let before: [UInt8]?
         var after: [UInt8]?
-        /// The last change of it.
+        /// The last change of the key.
         var revision: Int64
     }
 
@@ -53,11 +53,11 @@ struct Differences {
         to last: Int64?,
         _ client: Client
     ) throws(StateError) {
-        // Says what is wrong with a revision, where a reply to STATE.CHANGES would have the whole state.
+        // Reports a bad revision; STATE.CHANGES would reply with the complete state instead.
         for revision in [first, last].compactMap({ $0 }) {
             _ = try client.entry(for: Differences.anyKey, at: revision)
         }
-        // Without an end it would not end while others write.
+        // Without an end, this would not stop while others write.
         let end = if let last { last } else { try Differences.currentRevision(client) }
         var next = first
         while next < end {
@@ -65,7 +65,7 @@ struct Differences {
             guard case .commits(let commits, let reached) = page else {
                 throw StateError(
                     .compacted,
-                    "the changes since revision \(next) are not kept; ask for a later one"
+                    "the changes since revision \(next) are no longer kept; use a later revision"
                 )
             }
             for commit in commits where commit.first.map({ $0.revision <= end }) ?? false {
@@ -93,7 +93,7 @@ struct Differences {
         keys[change.key] = difference
     }
 
-    /// The same the other way round: what a revert does.
+    /// The reversed differences: what a revert does.
     func reversed() -> Differences {
         var reversed = self
         reversed.keys = keys.mapValues {

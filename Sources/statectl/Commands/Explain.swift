@@ -2,7 +2,7 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `explain KEY`: the options that hold for a key, each with the rule that says it.
+    /// `explain KEY`: the options that apply to a key, each with the rule that sets it.
     static func explain(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let key = try invocation.key()
         let client = try invocation.connect()

@@ -46,7 +46,7 @@ extension Statectl {
         of entry: Client.Entry,
         _ key: Key
     ) -> [(name: String, value: [UInt8])] {
-        // Nobody has set a default: there is no more to say.
+        // A default has no revision, time or writer.
         let rest: [(String, String)] =
             entry.isDefault
             ? [("default", "yes")]

@@ -2,12 +2,12 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `handlers`: what each named handler has come to; or forgets one.
+    /// `handlers`: the position of each named handler; or removes one.
     static func handlers(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let client = try invocation.connect()
         if let name = invocation.text("--forget") {
             guard try attempt(try client.forgetHandler(name)) else {
-                Output.report("there is no handler '\(name)' of this user")
+                Output.report("this user has no handler '\(name)'")
                 throw .negative
             }
             return

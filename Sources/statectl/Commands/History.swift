@@ -2,7 +2,7 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `history KEY`: what it was, newest first.
+    /// `history KEY`: its changes, newest first.
     static func history(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         try forEachChange(invocation, &output) { (change, key, output) in
             let operation = operation(change)
@@ -39,7 +39,7 @@ extension Statectl {
         }
     }
 
-    /// How many changes are asked for at once.
+    /// How many changes one request asks for.
     private static let pageCount: Int64 = 1_000
 
     private static func forEachChange(
@@ -58,7 +58,7 @@ extension Statectl {
                 body(change, key, &output)
                 try output.flushIfLarge()
             }
-            // Nothing is known of the key: an answer, as get has it.
+            // Nothing is known of the key: a negative answer, as for get.
             if page.isEmpty, last == nil { throw .negative }
             guard page.count == limit else { return }
             last = page.last?.revision

@@ -8,7 +8,7 @@ extension Statectl {
         let prefix = invocation.value("--prefix") ?? []
         guard prefix.isEmpty || prefix.last == UInt8(ascii: "/") else {
             let text = String(decoding: prefix, as: UTF8.self)
-            throw .usage("--prefix takes a prefix, which ends in '/': '\(text)/'")
+            throw .usage("--prefix must end in '/': '\(text)/'")
         }
         var input = try Input(path: invocation.operands[0])
         var importer = Importer(
@@ -32,8 +32,8 @@ extension Statectl {
 
 /// Lines on their way into commits.
 ///
-/// A batch is sent when the one before it is durable, never earlier: what is kept after a failure is always
-/// the lines before the batch that failed, and nothing behind it.
+/// A batch is sent only when the one before it is durable. So after a failure exactly the lines
+/// before the failed batch are stored.
 private struct Importer {
     let client: Client
     let prefix: [UInt8]
@@ -49,7 +49,7 @@ private struct Importer {
     private let showsProgress = isatty(STDERR_FILENO) == 1
 
     private static let batchLineCount = 1_000
-    /// A batch of large values is cut before a thousand lines: a transaction has a limit of bytes.
+    /// A batch of large values ends before 1,000 lines: a transaction has a limit in bytes.
     private static let batchByteLimit = 16 << 20
 
     init(client: Client, prefix: [UInt8], turnsDotsIntoSlashes: Bool) {
@@ -115,9 +115,9 @@ private struct Importer {
         if showsProgress { Output.writeError("\r\(lineNumber) lines") }
     }
 
-    /// What of the input is in the store.
+    /// The part of the input that is in the store.
     private var kept: String {
         firstLineOfBatch > 1
-            ? " (lines 1 to \(firstLineOfBatch - 1) are kept)" : " (nothing is kept)"
+            ? " (lines 1 to \(firstLineOfBatch - 1) are stored)" : " (nothing was stored)"
     }
 }

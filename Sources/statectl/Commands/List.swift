@@ -7,7 +7,9 @@ extension Statectl {
     /// `list [PATTERN]`: `key = value` lines in key order.
     static func list(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let forms = ["--keys", "--long", "--count"].filter { invocation.has($0) }
-        guard forms.count <= 1 else { throw .usage("'list' takes one of --keys, --long, --count") }
+        guard forms.count <= 1 else {
+            throw .usage("list: give only one of --keys, --long, --count")
+        }
         let pattern = try invocation.pattern()
         let revision = try invocation.number("--at", atLeast: 0)
         let client = try invocation.connect()
@@ -63,7 +65,8 @@ extension Statectl {
 }
 
 extension Client.ListedEntry.Details {
-    /// The type that the schema says; else what the value is in JSON, else `string`, or `bytes` where it is no text.
+    /// The type in the schema; else the JSON type of the value; else `string`, or `bytes` if it is
+    /// not UTF-8.
     fileprivate func type(of value: [UInt8]) -> String {
         if !schemaType.isEmpty { return schemaType }
         guard value.withUnsafeBytes({ UTF8Sequence.isValid($0) }) else { return "bytes" }

@@ -2,7 +2,7 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `reload`: has the daemon read its configuration again.
+    /// `reload`: makes the daemon reload its configuration.
     static func reload(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let client = try invocation.connect()
         let done = try attempt(try client.reload())

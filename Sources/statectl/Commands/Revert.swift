@@ -6,7 +6,7 @@ extension Statectl {
     static func revert(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let pattern = try revertedPattern(invocation)
         guard let revision = try invocation.number("--to", atLeast: 0) else {
-            throw .usage("'revert' needs --to REV; usage: \(try Verb.named("revert").usage)")
+            throw .usage("revert: --to REV is missing; usage: \(try Verb.named("revert").usage)")
         }
         let client = try invocation.connect()
         guard !invocation.has("--dry-run") else {
@@ -25,13 +25,13 @@ extension Statectl {
             if invocation.has("--all") { return .everything }
             guard invocation.operands.isEmpty else {
                 throw .usage(
-                    "'/' is everything; to revert everything say 'statectl revert --all --to REV'"
+                    "revert: '/' means everything; use 'statectl revert --all --to REV' for that"
                 )
             }
-            throw .usage("'revert' needs a pattern; usage: \(try Verb.named("revert").usage)")
+            throw .usage("revert: PATTERN is missing; usage: \(try Verb.named("revert").usage)")
         }
         guard !invocation.has("--all") else {
-            throw .usage("--all reverts everything; leave the pattern out, or leave out --all")
+            throw .usage("revert: give either PATTERN or --all, which reverts everything")
         }
         return try Invocation.pattern(text)
     }

@@ -2,10 +2,10 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// The most that is read of standard input: above any value that a daemon takes.
+    /// The most that is read from standard input: more than any value that a daemon accepts.
     private static let inputByteLimit = 64 << 20
 
-    /// `set KEY VALUE|-`: nothing is printed but for `--json`.
+    /// `set KEY VALUE|-`: prints nothing without `--json`.
     static func set(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let key = try invocation.key()
         let condition = try condition(invocation)
@@ -31,7 +31,7 @@ extension Statectl {
             conditions.append(.revision(revision))
         }
         if let value = invocation.value("--if-value") { conditions.append(.value(value)) }
-        guard conditions.count <= 1 else { throw .usage("'set' takes one --if-… option") }
+        guard conditions.count <= 1 else { throw .usage("set: give only one --if-… option") }
         return conditions.first
     }
 
@@ -49,7 +49,10 @@ extension Statectl {
         var value = try input.readAll(limit: inputByteLimit)
         guard value.count <= inputByteLimit else {
             throw .refused(
-                StateError(.tooBig, "standard input has more than \(inputByteLimit) bytes")
+                StateError(
+                    .tooBig,
+                    "standard input has more than \(inputByteLimit) bytes, the limit"
+                )
             )
         }
         if !invocation.has("--raw"), value.last == UInt8(ascii: "\n") { value.removeLast() }

@@ -2,7 +2,7 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `status`: what the daemon says of itself.
+    /// `status`: the state of the daemon.
     static func status(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let client = try invocation.connect()
         let fields = try attempt(try client.status())

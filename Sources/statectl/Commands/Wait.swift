@@ -2,26 +2,26 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `wait KEY`: ends when the key is as it shall be.
+    /// `wait KEY`: ends when the key meets the condition.
     static func wait(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
-        let wanted = try Wanted(invocation)
+        let condition = try WaitCondition(invocation)
         let key = try invocation.key().bytes
         var watch = try watch(key, invocation)
         var value: [UInt8]?
         var revision: Int64 = 0
-        // Before the state is whole, a key that was not told may still be there.
-        var isWhole = false
+        // Before the snapshot is complete, a key that was not in it yet may still be present.
+        var isComplete = false
         while let event = try watch.next() {
             switch event {
             case .commit(_, _, let changes), .piece(_, let changes):
                 for change in changes { (value, revision) = (change.value, change.revision) }
-            case .gap: (value, isWhole) = (nil, false)
+            case .gap: (value, isComplete) = (nil, false)
             case .synced(_, let synced):
-                isWhole = true
+                isComplete = true
                 if value == nil { revision = synced }
             case .progress: continue
             }
-            guard isWhole, wanted.holds(of: value) else { continue }
+            guard isComplete, condition.holds(of: value) else { continue }
             guard invocation.isJSON else { return }
             return output.write(json: [
                 "revision": .number(revision), "op": .text(value == nil ? "delete" : "set"),
@@ -37,7 +37,7 @@ extension Statectl {
     ) throws(Failure) -> ResumedWatch {
         try ResumedWatch(
             invocation,
-            // Literal: a key may have what makes a pattern.
+            // Literal: a key may contain characters that make a pattern.
             [try attempt(try Pattern(literal: key))],
             from: .snapshot,
             until: try invocation.duration("--timeout").map { Deadline(after: $0) },
@@ -46,8 +46,8 @@ extension Statectl {
     }
 }
 
-/// What `wait` waits for.
-private enum Wanted {
+/// The condition that `wait` waits for.
+private enum WaitCondition {
     case present
     case absent
     case value([UInt8])
@@ -55,7 +55,7 @@ private enum Wanted {
     init(_ invocation: Invocation) throws(Failure) {
         let given = ["--present", "--absent", "--value"].filter { invocation.has($0) }
         guard given.count <= 1 else {
-            throw .usage("\(given.joined(separator: " and ")): wait takes one condition")
+            throw .usage("wait: give only one of \(given.joined(separator: " and "))")
         }
         if let value = invocation.value("--value") {
             self = .value(value)
@@ -68,7 +68,7 @@ private enum Wanted {
         switch self {
         case .present: value != nil
         case .absent: value == nil
-        case .value(let wanted): value == wanted
+        case .value(let expected): value == expected
         }
     }
 }

@@ -20,7 +20,8 @@ extension Statectl {
     private static func row(_ watch: Client.WatchReport) -> [[UInt8]] {
         let numbers = [watch.client, watch.watch, watch.pid, watch.uid].map { String($0) }
         let lag = [watch.revision, watch.lag, watch.waiting].map { String($0) }
-        // What may hold any bytes: the name, `-` where there is none, the patterns and the options.
+        // The cells that may contain any bytes: the name (`-` if none), the patterns and the
+        // options.
         let name = watch.name.isEmpty ? "- ".bytes : "\(watch.name) ".bytes
         let words = [name] + watch.patterns + watch.options.map(\.bytes)
         let cells = numbers + [watch.state] + lag

@@ -3,7 +3,7 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `edit KEY`: a value in an editor, set only where nobody else changed it meanwhile.
+    /// `edit KEY`: a value in an editor, set only if nobody else changed it meanwhile.
     static func edit(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
         let key = try invocation.key()
         let client = try invocation.connect()
@@ -12,8 +12,8 @@ extension Statectl {
         let name = key.bytes.withUnsafeBytes { StateError.quoted($0) }
         guard EditedFile.isText(value) else {
             throw .usage(
-                "the value of key \(name) is no text; 'statectl get KEY --raw > FILE' and "
-                    + "'statectl set KEY - --raw < FILE' move it"
+                "the value of key \(name) is not text; use 'statectl get KEY --raw > FILE' and "
+                    + "'statectl set KEY - --raw < FILE' to change it"
             )
         }
         let file = try EditedFile(value, of: key)
@@ -39,7 +39,7 @@ extension Statectl {
         }
     }
 
-    /// Over a connection of its own: one that waited for an editor may have outlived its daemon.
+    /// Uses a new connection: the daemon may have restarted while the editor was open.
     private static func set(
         _ value: [UInt8],
         for key: Key,
@@ -50,7 +50,7 @@ extension Statectl {
         return try client.set(value, for: key, if: .revision(revision)).revision
     }
 
-    /// Tells a person at a terminal what is wrong, and whether to go on.
+    /// Shows the error on the terminal and asks whether to edit again.
     private static func mayAskAgain(_ error: StateError) -> Bool {
         guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return false }
         Output.report(error.description)
@@ -60,14 +60,14 @@ extension Statectl {
         return answer.first.map { $0 | 0x20 != UInt8(ascii: "n") } ?? true
     }
 
-    /// The refusal, and where what was written is.
+    /// The refusal, and the path of the file with the edited text.
     private static func kept(_ file: EditedFile, _ error: StateError, _ name: String) -> Failure {
         file.keep()
-        var sentence = "\(error.message); what was written is in \(file.path)"
+        var sentence = "\(error.message); your text is saved in \(file.path)"
         if error.code == .conflict {
             sentence +=
-                "; see the difference with: statectl get \(name) | diff - \(file.path); "
-                + "set it with: statectl set \(name) - < \(file.path)"
+                "; to compare: statectl get \(name) | diff - \(file.path); "
+                + "to set it: statectl set \(name) - < \(file.path)"
         }
         return .refused(StateError(error.code, sentence))
     }

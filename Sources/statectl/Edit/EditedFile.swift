@@ -4,19 +4,19 @@ import StateModel
 
 /// A value in a file of its own, for an editor.
 ///
-/// The file is gone when this is, unless it is kept.
+/// The file is removed with this object, unless ``keep()`` was called.
 final class EditedFile {
     let path: String
-    /// What the file was made with.
+    /// The first content of the file.
     private let original: [UInt8]
-    /// A newline stands at its end that the value does not have.
+    /// Whether the file ends in a newline that the value does not have.
     private let hasAddedNewline: Bool
     private var isKept = false
 
-    /// As much is read back at most: more than any value that a daemon takes.
+    /// The most that is read back, in bytes: more than any value that a daemon accepts.
     private static let byteLimit = 64 << 20
 
-    /// Writes a file that only this user reads.
+    /// Writes a file that only this user can read.
     init(_ value: [UInt8], of key: Key) throws(Failure) {
         let newline = UInt8(ascii: "\n")
         hasAddedNewline = value.last != newline
@@ -26,7 +26,7 @@ final class EditedFile {
         var bytes = template.utf8.map { CChar(bitPattern: $0) } + [0]
         let descriptor = mkstemps(&bytes, Int32(suffix.utf8.count))
         guard descriptor >= 0 else {
-            throw .file("cannot make \(template): \(lastError)")
+            throw .file("cannot create \(template): \(lastError)")
         }
         path = String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         defer { close(descriptor) }
@@ -45,9 +45,9 @@ final class EditedFile {
     /// Leaves the file where it is.
     func keep() { isKept = true }
 
-    /// What the file has as a value.
+    /// The edited value.
     ///
-    /// - Throws: where it cannot be read, or is too long; it is kept.
+    /// - Throws: if the file cannot be read or is too long; the file is kept then.
     func value() throws(Failure) -> [UInt8] {
         var value = try bytes()
         if hasAddedNewline, value.last == UInt8(ascii: "\n") { value.removeLast() }
@@ -59,7 +59,7 @@ final class EditedFile {
             var input = try Input(path: Array(path.utf8))
             let bytes = try input.readAll(limit: Self.byteLimit)
             guard bytes.count <= Self.byteLimit else {
-                throw .file("\(path) has more than \(Self.byteLimit) bytes: nothing was set")
+                throw .file("\(path) has more than \(Self.byteLimit) bytes; nothing was set")
             }
             return bytes
         } catch {
@@ -68,12 +68,12 @@ final class EditedFile {
         }
     }
 
-    /// Runs the editor on the file and waits for its end.
+    /// Runs the editor on the file and waits until it ends.
     ///
-    /// - Throws: where it fails; a file that it has changed is kept.
+    /// - Throws: if the editor fails; a changed file is kept.
     func edit() throws(Failure) {
         let editor = environmentVariable("VISUAL") ?? environmentVariable("EDITOR") ?? "vi"
-        // The variable is a piece of shell: it may have options of the editor in it.
+        // The variable is shell code: it may contain options for the editor.
         let words = ["/bin/sh", "-c", "\(editor) \"$@\"", editor, path]
         let arguments = cStrings(words.map(\.bytes))
         defer { for argument in arguments { free(argument) } }
@@ -82,23 +82,24 @@ final class EditedFile {
         let code = clinux_spawn_bound(&child, arguments, environ, STDIN_FILENO)
         var reason: String?
         if code == 0 {
-            // The terminal sends these to both, and they are the editor's to understand.
+            // The terminal sends these signals to both processes; the editor handles them.
             let handlers = [SIGINT, SIGQUIT].map { ($0, signal($0, SIG_IGN)) }
             reason = failure(of: child)
             for (number, handler) in handlers { signal(number, handler) }
         } else {
-            reason = "was not started: \(String(cString: strerror(code)))"
+            reason = "could not be started: \(String(cString: strerror(code)))"
         }
         guard let reason else { return }
         let isChanged = try bytes() != original
         if isChanged { keep() }
-        let place = isChanged ? "; what was written is in \(path)" : ""
-        throw .file("the editor '\(editor)' \(reason): nothing was set\(place)")
+        let place = isChanged ? "; your text is saved in \(path)" : ""
+        throw .file("the editor '\(editor)' \(reason); nothing was set\(place)")
     }
 
-    // MARK: What it is
+    // MARK: Kind of text
 
-    /// Whether an editor leaves the bytes as they are: UTF-8 without control characters but tabs and ends of lines.
+    /// Whether an editor preserves the bytes: UTF-8 whose only control characters are tabs and line
+    /// ends.
     static func isText(_ bytes: [UInt8]) -> Bool {
         String(validating: bytes, as: UTF8.self) != nil
             && bytes.allSatisfy {
@@ -106,7 +107,8 @@ final class EditedFile {
             }
     }
 
-    /// By which an editor knows the kind: as the key's, or `.json` for what is an object or an array.
+    /// The file name extension, by which an editor knows the kind of text: that of the key, or
+    /// `.json` for an object or an array.
     private static func suffix(of key: Key, _ value: [UInt8]) -> String {
         let segment = key.bytes.split(separator: UInt8(ascii: "/")).last ?? []
         if let dot = segment.lastIndex(of: UInt8(ascii: ".")), dot > segment.startIndex {

@@ -1,8 +1,9 @@
 /// The help of the verbs that look back, go back, and forget.
 extension Help {
     static let history = """
-        Prints the changes of a key that the daemon still keeps, newest first: revision TAB set|delete TAB time
-        TAB value, escaped as by list. A key of which nothing is known exits 1. KEY is literal.
+        Prints the changes of a key that the daemon still keeps, newest first: revision TAB
+        set|delete TAB time TAB value, escaped as by list. Exits 1 if nothing is known of the key.
+        KEY is literal.
 
           --limit N  only the newest N
 
@@ -13,9 +14,9 @@ extension Help {
         """
 
     static let blame = """
-        Prints who made each change of a key, newest first: revision TAB set|delete TAB local time TAB user TAB
-        pid TAB command TAB name. The user is what the kernel said; pid, command and the name that the client
-        gave itself are hints. KEY is literal.
+        Prints who made each change of a key, newest first: revision TAB set|delete TAB local
+        time TAB user TAB pid TAB command TAB name. The kernel reports the user; pid, command and
+        the name that the client gave itself are only hints. KEY is literal.
 
           --limit N  only the newest N
 
@@ -26,13 +27,13 @@ extension Help {
         """
 
     static let diff = """
-        Prints the keys that are not the same at two revisions, in key order, escaped as by list:
+        Prints the keys that differ between two revisions, in key order, escaped as by list:
 
-          - key = value   what it was at REV1
-          + key = value   what it was at REV2, or is now
+          - key = value   the value at REV1
+          + key = value   the value at REV2, or now
 
-        --json prints "revision", the last change of the key, "op", "value" and "previous". What it costs
-        follows the changes between the two, not the keys that there are.
+        --json prints "revision" (the last change of the key), "op", "value" and "previous". The
+        cost depends on the number of changes between the two revisions, not on the number of keys.
 
         examples:
           statectl diff 1
@@ -41,11 +42,11 @@ extension Help {
         """
 
     static let revert = """
-        Brings the keys that PATTERN means back to what they were at a revision, in one commit, and prints how
-        many changed. It is a change like any other: watches see it, and to revert to the revision before it
-        brings back what was there.
+        Restores the keys that match PATTERN to their state at a revision, in one commit, and
+        prints how many changed. It is a change like any other: watches see it, and you can undo it
+        by reverting to the revision before it.
 
-          --to REV   the revision; one that the daemon keeps no more exits 5
+          --to REV   the revision; exits 5 if the daemon no longer keeps it
           --dry-run  print what would change, as diff does, and change nothing
           --all      revert everything
 
@@ -57,18 +58,19 @@ extension Help {
         """
 
     static let compact = """
-        Takes changes that others superseded out of the history, so that the store becomes smaller; what is live
-        stays. Without --to it does at once what the daemon does by itself when it is idle: it goes as far as the
-        retention says (see 'stated --help'). Prints from which revision on the history is whole, and ends when it
-        is done; commits go on meanwhile.
+        Removes superseded changes from the history, so that the store becomes smaller. Current
+        values stay. Without --to it does at once what the daemon does when it is idle: it removes
+        what the retention limits allow (see 'stated --help'). It ends when it is done, and prints
+        the revision from which the history is complete. Commits continue meanwhile.
 
-          --to REV  keep the history from revision REV on only: earlier revisions are gone for good, for watches
-                    that would resume, 'get --at' and 'revert' too. Where they are gone already nothing is done.
-          --shrink  afterwards give the free room back to the file system. Else later changes use it. It rewrites
-                    the database: writes wait for the end, some seconds for each GB, and it needs twice the room
-                    of the live values meanwhile.
+          --to REV  keep only the history from revision REV on. Earlier revisions are gone for
+                    good, also for watches that resume, 'get --at' and 'revert'. If they are gone
+                    already, nothing is done.
+          --shrink  then return free space to the file system. Otherwise later changes reuse it.
+                    It rewrites the database: writes wait until it ends, some seconds for each GB,
+                    and it needs free disk space for twice the current values.
 
-        Exits 5 where there is no room to shrink, 2 for a revision that is not reached yet.
+        Exits 5 if the disk has no room to shrink, 2 if the revision is not reached yet.
 
         examples:
           statectl compact

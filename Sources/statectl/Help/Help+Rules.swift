@@ -1,14 +1,15 @@
 // The help of the verbs that are about the configuration and what it refuses.
 extension Help {
     static let check = """
-        Lists the stored values that a rule of the daemon's configuration refuses now: a new rule leaves what is
-        stored as it is. A line is 'revision TAB key TAB issue'; of a file that a container does not take,
-        '- TAB path TAB issue'. Exits 4 where anything is listed.
+        Lists the stored values that a rule of the daemon's configuration now refuses. A new rule
+        does not change stored values. A line is 'revision TAB key TAB issue', or
+        '- TAB path TAB issue' for a file that a file rule does not accept. Exits 4 if anything is
+        listed.
 
-        With --store it checks the store on disk instead and changes nothing, also while the daemon runs: SQLite's
-        own check, the checksum and the order of each row, and the chain of each key's changes. It prints what is
-        wrong, 100 lines at most, and a summary; exits 5 where anything is. It runs 'stated --check', the one
-        beside this program or else the one in PATH.
+        With --store it checks the store on disk instead: SQLite's own check, the checksum and the
+        order of each row, and the chain of each key's changes. It changes nothing, and the daemon
+        may run meanwhile. It prints at most 100 problems and a summary, and exits 5 if there is a
+        problem. It runs 'stated --check': the stated beside this program, else the one in PATH.
 
           --store           the store of this user's daemon
           --data DIRECTORY  the store in that directory
@@ -22,16 +23,17 @@ extension Help {
         """
 
     static let reload = """
-        Has the daemon read its configuration again and prints what has changed, a line each:
+        Makes the daemon reload its configuration, and prints each change on a line:
 
           limits.valueBytes: 8MiB → 1MiB
           rule 2 (audio/) readonly: none → true
           socket.mode: 0600 → 0660 (needs a restart)
           in force from revision 12 on
 
-        All of it takes effect at one moment, from that revision on, or nothing does: a file that cannot be used
-        is named with the place in it, exits 2, and everything is as it was. SIGHUP does the same and tells the
-        log. Options of the daemon's command line count more than the file, as at its start.
+        Either all of it takes effect at once, from that revision on, or nothing does. If the file
+        has an error, the message names the place in it, the exit code is 2, and the daemon keeps
+        its configuration. SIGHUP also reloads; the result is then in the log. Options on the
+        daemon's command line override the file, as at its start.
 
         examples:
           statectl reload
@@ -40,9 +42,10 @@ extension Help {
         """
 
     static let explain = """
-        Prints each option that holds for the key, present or not: its value in JSON, and the rule that says it with
-        its number and its keys, or 'default'. Of the rules that match, the most specific one that names an
-        option counts: one for the key over one for a prefix over one for a glob, then the longer one.
+        Prints each option that applies to the key, whether or not the key is present: its value in
+        JSON, and the number and keys of the rule that sets it, or 'default'. Of the rules that
+        match and set an option, the most specific one applies: first a rule for the key, then one
+        for a prefix, then one for a glob; of two of a kind, the longer one.
 
         examples:
           statectl explain audio/volume
@@ -60,13 +63,14 @@ extension Help {
         """
 
     static let edit = """
-        Opens the value in $VISUAL, else $EDITOR, else vi, and sets what was saved if nobody else changed the
-        key meanwhile. An absent key begins empty. A final newline that the value does not have is added for the
-        editor and taken away again.
+        Opens the value in $VISUAL, else $EDITOR, else vi. When you save and quit, the new text is
+        set if nobody else changed the key meanwhile. The text of an absent key is empty. If the
+        value does not end in a newline, one is added for the editor and removed again.
 
-        An unchanged text changes nothing. Where an editor fails nothing is set. What a rule refuses can be edited
-        again. What was written is never lost: where it is not set, its file is named; that exits 4 after a
-        refusal or a conflict. A value that is no text is refused with 2: get --raw and set - move it.
+        If the text is unchanged or the editor fails, nothing is set. If a rule refuses the text,
+        you can edit it again. Your text is never lost: if it cannot be set, the message names the
+        file that has it; after a refusal or a conflict the exit code is 4. A value that is not
+        text is refused with exit code 2; use 'get --raw' and 'set KEY -' for it.
 
         examples:
           statectl edit audio/volume

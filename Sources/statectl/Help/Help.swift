@@ -20,63 +20,64 @@ enum Help {
           edit KEY             change a value in an editor
           list [PATTERN]       print keys and values
           watch PATTERN…       print changes as they happen, or run a command for each
-          wait KEY             wait until a key is there, or gone, or has a value
+          wait KEY             wait until a key is present, or absent, or has a value
           handlers             list the named handlers of 'watch --name'
-          import FILE|-        set what the lines of a file say
+          import FILE|-        set the keys and values in the lines of a file
           export [PATTERN]     print JSON lines that import reads back
-          history KEY          print what a key was, newest first
+          history KEY          print the values that a key had, newest first
           blame KEY            print who changed a key, and when
-          diff REV1 [REV2]     print what has changed from one revision to another
+          diff REV1 [REV2]     print what changed between two revisions
           revert PATTERN --to REV
-                               bring keys back to what they were
-          compact              take old changes out of the history
-          status               print what the daemon says of itself
+                               restore keys to their state at a revision
+          compact              remove old changes from the history
+          status               print the state of the daemon: sizes, counters, problems
           watches              print each watch and how far it is
-          check [PATTERN]      list the stored values that a rule refuses now, or check the store on disk
-          explain KEY          print what the configuration says of a key, and which rule says it
+          check [PATTERN]      list the stored values that a rule now refuses, or check the store
+          explain KEY          print the options that apply to a key, and the rules that set them
           rules                print the rules of the configuration
-          reload               have the daemon read its configuration again
+          reload               make the daemon reload its configuration
 
-        A PATTERN is a key, a prefix that ends in / (/ alone is everything), or a glob with *, ? or [.
+        A PATTERN is a key, a prefix that ends in / (/ alone is everything), or a glob with *, ?
+        or [.
 
         examples:
           statectl set audio/volume 0.7
           statectl get audio/volume
           statectl watch audio/ -- sh -c 'echo "$STATED_KEY is now $(cat)"'
 
-        'statectl VERB --help' says more.
+        'statectl VERB --help' prints the options of a verb.
 
-        exit codes: 0 done; 1 absent; 2 usage, or an illegal key or pattern; 3 no daemon, no answer in time, or no
-        permission to connect; 4 refused (a condition, a rule, a limit); 5 storage; 6 outcome unknown: the connection
-        was lost, or no answer came in time, after a write was sent.
+        exit codes: 0 done; 1 absent; 2 usage, or an illegal key or pattern; 3 no daemon, no answer
+        in time, or no permission to connect; 4 refused (a condition, a rule, a limit); 5 storage;
+        6 outcome unknown: after a write was sent, the connection was lost or no answer came in
+        time.
 
         """ + common
 
     private static let common = """
 
         options of every verb:
-          --socket PATH  the daemon's socket; else $STATED_SOCKET, else
-                         $XDG_RUNTIME_DIR/stated/stated.sock, else $XDG_STATE_HOME/stated/stated.sock
-                         (~/.local/state), else /run/stated/stated.sock, whichever exists first
+          --socket PATH  the daemon's socket; else $STATED_SOCKET, else the first that exists of
+                         $XDG_RUNTIME_DIR/stated/stated.sock, $XDG_STATE_HOME/stated/stated.sock
+                         (~/.local/state) and /run/stated/stated.sock
           --reply-timeout T
-                         how long the daemon may take to answer one command, such as 10s; 0 for as long as it
-                         takes; else $STATED_REPLY_TIMEOUT, else 30s. It does not end what waits: watch, wait and
-                         compact do so as long as it takes
+                         how long to wait for the answer to one command, such as 10s; 0 waits
+                         forever; else $STATED_REPLY_TIMEOUT, else 30s. It does not limit how long
+                         watch, wait and compact take
           --json         print JSON, one object a line; a value that is not UTF-8 is "base64"
           --help         print this
           --version      print the version
-          --             what follows is no option
+          --             what follows is not an option
 
         """
 
     static let get = """
-        Prints the value and a newline. On a terminal control characters and \\ are escaped. An absent key
-        prints nothing and exits 1. KEY is literal.
+        Prints the value and a newline. On a terminal, control characters and \\ are escaped. If the
+        key is absent, prints nothing and exits 1. KEY is literal.
 
-          --raw   the bytes of the value and nothing else
-          --long  also revisions, time, owner, who wrote it, and how safe it is (--json has them too)
-          --at REV
-                  what it was at that revision; one that the daemon keeps no more exits 5
+          --raw     print the bytes of the value and nothing else
+          --long    also print revisions, time, owner, writer and durability (--json has them too)
+          --at REV  the value at that revision; exits 5 if the daemon no longer keeps it
 
         examples:
           statectl get audio/volume
@@ -87,19 +88,20 @@ enum Help {
         """
 
     static let set = """
-        Sets the value; it is durable when this ends with 0. For - the value is what standard input has, without
-        one final newline. KEY is literal. --json prints the revision.
+        Sets the value. When this ends with 0, the value is durable (but see --durability). If
+        VALUE is -, the value is standard input without one final newline. KEY is literal. --json
+        prints the revision.
 
-          --if-absent      only where the key is absent
-          --if-present     only where it is present
-          --if-revision N  only where revision N changed it last; 0: where it is absent
-          --if-value V     only where its value is V
+          --if-absent      only if the key is absent
+          --if-present     only if the key is present
+          --if-revision N  only if revision N was its last change; 0: only if it is absent
+          --if-value V     only if its value is V
           --durability LEVEL
-                           what this waits for: memory, written or synced, which it is where none is given;
-                           nobody else sees the value before it is on stable storage
+                           what to wait for: memory, written or synced (the default). At any level,
+                           others see the value only when it is on stable storage
           --raw            keep the final newline of standard input
 
-        A condition that does not hold exits 4 and changes nothing.
+        If a condition does not hold, it exits 4 and changes nothing.
 
         examples:
           statectl set audio/volume 0.7
@@ -109,8 +111,8 @@ enum Help {
         """
 
     static let delete = """
-        Deletes keys in one commit and prints how many. KEY and PREFIX/ are literal: no globs. test/ means what
-        is below test/, and neither test nor test2.
+        Deletes keys in one commit and prints how many. KEY and PREFIX/ are literal, not globs.
+        test/ means all keys below test/, but neither test nor test2.
 
           --dry-run  only count them
           --all      delete everything
@@ -123,15 +125,16 @@ enum Help {
         """
 
     static let list = """
-        Prints 'key = value' lines in key order, which import reads. Control characters, bytes that are not
-        UTF-8 and \\ are escaped: \\n, \\t, \\xNN, \\\\; in a key also =. However long it is, it is the state of one
-        moment (with a daemon that keeps nothing of what was, '--memory', of 1,000 keys each).
+        Prints 'key = value' lines in key order; import reads them. Control characters, bytes that
+        are not UTF-8 and \\ are escaped: \\n, \\t, \\xNN, \\\\; in a key also =. The list shows the
+        state at one moment, however long it is. (A daemon with --memory keeps no history: there,
+        only each 1,000 keys are of one moment.)
 
-          --keys   only keys
-          --long   revision TAB key TAB value TAB backing TAB type TAB owner; the type is that of the
-                   schema, or what the value is in JSON
-          --count  only how many
-          --at REV what there was at that revision
+          --keys    print only keys
+          --long    print revision TAB key TAB value TAB backing TAB type TAB owner. The type is the
+                    one in the schema, else the JSON type of the value
+          --count   print only how many
+          --at REV  the state at that revision
 
         examples:
           statectl list
@@ -142,14 +145,16 @@ enum Help {
         """
 
     static let `import` = """
-        Sets what the lines say, in one commit for each 1,000 lines (or 16 MiB):
+        Sets the keys and values in the lines of a file, in one commit for each 1,000 lines (or
+        16 MiB):
 
-          key = value                        as sysctl -a and list print it; \\n, \\t, \\xNN and \\\\ are undone
-          {"key":"k","value":"v"}            as export prints it; or "base64" for "value"
+          key = value                as sysctl -a and list print it; \\n, \\t, \\xNN and \\\\ are
+                                     decoded
+          {"key":"k","value":"v"}    as export prints it; or "base64" for "value"
 
-        Empty lines and lines that begin with # are passed over. The first = divides; a value may be empty or
-        contain =. Of two lines with one key the last counts. A line that is neither exits 2 and is named by its
-        number; of its batch nothing is kept.
+        Empty lines and lines that begin with # are skipped. The first = ends the key; a value may
+        be empty or contain =. If a key appears twice, the last line counts. If a line has another
+        form, the message names its number and the exit code is 2; nothing of its batch is stored.
 
           --prefix P/  put the keys below P/
           --dots       dots in keys become /
@@ -161,9 +166,9 @@ enum Help {
         """
 
     static let export = """
-        Prints one JSON object a line with "key" and "value", or "base64" where the value is not UTF-8. import
-        reads back exactly what was exported: the state of one moment (with a daemon that keeps nothing of what
-        was, '--memory', of 1,000 keys each).
+        Prints one JSON object a line with "key" and "value", or "base64" if the value is not UTF-8.
+        import reads back exactly what was exported. The output is the state at one moment. (A
+        daemon with --memory keeps no history: there, only each 1,000 keys are of one moment.)
 
         examples:
           statectl export > backup.jsonl
@@ -172,7 +177,7 @@ enum Help {
         """
 
     static let status = """
-        Prints what the daemon says of itself, a 'name: value' line each.
+        Prints the state of the daemon, a 'name: value' line each: sizes, counters and problems.
 
         examples:
           statectl status
@@ -181,9 +186,10 @@ enum Help {
         """
 
     static let watches = """
-        Prints a line for each watch of the daemon: whose it is, its state, and how far it is. 'synced' was told all
-        that is durable; 'catching up' is being told what was, a state, or latest values; 'blocked' waits for its
-        client to read. LAG is in commits, WAITING in bytes. --json also has how many latest values wait.
+        Prints a line for each watch: its client, its state, and how far it is. A watch is 'synced'
+        if it has received all that is durable, 'catching up' if it still receives history, a
+        snapshot or latest values, and 'blocked' if its client does not read. LAG is in commits,
+        WAITING in bytes. --json also has how many latest values wait.
 
         examples:
           statectl watches

@@ -1,20 +1,20 @@
 import StateClient
 import StateModel
 
-/// The command of a watch, run for one change after the other, and what happens where it fails.
+/// The command of a watch, run for one change at a time, and what happens if it fails.
 struct ChangeCommand {
     let child: ChildCommand
-    /// Whether it is run again where it fails, until it succeeds; else it is reported.
+    /// Whether a failed command is run again until it succeeds; else the failure is only reported.
     let retries: Bool
-    /// Whether it reads the change as a JSON object; else the value.
+    /// Whether it reads the change as a JSON object; else it reads the value.
     let isJSON: Bool
-    /// Whether that object has the value before.
+    /// Whether that object has the previous value.
     let withPrevious: Bool
     let deadline: Deadline?
 
     /// Runs it for a change.
     ///
-    /// - Returns: False where the deadline passed before it succeeded.
+    /// - Returns: False if the deadline passed before it succeeded.
     func run(for change: Client.Change, isState: Bool) throws(Failure) -> Bool {
         let operation = change.value == nil ? "delete" : isState ? "snapshot" : "set"
         let input =
@@ -24,9 +24,9 @@ struct ChangeCommand {
         return try run(change.key, operation, change.revision, input)
     }
 
-    /// Runs it for a gap: what it was told before is void, and the state follows.
+    /// Runs it for a gap: changes delivered before are void, and the state follows.
     ///
-    /// - Returns: False where the deadline passed before it succeeded.
+    /// - Returns: False if the deadline passed before it succeeded.
     func run(forGapAt revision: Int64) throws(Failure) -> Bool {
         try run([], "gap", revision, isJSON ? WatchLine.json(gapAt: revision).line : [])
     }
@@ -51,7 +51,7 @@ struct ChangeCommand {
                 return true
             }
             let pause = backOff.next()
-            Output.report("\(failure); it is run again in \(pause.shown)")
+            Output.report("\(failure); retrying in \(pause.shown)")
             guard try Pause.rest(pause, until: deadline, needsReader: false) else { return false }
         }
     }

@@ -2,20 +2,20 @@ import CLinux
 @preconcurrency import Glibc
 import StateModel
 
-/// The command that a watch runs for each change, one after the other.
+/// The command that a watch runs for each change, one at a time.
 ///
-/// It does not outlive the watch that runs it: it gets SIGTERM when that ends in the middle, also by SIGKILL. Else it would go on
-/// beside the same command of the next one.
+/// It gets SIGTERM if the watch ends while it runs, even by SIGKILL. Otherwise it would continue
+/// beside the same command of the next watch.
 struct ChildCommand {
     /// The program, found by PATH, and its arguments.
     let arguments: [[UInt8]]
 
-    /// Runs the command and waits for its end.
+    /// Runs the command and waits until it ends.
     ///
-    /// The command finds the change in its environment and `input` on its standard input. A command that does not
-    /// read it is no error: writing ends with EPIPE when the last reader has gone.
+    /// The command gets the change in its environment and `input` on its standard input. It need
+    /// not read that: writing then ends with EPIPE.
     ///
-    /// - Returns: A sentence where it failed or could not be started; nil where it ended with 0.
+    /// - Returns: A sentence if it failed or could not be started; nil if it ended with 0.
     func run(key: [UInt8], operation: String, revision: Int64, input: [UInt8]) -> String? {
         let environment = [
             "STATED_KEY=".bytes + key, "STATED_OP=\(operation)".bytes,
@@ -27,7 +27,7 @@ struct ChildCommand {
             : "the command for \(key.withUnsafeBytes { StateError.quoted($0) })"
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
-            return "\(about) was not started: pipe: \(lastError)"
+            return "\(about) could not be started: pipe: \(lastError)"
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         let (status, child) = spawn(adding: environment, standardInput: ends[0])
@@ -35,7 +35,7 @@ struct ChildCommand {
         if status == 0 { _ = writeAll(input, to: ends[1]) }
         close(ends[1])
         guard status == 0 else {
-            return "\(about) was not started: \(String(cString: strerror(status)))"
+            return "\(about) could not be started: \(String(cString: strerror(status)))"
         }
         return failure(of: child).map { "\(about) \($0)" }
     }
@@ -44,7 +44,7 @@ struct ChildCommand {
         adding variables: [[UInt8]],
         standardInput: Int32
     ) -> (status: Int32, child: pid_t) {
-        // Who has started us may ignore it: then the system keeps no child's exit code.
+        // The parent process may ignore SIGCHLD: then the system keeps no child's exit code.
         signal(SIGCHLD, SIG_DFL)
         var child: pid_t = 0
         let arguments = cStrings(arguments)
@@ -54,7 +54,7 @@ struct ChildCommand {
         return (status, child)
     }
 
-    /// The environment of this process but for the variables that are given anew.
+    /// The environment of this process without the variables that get new values.
     private static func inherited(without variables: [[UInt8]]) -> [[UInt8]] {
         let names = variables.map { $0.prefix { $0 != UInt8(ascii: "=") } + [UInt8(ascii: "=")] }
         var kept: [[UInt8]] = []

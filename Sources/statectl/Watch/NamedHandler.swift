@@ -1,29 +1,29 @@
 import StateClient
 
-/// The handler that a watch is for: the daemon remembers by its name how far it has come.
+/// The named handler of a watch: the daemon remembers its position by its name.
 struct NamedHandler {
     let name: String
     /// Where it begins the first time.
     let start: Client.HandlerStart
-    /// Whether this is the first time, whatever was before.
+    /// Whether it begins anew, whatever position the daemon remembers.
     let isReset: Bool
 
-    /// Whether this process has had it.
+    /// Whether this process has attached it before.
     var isAttached = false
-    /// What is handled and the daemon has not confirmed.
+    /// The revision that is handled but not yet acknowledged by the daemon.
     var owed: Int64?
 
-    /// What the daemon has confirmed last.
+    /// The last revision that the daemon acknowledged.
     private var finished: Int64 = 0
-    /// When it shall hear of changes to others that are fewer.
+    /// When the daemon gets the position even if it is less than ``revisionCount`` behind.
     private var isDue = Deadline(after: .zero)
 
-    /// After so many revisions the daemon hears that there was nothing in them.
+    /// After so many revisions without a match the daemon gets the position.
     ///
-    /// So that the handler does not fall behind the history. Each time takes a revision and a sync, and thereby moves all
-    /// the others: not too often.
+    /// So the handler does not fall behind the history. Each time costs a revision, which all other
+    /// handlers then have to pass, and a sync: so this must be rare.
     private static let revisionCount: Int64 = 2_000
-    /// After so long it hears of fewer.
+    /// After so long the daemon gets the position in any case.
     private static let interval: Duration = .seconds(3_600)
 
     init(name: String, start: Client.HandlerStart, isReset: Bool) {
@@ -38,7 +38,7 @@ struct NamedHandler {
         isDue = Deadline(after: Self.interval)
     }
 
-    /// Whether the daemon shall hear that all up to `revision` is handled, though nothing was told.
+    /// Whether the daemon should get `revision` as the position, though no change was delivered.
     func isBehind(_ revision: Int64) -> Bool {
         revision > finished && (revision - finished >= Self.revisionCount || isDue.hasPassed)
     }

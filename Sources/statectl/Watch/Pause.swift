@@ -1,7 +1,7 @@
 import Glibc
 import StateClient
 
-/// Pauses between attempts, each twice as long as the one before.
+/// Pauses between attempts; each is twice as long as the one before.
 struct BackOff {
     private var pause: Duration
     private let last: Duration
@@ -18,23 +18,25 @@ struct BackOff {
     }
 }
 
-/// Waiting for nothing but the time.
+/// Waiting for time to pass.
 enum Pause {
-    /// Waits for so long; false where the deadline passes first.
+    /// Waits for so long.
     ///
-    /// - Throws: ``Failure/brokenPipe`` where standard output has nobody who reads it any more, and `needsReader`.
+    /// Returns false if the deadline passes first.
+    ///
+    /// - Throws: ``Failure/brokenPipe`` if `needsReader` and nobody reads standard output any more.
     static func rest(
         _ pause: Duration,
         until deadline: Deadline?,
         needsReader: Bool
     ) throws(Failure) -> Bool {
         let end = Deadline(after: pause)
-        let wanted = deadline.map { min($0, end) } ?? end
+        let first = deadline.map { min($0, end) } ?? end
         var output = pollfd(fd: needsReader ? STDOUT_FILENO : -1, events: 0, revents: 0)
-        while !wanted.hasPassed {
-            guard poll(&output, 1, wanted.millisecondsLeft) > 0 else { continue }
+        while !first.hasPassed {
+            guard poll(&output, 1, first.millisecondsLeft) > 0 else { continue }
             if output.revents & Int16(POLLERR | POLLHUP) != 0 { throw .brokenPipe }
-            // A descriptor that is none: there is nobody to lose.
+            // The descriptor is not open: there is no reader to lose.
             output.fd = -1
         }
         return !(deadline?.hasPassed ?? false)
@@ -42,7 +44,7 @@ enum Pause {
 }
 
 extension Duration {
-    /// As a message says it: `0.1 s`.
+    /// For messages: `0.1 s`.
     var shown: String {
         let milliseconds = Int64(self / .milliseconds(1))
         let tenths = (milliseconds + 50) / 100

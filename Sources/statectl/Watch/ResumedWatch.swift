@@ -2,18 +2,19 @@ import Glibc
 import StateClient
 import StateModel
 
-/// A watch that outlives its connection: where that is lost it is begun anew, at the revision after the last one told.
+/// A watch that outlives its connection: if that is lost, it resumes after the last revision that
+/// was delivered.
 ///
-/// While the state is told, piece by piece, there is no such revision: the state is told from its beginning then, behind a
-/// gap, for what is void has to be said.
+/// While a snapshot is delivered piece by piece, there is no such revision. Then the snapshot
+/// starts again, after a gap that says that the earlier pieces are void.
 struct ResumedWatch {
-    /// How far it has been told.
-    private enum Standing {
+    /// How far changes were delivered.
+    private enum Position {
         /// Not begun.
         case before(Client.HandlerStart)
-        /// All up to a revision of the store with that epoch; nil for the one that is there.
+        /// All up to a revision of the store with that epoch; nil for the current one.
         case at(revision: Int64, epoch: String?)
-        /// A part of the state.
+        /// Within a snapshot.
         case inState
     }
 
@@ -22,22 +23,24 @@ struct ResumedWatch {
     private let patterns: [Pattern]
     private let options: Options
     private let deadline: Deadline?
-    /// Whether it ends when nobody reads standard output any more.
+    /// Whether the watch ends if nobody reads standard output any more.
     private let needsReader: Bool
 
     private var client: Client
-    /// The connection that has the handler, without a watch: behind one, each answer would bring more events than are handled
-    /// meanwhile, all of them to be kept here.
+    /// The connection that claims the handler.
+    ///
+    /// It has no watch: with one, events would arrive with each answer faster than they are
+    /// handled, and would have to be kept here.
     private var control: Client
-    private var standing: Standing
+    private var position: Position
     /// The epoch of the store that is watched.
     private var epoch = ""
-    /// A gap that is to be told next.
+    /// A gap to deliver next.
     private var gap: Client.Event?
-    /// The handler that the changes are for; nil where they are for nobody whom the daemon knows.
+    /// The named handler that gets the changes; nil if there is none.
     private var handler: NamedHandler?
 
-    /// What is told, and how.
+    /// Which changes are delivered, and how.
     struct Options {
         var latest = false
         var previous = false
@@ -45,8 +48,8 @@ struct ResumedWatch {
 
     /// Connects and begins.
     ///
-    /// - Throws: ``Failure/refused(_:)``, also where there is no daemon: only a connection that was there is made again;
-    ///   ``Failure/negative`` where the deadline passed first.
+    /// - Throws: ``Failure/refused(_:)``, also if there is no daemon: only an established
+    ///   connection is made again; ``Failure/negative`` if the deadline passed first.
     init(
         _ invocation: Invocation,
         _ patterns: [Pattern],
@@ -62,7 +65,7 @@ struct ResumedWatch {
         self.deadline = deadline
         self.needsReader = needsReader
         self.handler = handler
-        standing = .before(start)
+        position = .before(start)
         do throws(StateError) {
             client = try invocation.newClient(until: deadline)
             control = client
@@ -74,11 +77,11 @@ struct ResumedWatch {
         }
     }
 
-    /// The next event; nil where the deadline passed first.
+    /// The next event; nil if the deadline passed first.
     ///
-    /// All that it tells of has to be handled before the next call.
+    /// The caller must handle all its changes before the next call.
     ///
-    /// - Throws: ``Failure/brokenPipe`` where nobody reads any more; ``Failure/refused(_:)``.
+    /// - Throws: ``Failure/brokenPipe`` if nobody reads any more; ``Failure/refused(_:)``.
     mutating func next() throws(Failure) -> Client.Event? {
         while true {
             if let gap {
@@ -98,10 +101,11 @@ struct ResumedWatch {
         }
     }
 
-    /// Has the daemon note that everything up to a revision is handled; it is durable when this returns.
+    /// Reports to the daemon that everything up to a revision is handled; durable when this
+    /// returns.
     ///
-    /// Where the connection is lost, the daemon is told before anything else once there is one again. Where it cannot
-    /// store it, it is asked again until it can.
+    /// If the connection is lost, the report is the first request on the next one. If the daemon
+    /// cannot store it, the request is repeated until it can.
     mutating func finish(_ revision: Int64) throws(Failure) {
         guard let name = handler?.name else { return }
         handler?.owed = revision
@@ -112,7 +116,7 @@ struct ResumedWatch {
                 handler?.noteFinished(revision)
             } catch  where error.code == .readOnly || error.code == .noSpace {
                 let pause = backOff.next()
-                Output.report("\(error.message); it is told again in \(pause.shown)")
+                Output.report("\(error.message); retrying in \(pause.shown)")
                 guard try rest(pause) else { return }
             } catch {
                 guard try reconnect(after: error) else { return }
@@ -120,7 +124,7 @@ struct ResumedWatch {
         }
     }
 
-    /// Where nothing was told for the handler's patterns: has the daemon note how far it is, now and then.
+    /// Reports the position from time to time if no change matched the handler's patterns.
     mutating func advance(to revision: Int64) throws(Failure) {
         if handler?.isBehind(revision) ?? false { try finish(revision) }
     }
@@ -136,34 +140,34 @@ struct ResumedWatch {
     private mutating func note(_ event: Client.Event) {
         switch event {
         case .commit(_, let revision, _):
-            // A round of latest values is whole with its synced.
+            // A round of latest values is complete only with its synced event.
             if !options.latest { move(to: revision) }
         case .progress(_, let revision): move(to: revision)
-        case .synced(_, let revision): standing = .at(revision: revision, epoch: epoch)
-        case .gap: standing = .inState
-        case .piece: if case .before = standing { standing = .inState }
+        case .synced(_, let revision): position = .at(revision: revision, epoch: epoch)
+        case .gap: position = .inState
+        case .piece: if case .before = position { position = .inState }
         }
     }
 
     private mutating func move(to revision: Int64) {
-        if case .at = standing { standing = .at(revision: revision, epoch: epoch) }
+        if case .at = position { position = .at(revision: revision, epoch: epoch) }
     }
 }
 
 // MARK: Connecting
 
 extension ResumedWatch {
-    /// Begins the watch on a new connection, at the place where it stands.
+    /// Begins the watch on a new connection, at its position.
     private mutating func begin() throws(StateError) {
         try attach()
         let watch: Client.Watch
-        switch standing {
+        switch position {
         case .before(.now):
             watch = try self.watch()
-            standing = .at(revision: watch.revision, epoch: watch.epoch)
+            position = .at(revision: watch.revision, epoch: watch.epoch)
         case .before(.revision(let revision)):
             watch = try self.watch(from: revision)
-            standing = .at(revision: revision, epoch: watch.epoch)
+            position = .at(revision: revision, epoch: watch.epoch)
         case .before(.snapshot): watch = try self.watch(snapshot: true)
         case .at(let revision, let epoch): watch = try self.watch(from: revision, epoch: epoch)
         case .inState:
@@ -188,10 +192,10 @@ extension ResumedWatch {
         )
     }
 
-    /// Claims the handler, and tells the daemon what it has not heard yet.
+    /// Claims the handler, and reports what the daemon has not acknowledged yet.
     private mutating func attach() throws(StateError) {
         guard let handler else { return }
-        // Order matters: the name is free once the connection of before is closed.
+        // Order matters: the name is free once the previous connection is closed.
         control = client
         control = try invocation.newClient(until: deadline)
         let attachment = try control.attachHandler(
@@ -202,39 +206,41 @@ extension ResumedWatch {
         )
         guard handler.isAttached else { return noteAttached(attachment) }
         if attachment.isNew {
-            // It was forgotten meanwhile, or the daemon keeps everything in memory.
-            standing = .inState
+            // It was removed meanwhile, or the daemon keeps everything in memory.
+            position = .inState
         } else if attachment.currentEpoch == epoch, let owed = handler.owed {
             try control.finishHandling(handler.name, through: owed)
             self.handler?.noteFinished(owed)
         }
-        // What was handled of another store is nothing to tell this one: its gap comes.
+        // Do not report revisions of another store to this one: it sends a gap.
         self.handler?.owed = nil
     }
 
-    /// This process has the handler for the first time.
+    /// This process attached the handler for the first time.
     private mutating func noteAttached(_ attachment: Client.Attachment) {
         handler?.isAttached = true
         handler?.noteFinished(attachment.position ?? 0)
-        if let position = attachment.position {
-            standing = .at(revision: position, epoch: attachment.epoch)
+        if let revision = attachment.position {
+            position = .at(revision: revision, epoch: attachment.epoch)
         } else {
-            // Somebody may have had a part of the state.
-            standing = attachment.isNew ? .before(.snapshot) : .inState
+            // An earlier process may have handled a part of the snapshot.
+            position = attachment.isNew ? .before(.snapshot) : .inState
         }
     }
 
-    /// Connects until there is a daemon, and goes on there; false where the deadline passed first.
+    /// Tries to connect until there is a daemon, and resumes.
+    ///
+    /// Returns false if the deadline passed first.
     private mutating func reconnect(after loss: StateError) throws(Failure) -> Bool {
         guard Self.isLoss(loss) else { throw .refused(loss) }
         if hasEnded { return false }
-        Output.report("\(loss.message); connecting again")
+        Output.report("\(loss.message); reconnecting")
         var backOff = BackOff(first: .milliseconds(50), last: .seconds(2))
         while try rest(backOff.next()) {
             do throws(StateError) {
                 client = try invocation.newClient(until: deadline)
                 try begin()
-                Output.report("connected again")
+                Output.report("reconnected")
                 return true
             } catch {
                 guard Self.isLoss(error) else { throw .refused(error) }
@@ -243,17 +249,19 @@ extension ResumedWatch {
         return false
     }
 
-    /// Whether another attempt may do better.
+    /// Whether another attempt may succeed.
     private static func isLoss(_ error: StateError) -> Bool {
         switch error.code {
         case .unreachable, .outcomeUnknown: true
-        // It has too many clients, or cannot write, for now.
+        // The daemon has too many clients, or cannot write at the moment.
         case .limit, .readOnly, .noSpace: true
         default: false
         }
     }
 
-    /// Waits for so long; false where the deadline passed first.
+    /// Waits for so long.
+    ///
+    /// Returns false if the deadline passed first.
     private func rest(_ pause: Duration) throws(Failure) -> Bool {
         try Pause.rest(pause, until: deadline, needsReader: needsReader)
     }

@@ -9,16 +9,17 @@ extension Statectl {
     }
 }
 
-/// A watch and what is done with its changes.
+/// A watch, and the output or the command for its changes.
 private struct Watcher {
     private var watch: ResumedWatch
     private let command: ChangeCommand?
     private let isJSON: Bool
     private let withPrevious: Bool
     private let isLatest: Bool
-    /// Whether the daemon remembers how far the command has come: only whole commits are handled.
+    /// Whether the daemon remembers the position: then only complete commits are handled.
     private let isNamed: Bool
-    /// Whether anything came that the daemon is to be told of at the next end of a round, or the state is to come.
+    /// Whether changes since the last report are to be reported at the end of this round, or a
+    /// snapshot is still to come.
     private var isInRound = true
     /// How many changes are still to come; nil for no end.
     private var missing: Int64?
@@ -29,7 +30,7 @@ private struct Watcher {
         isLatest = invocation.has("--latest")
         guard !isLatest || !withPrevious else {
             throw .usage(
-                "--latest and --previous: what the latest value replaced may not have been told"
+                "watch: --previous does not work with --latest, which skips values in between"
             )
         }
         missing = try invocation.number("--count", atLeast: 1)
@@ -52,14 +53,17 @@ private struct Watcher {
         while let event = try watch.next() {
             guard try handle(event, &output) else { break }
             try output.flush()
-            // A commit is whole, and a round: what the daemon was told begins behind it.
+            // A named handler ends only after a complete commit or round, whose position is
+            // reported.
             if let missing, missing <= 0, !isNamed || !isInRound { return }
         }
-        // The time is over.
+        // The deadline passed.
         if missing != nil { throw .negative }
     }
 
-    /// Handles one event; false where the time was over before that was done.
+    /// Handles one event.
+    ///
+    /// Returns false if the deadline passed before that was done.
     private mutating func handle(
         _ event: Client.Event,
         _ output: inout Output
@@ -67,7 +71,7 @@ private struct Watcher {
         switch event {
         case .commit(_, let revision, let changes):
             guard try handle(changes, isState: false, &output) else { return false }
-            // A round of latest values is whole with its synced.
+            // A round of latest values is complete only with its synced event.
             isInRound = isLatest
             if !isLatest { try watch.finish(revision) }
         case .piece(_, let changes):
@@ -77,7 +81,7 @@ private struct Watcher {
             isInRound = true
             return try handleGap(revision, &output)
         case .synced(_, let revision):
-            // An empty round says no more than how far the daemon is.
+            // An empty round only reports how far the daemon is.
             if isInRound { try watch.finish(revision) } else { try watch.advance(to: revision) }
             isInRound = false
         case .progress(_, let revision): try watch.advance(to: revision)
@@ -104,9 +108,9 @@ private struct Watcher {
         return true
     }
 
-    /// What was told before is void: said where the changes are read, and to the person.
+    /// Reports that the changes delivered before are void, in the output and on standard error.
     private func handleGap(_ revision: Int64, _ output: inout Output) throws(Failure) -> Bool {
-        Output.report("changes before revision \(revision) were missed; the state follows")
+        Output.report("changes before revision \(revision) were missed; the current state follows")
         if let command { return try command.run(forGapAt: revision) }
         if isJSON {
             output.write(json: WatchLine.json(gapAt: revision))
@@ -117,29 +121,29 @@ private struct Watcher {
     }
 }
 
-// MARK: What the options say
+// MARK: Options
 
 extension Client.HandlerStart {
     fileprivate init(_ invocation: Invocation) throws(Failure) {
         let revision = try invocation.number("--from", atLeast: 0)
         guard revision == nil || !invocation.has("--snapshot") else {
-            throw .usage("--from and --snapshot: a watch begins with one of them")
+            throw .usage("watch: give only one of --from and --snapshot")
         }
         self = revision.map { .revision($0) } ?? (invocation.has("--snapshot") ? .snapshot : .now)
     }
 }
 
 extension NamedHandler {
-    /// The handler of `--name`; nil where there is none.
+    /// The handler of `--name`; nil without that option.
     fileprivate init?(_ invocation: Invocation) throws(Failure) {
         guard let name = invocation.text("--name") else {
             guard !invocation.has("--reset") else {
-                throw .usage("--reset begins a named handler anew: it needs --name N")
+                throw .usage("watch: --reset needs --name N, the handler to begin anew")
             }
             return nil
         }
         guard invocation.command != nil else {
-            throw .usage("--name is for a command: watch PATTERN --name N -- COMMAND")
+            throw .usage("watch: --name needs a command: watch PATTERN --name N -- COMMAND")
         }
         let start = try Client.HandlerStart(invocation)
         self.init(name: name, start: start, isReset: invocation.has("--reset"))
@@ -147,7 +151,7 @@ extension NamedHandler {
 }
 
 extension ChangeCommand {
-    /// The command behind `--`; nil where there is none.
+    /// The command after `--`; nil if there is none.
     fileprivate init?(
         _ invocation: Invocation,
         isNamed: Bool,
@@ -156,13 +160,13 @@ extension ChangeCommand {
         let onError = invocation.text("--on-error")
         guard let arguments = invocation.command else {
             guard onError == nil else {
-                throw .usage("--on-error is for a command: watch PATTERN -- COMMAND")
+                throw .usage("watch: --on-error needs a command: watch PATTERN -- COMMAND")
             }
             return nil
         }
         let isJSON = invocation.isJSON
         guard !invocation.has("--previous") || isJSON else {
-            throw .usage("--previous with a command needs --json: the command reads the object")
+            throw .usage("watch: --previous with a command needs --json")
         }
         switch onError ?? (isNamed ? "retry" : "skip") {
         case "retry": retries = true

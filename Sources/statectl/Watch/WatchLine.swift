@@ -1,8 +1,9 @@
 import StateClient
 
-/// What a watch prints of a change.
+/// What a watch prints for a change.
 enum WatchLine {
-    /// `revision TAB set|delete TAB key TAB value`, escaped, and the value before as a fifth field.
+    /// `revision TAB set|delete TAB key TAB value`, escaped, with the previous value as a fifth
+    /// field.
     static func write(_ change: Client.Change, withPrevious: Bool, _ output: inout Output) {
         let operation = change.value == nil ? "delete" : "set"
         let previous = withPrevious ? [change.previous ?? []] : []

@@ -5,12 +5,13 @@ import StateRules
 
 /// A configuration in JSON5.
 enum ConfigurationFile {
-    /// The largest one that is read.
+    /// The largest file that is read, in bytes.
     private static let byteLimit = 16 << 20
 
-    /// Reads a configuration; what it does not name is as in `base`.
+    /// Reads a configuration; options that it does not set are as in `base`.
     ///
-    /// - Throws: ``StateError/Code/err``: the file, the place in it, what was read and what may stand there.
+    /// - Throws: ``StateError/Code/err``: the file, the place in it, what was read and what was
+    ///   expected.
     static func read(
         _ path: String,
         over base: Configuration = Configuration()
@@ -48,7 +49,7 @@ enum ConfigurationFile {
             if count == 0 { return bytes }
             bytes += part[..<count]
         }
-        throw StateError(.err, "\(path) has more than \(byteLimit) bytes")
+        throw StateError(.err, "\(path) has more than \(byteLimit) bytes, the limit")
     }
 
     private static func unreadable(_ path: String) -> StateError {
@@ -66,7 +67,7 @@ enum ConfigurationFile {
 }
 
 extension AccountDirectory {
-    /// What the system says of its users and groups.
+    /// The users and groups of the system.
     static var system: AccountDirectory {
         AccountDirectory(
             user: { name in

@@ -3,7 +3,7 @@ import StateRules
 import StateServer
 
 extension FileContainers {
-    /// The directories of the rules that say `backing: "file"`; nil where none does.
+    /// The directories of the rules with `backing: "file"`; nil if there are none.
     convenience init?(_ options: Options, log: Log) {
         self.init(
             options.configuration.rules.fileRules,
@@ -14,7 +14,7 @@ extension FileContainers {
 }
 
 extension RuleTable {
-    /// What the rules say of where keys live, as far as files are concerned.
+    /// Where the rules store keys: in files, or elsewhere.
     var fileRules: [FileRule] {
         rules.compactMap { rule -> FileRule? in
             switch rule.backing {

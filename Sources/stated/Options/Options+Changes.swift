@@ -2,9 +2,9 @@ import StateEngine
 import StateRules
 import StateServer
 
-/// What is another in a configuration that takes the place of an older one.
+/// What differs between two configurations.
 extension Options {
-    /// The options of the daemon as a configuration names them, each as it is written.
+    /// The options of the daemon by their names in a configuration, with their values as text.
     private var written: [(name: String, value: String?, isLive: Bool)] {
         let (socket, limits) = (configuration.socket, configuration.limits)
         let history = configuration.history
@@ -20,7 +20,9 @@ extension Options {
         ]
     }
 
-    /// What is another in `next`, and whether it can hold while clients are served; keys live where `locations` of the start say.
+    /// What differs in `next`, and whether it can change while clients are served.
+    ///
+    /// Keys stay where `locations` of the start put them.
     func changes(to next: Options, _ locations: [RuleDescription]) -> ReloadReport {
         var report = ReloadReport(changed: [], needsRestart: [])
         for (old, new) in zip(written, next.written) where old.value != new.value {
@@ -33,7 +35,7 @@ extension Options {
         return report
     }
 
-    /// These options, with what another configuration may only say at a start.
+    /// These options, except those that only a restart can change: they stay as they are.
     func keepingPlaces(of running: Options) -> Options {
         var options = self
         options.configuration.socket = running.configuration.socket
@@ -41,7 +43,7 @@ extension Options {
         return options
     }
 
-    /// Has a server keep to these limits.
+    /// Applies these limits to a server.
     func apply(to server: inout ServerOptions, _ log: Log) {
         let limits = configuration.limits
         server.limits = limits.keyspace
@@ -60,10 +62,10 @@ extension Options {
 }
 
 extension RuleTable {
-    /// What the rules say of where keys live.
+    /// The parts of the rules that say where keys are stored.
     var locations: [RuleDescription] { descriptions { KeyBacking.options.contains($0) } }
 
-    /// What they say beside it.
+    /// The other parts of the rules.
     fileprivate var policies: [RuleDescription] {
         descriptions { !KeyBacking.options.contains($0) }
     }
@@ -77,10 +79,10 @@ extension RuleTable {
     }
 }
 
-/// The options that rules name otherwise than the rules before them did.
+/// The options that differ between old and new rules.
 ///
-/// A rule is the same one where its pattern is, whatever its
-/// number; of several with one pattern each is compared with the one in its place among them.
+/// Two rules are the same if they have the same pattern, whatever their numbers. Of several rules
+/// with one pattern, the first is compared with the first, and so on.
 private struct RuleChanges {
     private(set) var changes: [ReloadReport.Change] = []
 

@@ -3,12 +3,12 @@ import StateEngine
 import StateRules
 
 extension Options {
-    /// Refuses a directory of keys that has the daemon's own files in it, or is among them: who may read and write keys there could
-    /// read the store past every rule, and remove it.
+    /// Refuses a directory of keys that contains the daemon's own files or is inside their
+    /// directory: clients could read or remove the store through keys, past every rule.
     ///
     /// - Throws: ``StateError/Code/err``, naming both.
     func checkPlaces() throws(StateError) {
-        // Where nothing says where the values live, that is said later.
+        // If no data directory is known, a later step reports that.
         let data = (try? DataDirectory.path(self)).map(Options.resolved)
         let file = path.map(Options.resolved)
         for rule in configuration.rules.rules {
@@ -18,23 +18,24 @@ extension Options {
             if let data, place.starts(with: data) || data.starts(with: place) {
                 throw Options.misplaced(
                     name,
-                    "and the data directory, /\(data.joined(separator: "/")), overlap; the store is not for clients"
+                    "overlaps the data directory, /\(data.joined(separator: "/")), which clients "
+                        + "must not reach through keys"
                 )
             }
             if let file, file.starts(with: place) {
                 throw Options.misplaced(
                     name,
-                    "has the configuration in it, which is not for clients"
+                    "contains the configuration file, which clients must not reach through keys"
                 )
             }
         }
     }
 
     private static func misplaced(_ name: String, _ sentence: String) -> StateError {
-        StateError(.err, "\(name) \(sentence): choose another directory")
+        StateError(.err, "\(name) \(sentence); choose another directory")
     }
 
-    /// The names of the directories that lead to a place, without links; what is not there yet stands as it is named.
+    /// The components of a path with links resolved; those that do not exist yet stay as they are.
     private static func resolved(_ path: String) -> [Substring] {
         var rest: [Substring] = []
         var parts = path.split(separator: "/").filter { $0 != "." }

@@ -1,29 +1,29 @@
 import StateEngine
 import StateRules
 
-/// How to serve: what the configuration says, and the options of the command line, which count more.
+/// How to serve: the configuration, and the options of the command line, which override it.
 struct Options {
     var configuration = Configuration()
-    /// The file that the configuration was read from; nil for none.
+    /// The file that the configuration was read from; nil if there is none.
     private(set) var path: String?
-    /// Whether the values live in memory only; the directory holds the reserved revision, then.
+    /// Whether the values are in memory only; the directory then holds the reserved revision.
     private(set) var isMemory = false
 
-    /// Takes what a configuration file says.
+    /// Applies a configuration file.
     mutating func read(_ path: String) throws(StateError) {
         configuration = try ConfigurationFile.read(path, over: configuration)
         self.path = path
     }
 
-    /// The options of the command line that say how to serve, and have a value.
+    /// The options of the command line that have a value and say how to serve.
     static let names: Set<String> = [
         "--socket", "--data", "--socket-mode", "--history-changes", "--history-age",
         "--history-bytes", "--clients", "--watches", "--output-bytes", "--value-bytes",
     ]
 
-    /// Takes an option of the command line; one that says something else is passed over.
+    /// Applies an option of the command line; ignores one that does not say how to serve.
     ///
-    /// - Throws: ``StateError/Code/err``: what the option takes, and what it got.
+    /// - Throws: ``StateError/Code/err``: what the option takes, and the given value.
     mutating func take(_ name: String, _ value: String) throws(StateError) {
         switch name {
         case "--memory": isMemory = true

@@ -1,17 +1,17 @@
 import StateEngine
 import StateRules
 
-/// What the command line asks for.
+/// The parsed command line.
 enum Request {
     case serve(Options)
-    /// Reads the configuration, and says whether it can be used.
+    /// Checks the configuration in a file.
     case checkConfiguration(String)
     case check(store: String)
     case salvage(store: String, to: String)
     case help
     case version
 
-    /// - Throws: ``StateError/Code/err``, naming the argument that makes no sense.
+    /// - Throws: ``StateError/Code/err``, naming the wrong argument.
     init(arguments: [String]) throws(StateError) {
         var given: [(name: String, value: String)] = []
         var rest = arguments[...]
@@ -53,7 +53,7 @@ enum Request {
         }
         let mode = given.last { ["--check", "--salvage"].contains($0.name) }?.name
         if let mode, options.isMemory {
-            throw Request.error("\(mode) and --memory exclude each other")
+            throw Request.error("\(mode) does not work with --memory, which has no store")
         }
         switch (mode, last("--to")) {
         case (nil, nil):
@@ -62,13 +62,13 @@ enum Request {
         case ("--salvage", let target?):
             self = .salvage(store: try DataDirectory.path(options), to: target)
         case ("--salvage", nil):
-            throw Request.error("--salvage needs --to DIRECTORY, for the new store")
-        case (_, .some): throw Request.error("--to goes with --salvage")
+            throw Request.error("--salvage needs --to NEWDIRECTORY, for the new store")
+        case (_, .some): throw Request.error("--to needs --salvage")
         case (.some, nil): self = .check(store: try DataDirectory.path(options))
         }
     }
 
-    /// What the configuration says that is named, or the one that is there for these options; then the options.
+    /// The configuration that `--config` names, else the standard one; then the options.
     private static func options(
         _ given: [(name: String, value: String)]
     ) throws(StateError) -> Options {

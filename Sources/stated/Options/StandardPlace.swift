@@ -3,30 +3,31 @@ import StateEngine
 import StateRules
 import StateServer
 
-/// A directory that nobody has to name: the service manager's, root's, or this user's.
+/// A default directory: the service manager's, root's, or this user's.
 struct StandardPlace {
-    /// The variable in which the service manager says it.
+    /// The variable in which the service manager passes it.
     let managed: String
     let ofRoot: String
     /// The variable of the XDG base directories.
     let variable: String
-    /// What it is below $HOME where that is not set.
+    /// Its path below $HOME if that variable is not set.
     let inHome: String
 
-    /// The path; nil if nothing says where.
+    /// The path; nil if none is known.
     var path: String? {
-        // Several are separated by colons; the first is ours.
+        // Colons separate several; the first is used.
         if let given = Environment[managed]?.split(separator: ":").first { return String(given) }
         if geteuid() == 0 { return ofRoot }
-        // A relative path there is to be ignored: https://specifications.freedesktop.org/basedir-spec/latest/
+        // Relative paths must be ignored:
+        // https://specifications.freedesktop.org/basedir-spec/latest/
         if let home = Environment[variable], home.hasPrefix("/") { return home + "/stated" }
         return Environment["HOME"].map { $0 + inHome + "/stated" }
     }
 }
 
-/// Where the configuration is that nobody has to name.
+/// The default path of the configuration.
 enum ConfigurationPlace {
-    /// What names another instance, or no instance at all: the usual configuration is none of its.
+    /// Options that name another instance, or none: the default configuration does not apply then.
     private static let exclusions: Set = [
         "--config", "--socket", "--data", "--memory", "--check-config",
     ]
@@ -38,16 +39,16 @@ enum ConfigurationPlace {
         inHome: "/.config"
     )
 
-    /// Nil if there is none, or if the options say that this is not the usual instance.
+    /// Nil if there is none, or if the options say that this is not the default instance.
     static func standard(for names: Set<String>) -> String? {
         guard names.isDisjoint(with: exclusions), let directory = directory.path else { return nil }
         let path = directory + "/stated.json5"
-        // One that cannot be read is no reason to serve without it.
+        // If the file exists but cannot be read, the start must fail.
         return access(path, F_OK) == 0 || errno != ENOENT && errno != ENOTDIR ? path : nil
     }
 }
 
-/// Where the values live.
+/// The directory of the values.
 enum DataDirectory {
     private static let directory = StandardPlace(
         managed: "STATE_DIRECTORY",
@@ -56,18 +57,20 @@ enum DataDirectory {
         inHome: "/.local/state"
     )
 
-    /// The directory of `options`, else the service manager's, else the user's own; made where it is missing.
+    /// The directory of `options`, else the service manager's, else the user's own; created if
+    /// missing.
     ///
-    /// - Throws: ``StateError/Code/err`` where nothing says where, ``StateError/Code/storage`` where it cannot be made.
+    /// - Throws: ``StateError/Code/err`` if none is known, ``StateError/Code/storage`` if it cannot
+    ///   be created.
     static func prepare(_ options: Options) throws(StateError) -> String {
         let directory = try path(options)
         try Directory.make(directory, failingWith: .storage)
         return directory
     }
 
-    /// The same directory, left as it is.
+    /// The same directory, without creating it.
     static func path(_ options: Options) throws(StateError) -> String {
         if let path = options.configuration.dataDirectory ?? directory.path { return path }
-        throw StateError(.err, "nothing says where the values live: set HOME, or give --data")
+        throw StateError(.err, "no data directory is known: set HOME or use --data DIRECTORY")
     }
 }

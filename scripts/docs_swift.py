@@ -1,0 +1,85 @@
+"""Compiles the Swift blocks of pages, in a package outside of the repository. Used by scripts/check-docs."""
+
+import os
+import re
+import subprocess
+import tempfile
+
+from docs_pages import ROOT
+
+
+class Program:
+    """A Swift block with those that continue it."""
+
+    def __init__(self, page, index, block):
+        self.name = re.sub(r"\W", "_", page.name.removesuffix(".md").removeprefix("docs/")) + f"_{index}"
+        self.page, self.line, self.blocks = page, block.line, [block]
+
+    @property
+    def source(self):
+        return "".join(
+            f'#sourceLocation(file: "{self.page.name}", line: {block.line + 1})\n' + "\n".join(block.lines) + "\n"
+            for block in self.blocks
+        )
+
+    def imports(self, products):
+        found = re.findall(r"(?m)^(?:@\w+ +)?(?:\w+ +)?import +(\w+)", self.source)
+        return [name for name in dict.fromkeys(found) if name in products]
+
+    @property
+    def is_test(self):
+        return re.search(r"(?m)^import (Testing|XCTest)\b", self.source) is not None
+
+
+def swift_programs(page, failures):
+    programs = []
+    for block in page.of("swift"):
+        begins_with = next((line for line in block.lines if line.strip() and not line.startswith("//")), "")
+        if re.match(r"(@\w+ )?(\w+ )?import ", begins_with):
+            programs.append(Program(page, len(programs) + 1, block))
+        elif programs:
+            programs[-1].blocks.append(block)
+        else:
+            failures.append((page.name, block.line, "this block continues none: it begins with no import"))
+    return programs
+
+
+def write_package(place, programs):
+    with open(os.path.join(ROOT, "Package.swift"), encoding="utf-8") as file:
+        products = re.findall(r'\.library\(name: "(\w+)"', file.read())
+    package, targets = os.path.basename(ROOT), []
+    for program in programs:
+        kind, folder = ("testTarget", "Tests") if program.is_test else ("executableTarget", "Sources")
+        file = "Tests" if program.is_test else "Program" if "@main" in program.source else "main"
+        directory = os.path.join(place, folder, program.name)
+        os.makedirs(directory)
+        with open(os.path.join(directory, f"{file}.swift"), "w", encoding="utf-8") as output:
+            output.write(program.source)
+        uses = ", ".join(f'.product(name: "{name}", package: "{package}")' for name in program.imports(products))
+        targets.append(f'.{kind}(name: "{program.name}", dependencies: [{uses}]),')
+    with open(os.path.join(place, "Package.swift"), "w", encoding="utf-8") as output:
+        output.write(
+            "// swift-tools-version: 6.2\nimport PackageDescription\n\nlet package = Package(\n"
+            f'    name: "manual",\n    dependencies: [.package(path: "{ROOT}")],\n    targets: [\n        '
+            + "\n        ".join(targets) + "\n    ]\n)\n"
+        )
+
+
+def check_swift(pages, scratch):
+    failures = []
+    programs = [program for page in pages for program in swift_programs(page, failures)]
+    if not programs:
+        return failures
+    with tempfile.TemporaryDirectory(prefix="stated-docs.") as place:
+        write_package(place, programs)
+        arguments = ["swift", "build", "--package-path", place, "--scratch-path", scratch]
+        arguments += ["--build-tests"] * any(program.is_test for program in programs)
+        result = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if result.returncode == 0:
+        print(f"check-docs: compiled {len(programs)} programs of {len({each.page.name for each in programs})} pages")
+        return failures
+    for name, line, message in re.findall(r"(?m)^(?:\S*/)?((?:docs/)?[\w/-]+\.md):(\d+):\d+: (error: .*)", result.stdout):
+        failure = (name, int(line), message)
+        if failure not in failures:
+            failures.append(failure)
+    return failures or [(pages[0].name, 1, "swift build failed\n" + result.stdout[-4000:])]
