@@ -8,10 +8,11 @@ enum DescriptorLimit {
     private static let reserve = 64
     private static let openFiles = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
 
-    /// Raises the limit so that `clientCount` clients fit.
+    /// Raises the limit so that `clientCount` clients fit, and makes the kernel's table as large.
     ///
-    /// - Returns: How many fit; if fewer than asked for, a warning is logged.
-    static func raise(forClients clientCount: Int, log: Log) -> Int {
+    /// - Returns: How many fit.
+    @discardableResult
+    static func raise(forClients clientCount: Int) -> Int {
         let needed = rlim_t(clientCount + reserve)
         var limit = rlimit()
         guard getrlimit(openFiles, &limit) == 0 else { return clientCount }
@@ -25,12 +26,17 @@ enum DescriptorLimit {
             guard getrlimit(openFiles, &limit) == 0 else { return clientCount }
         }
         clinux_reserve_descriptors(Int32(min(needed, limit.rlim_cur, 1 << 14)))
-        let fitting = min(clientCount, max(1, Int(clamping: limit.rlim_cur) - reserve))
+        return min(clientCount, max(1, Int(clamping: limit.rlim_cur) - reserve))
+    }
+
+    /// The same; logs a warning if fewer fit.
+    static func raise(forClients clientCount: Int, log: Log) -> Int {
+        let fitting = raise(forClients: clientCount)
         if fitting < clientCount {
             log.write(
                 .warning,
                 "at most \(fitting) clients instead of \(clientCount): the limit of open files is "
-                    + "\(limit.rlim_cur); raise LimitNOFILE or 'ulimit -n'"
+                    + "\(fitting + reserve); raise LimitNOFILE or 'ulimit -n'"
             )
         }
         return fitting
