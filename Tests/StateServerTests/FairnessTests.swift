@@ -174,6 +174,17 @@ struct StepLimitTests {
         #expect(try peer.next(4).last?.elements?.count == 2)
     }
 
+    @Test func `a transaction with a command of more keys is refused whole`() throws {
+        let peer = try stage.connect()
+        let before = stage.server.durable()
+        let large = "MSET \((0..<80).map { "a\($0) 1" }.joined(separator: " "))"
+        try peer.send(["MULTI", "SET a 1", large, "SET b 1", "EXEC"])
+        let replies = try peer.next(5)
+        #expect(replies[2].errorText == "LIMIT \(StepLimitTests.refusal)")
+        #expect(replies[4].errorText?.hasPrefix("EXECABORT") ?? false)
+        #expect(stage.server.durable() == before)
+    }
+
     @Test func `what takes fewer keys is done`() throws {
         let peer = try stage.connect()
         #expect(try peer.ask("STATE.DELETE k/1?")["count"] == .integer(10))

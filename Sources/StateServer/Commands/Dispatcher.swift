@@ -78,10 +78,8 @@ final class Dispatcher {
             if let reason = whatToWaitFor(verb, arguments, context) { return .wait(reason) }
             context.connection.session.commandCount += 1
             lastWeight = verb.weight(byteCount: raw.count, hasRules: context.core.rules != nil)
-            // Nearly all commands have few arguments, so only these are measured.
-            if arguments.count > 64 {
-                try settings.options.checkSteps(verb, arguments, context)
-            }
+            // Nearly all commands have few arguments.
+            if arguments.count > 64 { try checkSteps(verb, arguments, context) }
             if let transaction = context.connection.session.transaction,
                 !TransactionCommands.runsInside(verb)
             {
@@ -113,6 +111,20 @@ final class Dispatcher {
                 .isEmpty
         }
         context.execution = nil
+    }
+
+    /// Refuses a command of too many keys; an open transaction is refused as well.
+    private func checkSteps(
+        _ verb: Verb,
+        _ arguments: Arguments,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        do throws(StateError) {
+            try settings.options.checkSteps(verb, arguments, context)
+        } catch {
+            context.connection.session.transaction?.refuse()
+            throw error
+        }
     }
 
     /// The verb, after a check of the number of arguments; a wrong command fails an open
