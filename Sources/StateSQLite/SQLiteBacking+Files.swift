@@ -3,8 +3,8 @@ import StateEngine
 /// Facts about keys that are stored in files beside the history.
 extension SQLiteBacking: PendingFileListBacking {
     package func takePendingFileList() -> String? {
-        defer { foundPendingFileList = nil }
-        return foundPendingFileList
+        defer { found.pendingFileList = nil }
+        return found.pendingFileList
     }
 
     package func fileContainers() throws -> String? {

@@ -126,8 +126,8 @@ extension SQLiteBacking {
         let rows = try check(connection, lock, receive)
         try require(acknowledged, connection, revision: rows.revision)
         let metadata = try StoreMetadata(connection).metadata()
-        foundPendingFileList = try StoreMetadata(connection).value(of: .pendingFiles)
-        // Order matters: everything was checked; from here on the store may be written.
+        found.pendingFileList = try StoreMetadata(connection).value(of: .pendingFiles)
+        // Order matters: everything was checked, from here on the store may be written.
         StoreRoom.giveUpReserveIfFull(location)
         try useWriteAheadLog(connection)
         // A store that is reopened is known to be the same one.
@@ -145,7 +145,8 @@ extension SQLiteBacking {
             cuts: rows.cuts,
             room: StoreRoom(location, reserveByteCount: reserveByteCount, connection, log),
             clock: clock,
-            progress: CommitProgress(stamp, revision: loaded.revision, rowCount: rows.rowCount)
+            progress: CommitProgress(stamp, revision: loaded.revision, rowCount: rows.rowCount),
+            loaded: rows.loaded
         )
         return (store, loaded)
     }
@@ -202,20 +203,28 @@ extension SQLiteBacking {
         _ connection: SQLiteConnection,
         _ lock: OwnerLock,
         _ receive: (borrowing StoredChange) -> Void
-    ) throws -> (rowCount: Int64, revision: Int64, cuts: HistoryCuts) {
+    ) throws -> (rowCount: Int64, revision: Int64, cuts: HistoryCuts, loaded: LoadedRows) {
         try HistorySchema.check(connection)
         let metadata = StoreMetadata(connection)
         try metadata.check()
         let expected = try metadata.number(of: .rowCount)
         let compacted = try metadata.required(.compacted)
-        let swept = try metadata.number(of: .swept) ?? compacted
-        var cuts = HistoryCuts(history, after: swept)
+        var cuts = HistoryCuts(history, after: compacted)
+        // If the store is opened again, its keyspace has the values already.
+        let loaded = LoadedRows(
+            compacted: compacted,
+            isComplete: ownership == nil,
+            rowLimit: logLimits.stretchRowCount
+        )
+        found.rows = loaded
+        defer { found.rows = nil }
         // Runs on another core while this thread reads the rows.
         let quickCheck = try QuickCheck(path: location.database, under: lock)
         let rows: (rowCount: Int64, revision: Int64)
         do {
             rows = try HistoryReader.readAll(connection) { change in
-                if change.revision > swept { cuts.read(change) }
+                if change.revision > compacted { cuts.read(change) }
+                loaded.read(change)
                 receive(change)
             }
         } catch {
@@ -232,7 +241,7 @@ extension SQLiteBacking {
                 "history has \(rows.rowCount) rows; at the last clean stop it had \(expected)"
             )
         }
-        return (rows.rowCount, rows.revision, cuts)
+        return (rows.rowCount, rows.revision, cuts, loaded)
     }
 
     /// Somebody may have switched it off, for instance to copy the file.

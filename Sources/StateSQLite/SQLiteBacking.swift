@@ -61,8 +61,16 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         let stamp: StoreStamp
     }
 
-    /// The pending file list found when the store was opened, until it is taken.
-    var foundPendingFileList: String?
+    var found = Found()
+
+    /// What the load finds.
+    struct Found {
+        /// The files that the last commit may not have reached, until somebody takes it.
+        var pendingFileList: String?
+        /// The rows up to the compacted revision, while they are read.
+        var rows: LoadedRows?
+    }
+
     /// What was acknowledged when the store was last open.
     var acknowledged = Acknowledged()
     var compactionGoal = CompactionGoal()

@@ -119,8 +119,6 @@ final class SalvagedStore {
             try connection.transaction { () throws(SQLiteFailure) in
                 let table = StoreMetadata(connection)
                 try table.set(.compacted, "\(compacted)")
-                // Superseded changes may exist up to any revision.
-                try table.set(.swept, "0")
                 try table.set(.leastRevision, "\(leastRevision)")
                 try table.set(.rowCount, "\(rowCount)")
                 try table.set(metadata: metadata)

@@ -72,9 +72,20 @@ final class CompactedModel {
         }
     }
 
-    func restart() throws {
+    /// Closes, calls `body` and opens.
+    func restart(_ body: () throws -> Void = {}) throws {
         keyspace.close()
+        try body()
         keyspace = try LocalKeyspace(backing: backing())
+    }
+
+    /// The keys whose value is not the newest one.
+    func differences() -> [String] {
+        var found: State = [:]
+        for (key, entry) in keyspace.entries("/", after: nil, limit: .max) {
+            found[key.description] = entry.value
+        }
+        return Set(found.keys).union(state.keys).filter { found[$0] != state[$0] }.sorted()
     }
 
     /// What is wrong with what can be read, a sentence each.

@@ -236,6 +236,28 @@ struct CompactionTests {
         #expect(stepCount > 6)
     }
 
+    /// A tombstone that goes before an older row of its key would make the next start serve that row.
+    @Test(arguments: Seed.each(Extent.named("STATED_SWEEP_RUNS", short: 6)))
+    func `what the retention leaves and takes, a start finds the same values`(seed: UInt64) throws {
+        var random = SplitMix(seed: seed)
+        let keyCount = Int.random(in: 50...400, using: &random)
+        let stretchRowCount = Int.random(in: 4...64, using: &random)
+        let changeCount = random.chance(50) ? 0 : 300
+        let model = try CompactedModel(seed: seed, keyCount: keyCount) {
+            let backing = store.backing { $0.stretchRowCount = stretchRowCount }
+            backing.history.changeCount = changeCount
+            return backing
+        }
+        var rowCounts: [Int64] = []
+        for round in 0..<8 {
+            for _ in 0..<400 { try model.commit() }
+            if random.chance(30) { _ = try model.keyspace.compact() }
+            try model.restart { rowCounts.append(try store.check().summary.rowCount) }
+            #expect(model.differences() == [], "after round \(round)")
+        }
+        #expect(rowCounts.max() ?? 0 < 2 * keyCount + changeCount + 1_024 + 800)
+    }
+
     private func live(_ contents: Contents) -> [[UInt8]: [UInt8]] {
         var values: [[UInt8]: [UInt8]] = [:]
         for change in contents.changes { values[change.plain.key] = change.plain.value }

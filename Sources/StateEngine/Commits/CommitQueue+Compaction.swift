@@ -91,9 +91,7 @@ extension CommitQueue {
     private func takeRequests(_ compaction: inout Compaction) {
         let requests = state.withLock { $0.work.takeCompactions() }
         for request in requests {
-            if let revision = request.revision {
-                capabilities.compaction?.raiseCompaction(to: revision)
-            }
+            capabilities.compaction?.raiseCompaction(to: request.revision ?? 0)
         }
         compaction.requests += requests
     }

@@ -13,7 +13,10 @@ package protocol CompactingBacking: HistoryBacking {
     /// Checks whether there is room again.
     func lookForRoom()
 
-    /// Lets compaction remove everything up to `revision`, beyond the retention.
+    /// Takes note, while the store loads, that the change read last superseded the one at `place`.
+    func didLoad(superseding place: HistoryPlace)
+
+    /// Compacts everything up to `revision`, beyond the retention, and leaves nothing superseded.
     func raiseCompaction(to revision: Int64)
 
     /// Compacts a piece, in one transaction.
@@ -65,8 +68,8 @@ package struct CompactionStep: Sendable {
 
     /// From this revision on the history is complete.
     package var compacted: Int64
-    /// Deletes that were removed from the history and that nothing had superseded.
-    package var graves: [CompactedDelete] = []
+    /// Deletes that left the history and that nothing had superseded.
+    package var tombstones: [CompactedDelete] = []
     /// Whether nothing is left to do for now.
     package var isDone = true
 

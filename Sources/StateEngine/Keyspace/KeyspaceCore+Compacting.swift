@@ -6,7 +6,7 @@ extension KeyspaceCore {
     /// Tombstones that left the history are not needed any more.
     func takeOver(_ step: CompactionStep) {
         revisions.compact(to: step.compacted)
-        for tombstone in step.graves {
+        for tombstone in step.tombstones {
             let forgotten = tombstone.key.withUnsafeBytes {
                 entries.forgetDelete(of: $0, at: tombstone.revision)
             }

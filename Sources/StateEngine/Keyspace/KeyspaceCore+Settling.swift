@@ -44,8 +44,9 @@ extension KeyspaceCore {
 
     /// Loads an entry from storage, before anybody else sees the core.
     ///
+    /// - Returns: The place of the change that it supersedes, if that was taken over before.
     /// - Complexity: O(*n*) in the bytes of key and value.
-    func load(_ change: borrowing StoredChange) {
+    func load(_ change: borrowing StoredChange) -> HistoryPlace? {
         let cause = entries.causes.intern(bytes: change.cause)
         let record = Record.make(
             Record.Fields(change, cause: cause.number),
@@ -55,8 +56,13 @@ extension KeyspaceCore {
         )
         revisions.noteChange(change.revision)
         entries.hasLoadedExpiry = entries.hasLoadedExpiry || record.expires != nil
-        if let superseded = entries.load(record) { entries.free(superseded) }
+        let superseded = entries.load(record)
+        let place = superseded.map {
+            HistoryPlace(revision: $0.revision, ordinal: $0.ordinal)
+        }
+        if let superseded { entries.free(superseded) }
         if record.isDeleted, !entries.keepsDeleted { entries.free(record) }
+        return place
     }
 
     /// Everything was loaded from storage.

@@ -45,7 +45,13 @@ public final class LocalKeyspace: WaitableKeyspace {
         )
         let loaded = KeyspaceCore(store, limits: limits)
         do {
-            loaded.finishLoading(try backing.load { loaded.load($0) })
+            let compaction = backing.capabilities.compaction
+            loaded.finishLoading(
+                try backing.load { change in
+                    guard let superseded = loaded.load(change) else { return }
+                    compaction?.didLoad(superseding: superseded)
+                }
+            )
         } catch let error as StateError {
             throw error
         } catch {

@@ -1,29 +1,37 @@
 import StateEngine
 
-/// Takes superseded rows out of the history, range by range.
+/// Takes superseded rows out of the history.
 ///
 /// ```
-/// live rows only ... swept | the range: any part of what is superseded may be gone ... compacted | whole ... newest
+/// stretches, each at most about half superseded ... compacted | complete ... newest
 /// ```
 ///
-/// A range is read first, without a transaction. The first transaction that deletes any of it says in `meta` that the history is
-/// whole from its end on; from then on what is superseded in it is no use to anybody, and any part of it may be gone. What lies
-/// before the range goes first and then the range from its beginning, so that no delete goes before what it had deleted. After
-/// the last row `meta` says that the range is swept; a start reads one again that was not.
+/// The history from the compacted revision on is complete. What the retention passes is taken in ranges: a range is read
+/// first, without a transaction. The first transaction that deletes any of it says in `meta` that the history is complete
+/// from its end on; from then on what is superseded before that is no use to anybody, and any part of it may be gone. What
+/// is superseded within the range goes at once. The rest joins the stretches of ``SweptRows``, which are swept when half of
+/// their rows are superseded.
 ///
-/// The newest row of all stays, so that its number is never given again: who reads on by number would miss rows.
+/// No tombstone goes before an older row of its key, or the next start would take that row for the value. The newest row of
+/// all stays, so that its number is never given again: a reader that continues by number would miss rows.
 final class HistorySweep {
-    /// From here on the history is whole, as `meta` has it.
+    /// From here on the history is complete, as `meta` has it.
     private(set) var compacted: Int64
-    /// Up to here everything superseded is gone.
-    private var swept: HistoryPlace
+    /// Up to here rows are in stretches.
+    private var counted: HistoryPlace
+    /// The rows up to there.
+    private var rows: SweptRows
+    /// Whether `rows` knows of all that is superseded: not after the store was reopened.
+    private let isComplete: Bool
+    /// Sweep stretches that are less than half superseded as well, until none has any.
+    var sweepsAll = false
 
     private let connection: SQLiteConnection
     private let metadata: StoreMetadata
     private let finder: RowFinder
     private let scan: SQLiteStatement
     private let deleteRun: SQLiteStatement
-    private let deleteOne: SQLiteStatement
+    private let stretchRows: StretchRows
 
     /// The range; nil between two.
     private var plan: SweepPlan?
@@ -34,38 +42,40 @@ final class HistorySweep {
     /// Where the range ends: nil while it is read.
     private var end: End?
     private var cursor = Cursor()
-    /// Where the last row outside was found, from which the next is guessed.
-    private var found: FoundRow?
-    /// What is taken back where a transaction fails.
-    private var before: (cursor: Cursor, compacted: Int64)?
+    /// The stretch that is swept.
+    private var stretch: StretchSweep?
+    /// What is taken back if a transaction fails.
+    private var before: (cursor: Cursor, stretch: StretchSweep?, compacted: Int64)?
 
     private struct End {
-        /// Swept up to here, once all of it is deleted.
-        var swept: HistoryPlace
-        /// From here on the history is whole.
+        /// Counted up to here, once all of it is deleted.
+        var counted: HistoryPlace
+        /// From here on the history is complete.
         var compacted: Int64
     }
 
-    /// What of the plan was deleted.
+    /// What was done of the plan.
     private struct Cursor {
-        var outside = 0
         var row = 0
         var tombstone = 0
         var isAnnounced = false
-        var isAtEnd = false
+        var isDeleted = false
+        /// Rows and places that were handed to the stretches.
+        var countedRow = 0
+        var outside = 0
     }
 
-    /// Begins where `meta` says that it ended.
-    init(_ connection: SQLiteConnection) throws {
+    /// - Parameter loaded: The rows that the history need not have complete.
+    init(_ connection: SQLiteConnection, _ loaded: LoadedRows) throws {
         self.connection = connection
         metadata = StoreMetadata(connection)
-        compacted = try metadata.required(.compacted)
-        swept = .end(of: try metadata.number(of: .swept) ?? compacted)
+        compacted = loaded.compacted
+        counted = .end(of: compacted)
+        rows = loaded.rows
+        isComplete = loaded.isComplete
         finder = try RowFinder(connection)
         deleteRun = try connection.prepare("DELETE FROM history WHERE number BETWEEN ? AND ?")
-        deleteOne = try connection.prepare(
-            "DELETE FROM history WHERE number=? AND revision=? AND ordinal=?"
-        )
+        stretchRows = try StretchRows(connection, finder, deleteRun)
         scan = try connection.prepare(
             """
             SELECT number, revision, ordinal, previous_revision, previous_ordinal, length(value),
@@ -75,11 +85,13 @@ final class HistorySweep {
         )
     }
 
-    /// Whether a range is under way.
-    var isSweeping: Bool { plan != nil }
+    /// Whether a range or a stretch is under way, or a stretch is due.
+    var isSweeping: Bool { plan != nil || stretch != nil || nextStretch != nil }
 
-    /// All of it is swept for certain: of a transaction that a range ended in, the rest may not be.
-    var sweptRevision: Int64 { HistorySweep.revision(of: swept) }
+    /// All of it was looked at: of a transaction that a range ended in, the rest may not have been.
+    var sweptRevision: Int64 { HistorySweep.revision(of: counted) }
+
+    private var nextStretch: Int? { rows.next(all: sweepsAll || rows.isHalfSuperseded) }
 
     private static func revision(of place: HistoryPlace) -> Int64 {
         place.ordinal == .max ? place.revision : max(0, place.revision - 1)
@@ -99,27 +111,28 @@ final class HistorySweep {
         through revision: Int64,
         while goesOn: () -> Bool
     ) throws(SQLiteFailure) -> Bool? {
-        if plan == nil, try !beginRange(through: revision) { return nil }
+        if plan == nil, try !beginRange(through: revision) {
+            sweepsAll = false
+            return nil
+        }
         guard end == nil else { return true }
         let newest = try finder.lastRow()
         repeat {
             guard let newest, nextNumber < newest.number else {
                 let isAll = (newest?.place.revision ?? .max) > target
-                let place = isAll ? .end(of: target) : plan?.rows.last?.place ?? swept
-                end = End(swept: place, compacted: target)
+                let place = isAll ? .end(of: target) : plan?.rows.last?.place ?? counted
+                end = End(counted: place, compacted: target)
                 break
             }
             try readRows(before: min(nextNumber + 256, newest.number))
         } while end == nil && goesOn()
-        guard end != nil else { return false }
-        plan?.finish()
-        return true
+        return end != nil
     }
 
     /// - Returns: Whether there is anything to delete or to announce.
     private func beginRange(through revision: Int64) throws(SQLiteFailure) -> Bool {
-        guard swept < .end(of: revision) else { return false }
-        let first = try finder.firstRow(after: swept)
+        guard counted < .end(of: revision) else { return false }
+        let first = try finder.firstRow(after: counted)
         let newest = try finder.lastRow()
         let isEmpty =
             first.map { $0.place.revision > revision || $0.number >= newest?.number ?? 0 } ?? true
@@ -127,7 +140,7 @@ final class HistorySweep {
         plan = SweepPlan()
         target = revision
         nextNumber = first?.number ?? .max
-        (end, cursor, found) = (nil, Cursor(), nil)
+        (end, cursor) = (nil, Cursor())
         return true
     }
 
@@ -142,21 +155,27 @@ final class HistorySweep {
                 ordinal: Int32(truncatingIfNeeded: scan.number(at: 2))
             )
             guard place.revision <= target else {
-                end = End(swept: .end(of: target), compacted: target)
+                end = End(counted: .end(of: target), compacted: target)
                 return
             }
             let size = scan.number(at: 5)
             nextNumber = scan.number(at: 0) + 1
+            let deletedKey = scan.bytes(at: 6)
             plan?.append(
-                SweepPlan.Row(number: nextNumber - 1, place: place, byteCount: size),
+                SweepPlan.Row(
+                    number: nextNumber - 1,
+                    place: place,
+                    byteCount: size,
+                    isTombstone: deletedKey != nil
+                ),
                 previous: HistoryPlace(
                     revision: scan.number(at: 3),
                     ordinal: Int32(truncatingIfNeeded: scan.number(at: 4))
                 ),
-                deletedKey: scan.bytes(at: 6)
+                deletedKey: deletedKey
             )
             if plan?.isFull ?? true {
-                end = End(swept: place, compacted: place.revision)
+                end = End(counted: place, compacted: place.revision)
                 return
             }
             // The columns behind a long value are far away.
@@ -181,21 +200,15 @@ final class HistorySweep {
         while goesOn: () -> Bool
     ) throws(SQLiteFailure) -> Int64 {
         guard let plan, let end else { return 0 }
-        before = (cursor, compacted)
+        before = (cursor, stretch, compacted)
         if !cursor.isAnnounced { try announce(end) }
         var count: Int64 = 0
-        // Order matters: what a delete superseded goes before it, or a start would find it alive.
+        // In order, so that what a delete superseded in the range goes before it.
         repeat {
-            if cursor.outside < plan.outside.count {
-                count += try delete(plan.outside[cursor.outside])
-                cursor.outside += 1
-            } else {
-                count += try deleteNextRun(plan.rows)
-                cursor.isAtEnd = cursor.row == plan.rows.count
-            }
-        } while !cursor.isAtEnd && goesOn()
+            count += try deleteNextRun(plan.rows)
+            cursor.isDeleted = cursor.row == plan.rows.count
+        } while !cursor.isDeleted && goesOn()
         takeTombstones(plan, &step)
-        if cursor.isAtEnd { try metadata.set(.swept, "\(HistorySweep.revision(of: end.swept))") }
         step.compacted = compacted
         return count
     }
@@ -204,14 +217,11 @@ final class HistorySweep {
     private func announce(_ end: End) throws(SQLiteFailure) {
         cursor.isAnnounced = true
         guard end.compacted > compacted else { return }
-        try metadata.set(.swept, "\(sweptRevision)")
-        try metadata.set(.compacted, "\(end.compacted)")
-        compacted = end.compacted
+        try write(compacted: end.compacted)
     }
 
     /// The same up to `revision`, and at least as far as it was said before, in the transaction that is open.
     func write(compacted revision: Int64) throws(SQLiteFailure) {
-        try metadata.set(.swept, "\(sweptRevision)")
         try metadata.set(.compacted, "\(max(revision, compacted))")
         compacted = max(revision, compacted)
     }
@@ -222,7 +232,7 @@ final class HistorySweep {
         {
             let tombstone = plan.tombstones[cursor.tombstone]
             let revision = plan.rows[tombstone.row].place.revision
-            step.graves.append(
+            step.tombstones.append(
                 CompactionStep.CompactedDelete(key: tombstone.key, revision: revision)
             )
             cursor.tombstone += 1
@@ -247,47 +257,72 @@ final class HistorySweep {
         return connection.changeCount
     }
 
-    /// One row before the range; it may be gone.
-    private func delete(_ place: HistoryPlace) throws(SQLiteFailure) -> Int64 {
-        if let found {
-            // Where each commit has one change, numbers rise as revisions do.
-            let isNear = place.revision == found.place.revision
-            let offset =
-                isNear
-                ? Int64(place.ordinal - found.place.ordinal) : place.revision - found.place.revision
-            let guess = found.number + offset
-            if try delete(FoundRow(number: guess, place: place)) { return 1 }
-        }
-        let before = HistoryPlace(revision: place.revision, ordinal: place.ordinal - 1)
-        guard let row = try finder.firstRow(after: before), row.place == place else { return 0 }
-        return try delete(row) ? 1 : 0
+    // MARK: Counting it
+
+    /// Whether the range is deleted, and its rows are to be counted.
+    var isCounting: Bool { cursor.isDeleted && plan != nil }
+
+    /// Hands what is left of the range to the stretches, in memory.
+    func countRange(while goesOn: () -> Bool) {
+        guard let plan, let end else { return }
+        repeat {
+            if cursor.countedRow < plan.rows.count {
+                let last = min(cursor.countedRow + 1_024, plan.rows.count)
+                for row in plan.rows[cursor.countedRow..<last] where !row.isDead {
+                    rows.append(
+                        row.place,
+                        byteCount: Int64(row.byteCount),
+                        isTombstone: row.isTombstone
+                    )
+                }
+                cursor.countedRow = last
+            } else if cursor.outside < plan.outside.count {
+                let last = min(cursor.outside + 1_024, plan.outside.count)
+                for place in plan.outside[cursor.outside..<last] { rows.supersede(place) }
+                cursor.outside = last
+            } else {
+                rows.endTurn()
+                counted = end.counted
+                self.plan = nil
+                return
+            }
+        } while goesOn()
     }
 
-    private func delete(_ row: FoundRow) throws(SQLiteFailure) -> Bool {
-        deleteOne.bind(1, row.number)
-        deleteOne.bind(2, row.place.revision)
-        deleteOne.bind(3, Int64(row.place.ordinal))
-        try deleteOne.run()
-        guard connection.changeCount > 0 else { return false }
-        found = row
-        return true
+    // MARK: Sweeping a stretch
+
+    /// Begins with the next stretch, if one is due and no range is under way.
+    func beginStretch() -> Bool {
+        guard plan == nil else { return false }
+        if stretch == nil {
+            stretch = nextStretch.map { StretchSweep($0, of: rows, keepsTombstones: !isComplete) }
+        }
+        return stretch != nil
+    }
+
+    /// Deletes on in the stretch, in the transaction that is open; then comes ``didCommit()`` or ``didFail()``.
+    func deleteStretch(
+        _ step: inout CompactionStep,
+        while goesOn: () -> Bool
+    ) throws(SQLiteFailure) -> Int64 {
+        before = (cursor, stretch, compacted)
+        return try stretch?.deleteOn(stretchRows, &step, while: goesOn) ?? 0
     }
 
     // MARK: The transaction's end
 
-    /// What was deleted is gone for good.
+    /// What was deleted is gone.
     func didCommit() {
         before = nil
-        guard cursor.isAtEnd, let end else { return }
-        swept = end.swept
-        plan = nil
+        guard let stretch, stretch.isAtEnd else { return }
+        rows.didSweep(stretch)
+        self.stretch = nil
     }
 
     /// Nothing of the transaction happened.
     func didFail() {
         guard let before else { return }
-        (cursor, compacted) = before
+        (cursor, stretch, compacted) = before
         self.before = nil
-        found = nil
     }
 }

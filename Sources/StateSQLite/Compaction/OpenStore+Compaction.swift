@@ -19,22 +19,43 @@ extension OpenStore {
             )
         }
         var step = CompactionStep(compacted: sweep.compacted)
+        if sweep.isCounting {
+            sweep.countRange(while: goesOn)
+            step.isDone = false
+            return step
+        }
+        if sweep.beginStretch() {
+            step.isDone = false
+            try withoutSync {
+                try delete(&step) { step throws(SQLiteFailure) in
+                    try sweep.deleteStretch(&step, while: goesOn)
+                }
+            }
+            return step
+        }
         let isRead = try attempt { () throws(SQLiteFailure) in
             try sweep.readRange(through: revision, while: goesOn)
         }
         guard let isRead else { return step }
         step.isDone = false
         guard isRead, goesOn() else { return step }
-        try withoutSync { try delete(&step, while: goesOn) }
+        try withoutSync {
+            try delete(&step) { step throws(SQLiteFailure) in
+                try sweep.deleteRange(&step, while: goesOn)
+            }
+        }
         return step
     }
 
-    private func delete(_ step: inout CompactionStep, while goesOn: () -> Bool) throws {
+    private func delete(
+        _ step: inout CompactionStep,
+        _ deleteOn: (inout CompactionStep) throws(SQLiteFailure) -> Int64
+    ) throws {
         var count: Int64 = 0
         do {
             try attempt { () throws(SQLiteFailure) in
                 try begin(changesRows: true)
-                count = try sweep.deleteRange(&step, while: goesOn)
+                count = try deleteOn(&step)
             }
         } catch {
             sweep.didFail()

@@ -52,7 +52,11 @@ extension SQLiteBacking: CompactingBacking {
 
     package func raiseCompaction(to revision: Int64) {
         compactionGoal.wantedRevision = max(compactionGoal.wantedRevision, revision)
+        compactionGoal.finished = nil
+        inTurn { open?.sweep.sweepsAll = true }
     }
+
+    package func didLoad(superseding place: HistoryPlace) { found.rows?.supersede(place) }
 
     package func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         try inTurn { () throws(StateError) in try compactNow(while: goesOn) }

@@ -2,10 +2,9 @@ import StateEngine
 
 /// What is superseded among the rows of one range of the history.
 ///
-/// Most of what goes lies side by side: of a thousand keys that are overwritten all the time, all rows of a range but the last
-/// thousand. So a range is read first, and what is dead in it is deleted in runs: 0.3 µs a row, where a search for the row that
-/// each one supersedes took 10. Rows before the range that it supersedes are looked for in order of their places, so that the
-/// pages where they lie are touched once; the longer the range, the more of them a page has.
+/// Most of what goes lies side by side: of a thousand keys that are overwritten all the time, all rows of a range but the
+/// last thousand. So a range is read first, and what is superseded in it is deleted in runs: 0.3 µs a row, where a search
+/// for the row that each one supersedes took 10. Rows before the range are left to ``SweptRows``.
 struct SweepPlan {
     /// At most so many rows, 6 MiB.
     static let rowLimit = 1 << 18
@@ -15,24 +14,39 @@ struct SweepPlan {
     struct Row {
         var number: Int64
         var place: HistoryPlace
-        /// Bytes of the value, at most what 31 bits hold; the sign bit: it goes.
-        private var sizeAndFlag: UInt32
+        /// Bytes of the value, at most what 29 bits hold, and three flags.
+        private var sizeAndFlags: UInt32
 
-        init(number: Int64, place: HistoryPlace, byteCount: Int64) {
+        private static let sizeMask: UInt32 = 1 << 29 - 1
+
+        init(number: Int64, place: HistoryPlace, byteCount: Int64, isTombstone: Bool) {
             self.number = number
             self.place = place
-            sizeAndFlag = UInt32(clamping: min(byteCount, Int64(Int32.max)))
+            sizeAndFlags = UInt32(clamping: min(byteCount, Int64(Row.sizeMask)))
+            if isTombstone { sizeAndFlags |= 1 << 29 }
         }
 
-        var byteCount: Int { Int(sizeAndFlag & 0x7FFF_FFFF) }
+        var byteCount: Int { Int(sizeAndFlags & Row.sizeMask) }
+        var isTombstone: Bool { sizeAndFlags & 1 << 29 != 0 }
 
+        /// It goes.
         var isDead: Bool {
-            get { sizeAndFlag >> 31 == 1 }
-            set { sizeAndFlag = sizeAndFlag & 0x7FFF_FFFF | (newValue ? 1 << 31 : 0) }
+            get { sizeAndFlags & 1 << 31 != 0 }
+            set { set(1 << 31, newValue) }
+        }
+
+        /// Its key may have rows before the range.
+        fileprivate var hasOlder: Bool {
+            get { sizeAndFlags & 1 << 30 != 0 }
+            set { set(1 << 30, newValue) }
+        }
+
+        private mutating func set(_ flag: UInt32, _ isSet: Bool) {
+            if isSet { sizeAndFlags |= flag } else { sizeAndFlags &= ~flag }
         }
     }
 
-    /// A delete in the range.
+    /// A delete in the range that goes.
     struct Tombstone {
         var row: Int
         var key: [UInt8]
@@ -57,23 +71,23 @@ struct SweepPlan {
     ///   - deletedKey: The key, where the row is a delete.
     mutating func append(_ row: Row, previous: HistoryPlace, deletedKey: Bytes?) {
         var row = row
-        if let deletedKey {
+        if previous.revision > 0 {
+            if let index = index(of: previous, before: row.place) {
+                rows[index].isDead = true
+                row.hasOlder = rows[index].hasOlder
+            } else {
+                if previous < rows.first?.place ?? row.place { outside.append(previous) }
+                row.hasOlder = true
+            }
+        }
+        // A tombstone of a key that has rows before the range stays until these are gone.
+        if let deletedKey, !row.hasOlder {
             row.isDead = true
             tombstones.append(Tombstone(row: rows.count, key: Array(deletedKey)))
             tombstoneByteCount += deletedKey.count + MemoryLayout<Tombstone>.stride
         }
-        if previous.revision > 0 {
-            if let index = index(of: previous, before: row.place) {
-                rows[index].isDead = true
-            } else if previous < rows.first?.place ?? row.place {
-                outside.append(previous)
-            }
-        }
         rows.append(row)
     }
-
-    /// Puts what lies before the range in order.
-    mutating func finish() { outside.sort() }
 
     private func index(of place: HistoryPlace, before newest: HistoryPlace) -> Int? {
         guard let first = rows.first, place >= first.place else { return nil }

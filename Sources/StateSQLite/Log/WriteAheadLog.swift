@@ -15,6 +15,8 @@ package struct LogLimits: Hashable, Sendable {
     package var byteCount = 1 << 30
     /// How long a commit waits for another process that holds the write lock.
     package var lockWait: Duration = .seconds(5)
+    /// Rows that are swept together, and held in a commit's way: see ``SweptRows``.
+    package var stretchRowCount = 4_096
 
     package init() {}
 }
@@ -277,7 +279,7 @@ final class WriteAheadLog {
         let descriptor = open(path, O_WRONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
-        let zeros = [UInt8](repeating: 0, count: 1 << 20)
+        let zeros = [UInt8](repeating: 0, count: 1 << 16)
         var offset = start
         while offset < end {
             let count = pwrite(

@@ -44,7 +44,8 @@ final class OpenStore {
         cuts: HistoryCuts,
         room: StoreRoom,
         clock: @escaping @Sendable () -> Int64,
-        progress: CommitProgress
+        progress: CommitProgress,
+        loaded: LoadedRows
     ) throws {
         self.location = location
         self.connection = connection
@@ -55,7 +56,7 @@ final class OpenStore {
         self.progress = progress
         hasRowCount = try StoreMetadata(connection).value(of: .rowCount) != nil
         fileCheck = FileCheck(StoreFiles(location))
-        sweep = try HistorySweep(connection)
+        sweep = try HistorySweep(connection, loaded)
         statements = try Statements(connection)
     }
 

@@ -12,8 +12,7 @@ package struct StoreMetadata {
         case epoch
         /// Up to this revision, history may have been removed.
         case compacted = "compacted revision"
-        /// Up to this revision, everything superseded has been removed; absent if it equals the
-        /// compacted revision.
+        /// Written by earlier versions, and ignored.
         case swept = "swept revision"
         /// A lower bound of the last revision, if no row has it: after a copy, or a commit of
         /// metadata only.
