@@ -44,8 +44,9 @@ extension Client {
     ///   - value: The bytes; empty is a value.
     ///   - key: The key.
     ///   - condition: The condition that the entry must meet.
-    ///   - durability: How safe the write must be before the daemon replies. Watchers get the
-    ///     change once it is on stable storage.
+    ///   - durability: How safe the write must be before the daemon replies; nil: as the key's rule
+    ///     says, which is on stable storage if there is none. Watchers get the change once it is
+    ///     on stable storage.
     /// - Returns: The commit, durable to the level that it names.
     /// - Throws: ``StateError/Code/conflict``, naming the current revision, if the condition is not
     ///   met: nothing has changed. ``StateError/Code/outcomeUnknown`` if the connection was lost:
@@ -55,7 +56,7 @@ extension Client {
         _ value: [UInt8],
         for key: Key,
         if condition: Condition? = nil,
-        durability: Durability = .synced
+        durability: Durability? = nil
     ) throws(StateError) -> Commit {
         var operands = [key.bytes, value]
         switch condition {
@@ -65,7 +66,7 @@ extension Client {
         case .revision(let revision): operands.add("IFREV", String(revision))
         case .value(let value): operands += [Array("IFVAL".utf8), value]
         }
-        if durability != .synced { operands.add("DURABILITY", durability.description) }
+        if let durability { operands.add("DURABILITY", durability.description) }
         return try Self.commit(try ask("STATE.SET", operands, .write), count: 1)
     }
 

@@ -30,7 +30,7 @@ extension Configuration {
         let shown = rule.keys.bytes.withUnsafeBytes { StateError.quoted($0) }
         throw OptionFault(
             path.member(name),
-            "rules[\(other.index)] sets it too, and neither is more specific for \(shown); "
+            "rules[\(other.index)] sets this option too, and neither rule is more specific for \(shown); "
                 + "remove one"
         )
     }

@@ -102,7 +102,7 @@ package struct Configuration: Sendable {
         if reader.has("valueBytes"), limits[.valueBytes] > most {
             throw OptionFault(
                 reader.path.member("valueBytes"),
-                "expected at most \(most): limits.transactionBytes must hold a value and its key"
+                "expected at most \(most): a value and its key must fit into limits.transactionBytes"
             )
         }
     }

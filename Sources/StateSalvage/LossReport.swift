@@ -170,7 +170,7 @@ struct LossReport {
             let revisions = LossReport.range("revision", foundRevision + 1...acknowledged)
             lines.append(
                 "\(isAcknowledgedCertain ? "lost" : "missing"): \(revisions), "
-                    + "acknowledged according to the stamp of the store"
+                    + "which were acknowledged according to stated.db-mark"
             )
         }
         if found.pages.mayLackPages {

@@ -34,6 +34,8 @@ struct Invocation {
                 try read(option: argument, &rest, verb)
             } else if verb == nil, argument == "-h".bytes {
                 options["--help"] = []
+            } else if verb == nil, argument == "help".bytes, !has("--help") {
+                options["--help"] = []
             } else if verb == nil {
                 verb = try Verb.named(String(decoding: argument, as: UTF8.self))
             } else {
@@ -110,7 +112,11 @@ struct Invocation {
             }
         guard let count = Int64(digits), let milliseconds,
             case (let length, false) = count.multipliedReportingOverflow(by: milliseconds)
-        else { throw .usage("\(name) takes a time such as 500ms, 10s or 2m, not '\(text)'") }
+        else {
+            throw .usage(
+                "\(name) takes a time such as 500ms, 10s or 2m (a number alone is seconds), not '\(text)'"
+            )
+        }
         return .milliseconds(length)
     }
 
@@ -175,7 +181,8 @@ struct Invocation {
         guard let verb else {
             return "unknown option '\(name)' before the verb; did you mean '\(nearest)'?"
         }
-        return "unknown option '\(name)' of '\(verb.name)'; did you mean '\(nearest)'?"
+        let advice = verb.operandCount.upperBound > 0 ? " (if it is a value, put -- before it)" : ""
+        return "unknown option '\(name)' of '\(verb.name)'; did you mean '\(nearest)'?\(advice)"
     }
 
     private func checkOperands(_ verb: Verb) throws(Failure) {

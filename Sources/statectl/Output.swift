@@ -42,6 +42,15 @@ struct Output {
         if isJSON { write(json: object()) } else { writeFields(fields()) }
     }
 
+    /// Adds a line of escaped fields and a message of the daemon, in which \ stands for itself.
+    mutating func writeFields(_ fields: [[UInt8]], message: String) {
+        for field in fields {
+            writeEscaped(field)
+            write("\t")
+        }
+        write(StateError.printable(message) + "\n")
+    }
+
     /// Adds the line `key = value`, escaped so that `import` can read it.
     mutating func writePair(_ key: [UInt8], _ value: [UInt8]) {
         key.withUnsafeBytes { EscapedText.append(key: $0, to: &bytes) }
@@ -57,6 +66,15 @@ struct Output {
     mutating func write(_ commit: Client.Commit, isJSON: Bool) {
         guard isJSON else { return write("\(commit.count)\n") }
         write(json: ["revision": .number(commit.revision), "count": .number(Int64(commit.count))])
+    }
+
+    /// Adds `name: text` lines with aligned texts of the daemon, in which \ stands for itself.
+    mutating func writeAligned(_ fields: [(name: String, text: String)]) {
+        let width = fields.map(\.name.utf8.count).max() ?? 0
+        for (name, text) in fields {
+            write(name + ":" + String(repeating: " ", count: width - name.utf8.count + 1))
+            write(StateError.printable(text) + "\n")
+        }
     }
 
     /// Adds `name: value` lines with aligned, escaped values.

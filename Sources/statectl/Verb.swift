@@ -30,9 +30,15 @@ struct Verb: Sendable {
     /// - Throws: ``Failure/usage(_:)``, with the verb that the user may have meant.
     static func named(_ word: String) throws(Failure) -> Verb {
         if let verb = all.first(where: { $0.name == word }) { return verb }
-        let nearest = Spelling.nearest(to: word, among: all.map(\.name))
+        let nearest = otherNames[word] ?? Spelling.nearest(to: word, among: all.map(\.name))
         throw .usage("unknown verb '\(word)'; did you mean '\(nearest)'?")
     }
+
+    /// What other programs call the verbs.
+    private static let otherNames = [
+        "del": "delete", "rm": "delete", "remove": "delete", "put": "set", "ls": "list",
+        "keys": "list", "subscribe": "watch", "info": "status", "log": "history",
+    ]
 
     static let all = [
         Verb(

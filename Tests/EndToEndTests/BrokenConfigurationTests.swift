@@ -12,7 +12,7 @@ struct BrokenConfigurationTests {
         (#"{ data }"#, "1:8", #"expected ':' after data"#),
         (#"{ data: }"#, "1:9", #"expected a value"#),
         (#"{ data: '/x' limits: {} }"#, "1:14", #"expected ',' or '}'"#),
-        (#"{ data: '/x', data: '/y' }"#, "1:15", #"data: it appears twice"#),
+        (#"{ data: '/x', data: '/y' }"#, "1:15", #"data: this option appears twice"#),
         (#"{\#n  // only\#n  socket: { mode: "0660" }\#n"#, "4:1", #"expected '}'"#),
         (#"{ data: "/x }"#, "1:9", #"this string has no closing quote"#),
         (#"{ limits: { clients: 1,, } }"#, "1:24", #"expected a name"#),
@@ -36,7 +36,10 @@ struct BrokenConfigurationTests {
             #"{ socket: { path: 'relative' } }"#, "1:13",
             #"socket.path: expected an absolute path, not "relative""#
         ),
-        (#"{ socket: { mode: 660 } }"#, "1:13", #"socket.mode: expected a string in quotes, not 660"#),
+        (
+            #"{ socket: { mode: 660 } }"#, "1:13",
+            #"socket.mode: expected a string in quotes, not 660"#
+        ),
         (
             #"{ socket: { mode: '0888' } }"#, "1:13",
             #"socket.mode: expected octal permission bits in quotes, such as "0660", not "0888""#
@@ -71,7 +74,7 @@ struct BrokenConfigurationTests {
         ),
         (
             #"{ limits: { valueBytes: '64MiB' } }"#, "1:13",
-            #"limits.valueBytes: expected at most 67107840: limits.transactionBytes must hold a value and its key"#
+            #"limits.valueBytes: expected at most 67107840: a value and its key must fit into limits.transactionBytes"#
         ),
         (
             #"{ limits: { outputBytes: '1KiB' } }"#, "1:13",
@@ -140,7 +143,7 @@ struct BrokenConfigurationTests {
         (
             #"{ rules: [ { keys: 'a', readonly: true },\#n           { keys: 'a', readonly: true } ] }"#,
             "2:25",
-            #"rules[1].readonly: rules[0] sets it too, and neither is more specific for 'a'; remove one"#
+            #"rules[1].readonly: rules[0] sets this option too, and neither rule is more specific for 'a'; remove one"#
         ),
         (
             #"{ rules: [ { keys: 'a', limits: { valueBytes: -5 } } ] }"#, "1:35",

@@ -130,7 +130,7 @@ struct ConfigurationTests {
             "{ limits: {\n client: 5 } }",
             "2:2: limits.client: unknown option; did you mean 'clients'?"
         ),
-        ("{ data: '/x', data: '/y' }", "1:15: data: it appears twice"),
+        ("{ data: '/x', data: '/y' }", "1:15: data: this option appears twice"),
         ("{ socket: { mode: \"0660\" }", "1:27: expected '}'"),
         ("[]", "1:1: expected an object in { }, not an array"),
         ("", "1:1: expected a value"),

@@ -216,7 +216,7 @@ struct FileContainerTests {
         #expect(try stage.becomeEqual() != nil)
         #expect(try eventually { try !findings().contains("max_user_watches") })
         // Once for each of the two at most, not every 5 s.
-        #expect(stage.daemon.log.split(separator: "is not followed").count <= 3)
+        #expect(stage.daemon.log.split(separator: "is ignored").count <= 3)
     }
 }
 

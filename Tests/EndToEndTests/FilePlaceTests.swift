@@ -137,7 +137,7 @@ struct FilePlaceTests {
         let link = directory.path(of: "linked")
         #expect(
             check.errorText.contains(
-                "\(link) is a symbolic link; write \(directory.path(of: "etc/conf"))"
+                "\(link) is a symbolic link; use \(directory.path(of: "etc/conf"))"
             ),
             "\(check)"
         )

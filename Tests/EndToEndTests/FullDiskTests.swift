@@ -95,7 +95,9 @@ struct FullDiskTests {
         var kept = Kept(seed: 7)
         #expect(try kept.fill(client).code == .noSpace)
         #expect(try kept.fill(client).message.contains("statectl compact --to"))
-        #expect(try Statectl.run(daemon, "status").text.contains("is full: until there is room"))
+        #expect(
+            try Statectl.run(daemon, "status").text.contains("until there is room, deletes are not")
+        )
         // Somebody else takes what the reserve left.
         _ = try? directory.write([UInt8](repeating: 7, count: 8 << 20), to: "data/ballast")
         for number in 0..<150 { try kept.delete("disk/\(number)", client) }
@@ -120,7 +122,7 @@ struct FullDiskTests {
         #expect(try kept.faults(daemon.connect()) == [])
         // The first life may have ended without room, and the start makes some before it is missed.
         let lines = daemon.log.split(separator: "\n")
-        let fullCount = lines.count { $0.contains("is full: until there is room") }
+        let fullCount = lines.count { $0.contains("until there is room, deletes are not") }
         let roomCount = lines.count { $0.contains("the disk has room again: writes are accepted") }
         let least = fullCount - (way == "restart" ? 1 : 0)
         #expect(fullCount > 0 && (least...fullCount).contains(roomCount), "\(daemon.log)")

@@ -87,7 +87,7 @@ struct RuleVerbTests {
         #expect(
             found.text == #"""
                 1	a/1	key 'a/1': 5 is above 1 (rule 1, schema)
-                3	a/3	key 'a/3': 'x\\x09y' is not of type number (rule 1, schema)
+                3	a/3	key 'a/3': 'x\x09y' is not of type number (rule 1, schema)
                 4 checked: 2 refused
 
                 """#

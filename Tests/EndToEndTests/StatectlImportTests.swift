@@ -34,7 +34,7 @@ struct StatectlImportTests {
             input: lines
         )
         #expect(result.exitCode == 0)
-        #expect(result.text.hasPrefix("5 entries in 1 commits; revision "))
+        #expect(result.text.hasPrefix("5 entries in 1 commit; revision "))
         // Standard error is no terminal: no progress.
         #expect(result.error.isEmpty)
         #expect(try value("sys/kernel/hostname") == "last")
@@ -74,8 +74,9 @@ struct StatectlImportTests {
     }
 
     @Test(arguments: [
-        ("no divider", "neither"), ("a/ = v", "ends in '/'"), (" = v", "at least 1 byte"),
-        (#"{"key":"k"}"#, "value"), (#"{"key":"k","value":"v"#, "no end"),
+        ("no divider", "expected 'key = value'"),
+        ("a/ = v", "ends in '/'"), (" = v", "at least 1 byte"),
+        (#"{"key":"k"}"#, "value"), (#"{"key":"k","value":"v"#, "no closing quote"),
     ])
     func `a bad line is named by number and nothing of its batch is kept`(
         line: String,

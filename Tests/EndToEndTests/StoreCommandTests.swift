@@ -87,7 +87,7 @@ struct StoreCommandTests {
         #expect(first.exitCode == 0)
         #expect(
             first.text
-                == "rows 3, entries 2, revision \(3 + 1 << 32): every row was whole; the new "
+                == "rows 3, entries 2, revision \(3 + 1 << 32): every row was intact; the new "
                 + "store is in \(target)\n"
         )
         let second = try runCommand(stated, arguments)

@@ -32,7 +32,7 @@ struct WriteRateTests {
             }
             #expect(error?.code == .limit)
             #expect(
-                error?.message.contains("3 times; one commit cannot write more (rule 1") == true
+                error?.message.contains("3 writes per second; one commit cannot write more") == true
             )
         }
         try stage.transact { (core) throws(StateError) in

@@ -97,7 +97,7 @@ struct ConfigurationTests {
         ),
         (
             #"{"limits": {"valueBytes": "64MiB"}}"#,
-            "limits.valueBytes: expected at most 67107840: limits.transactionBytes must hold a value and its key"
+            "limits.valueBytes: expected at most 67107840: a value and its key must fit into limits.transactionBytes"
         ),
         (#"{"socket": {"mode": 660}}"#, "socket.mode: expected a string in quotes, not 660"),
         (
@@ -127,7 +127,7 @@ struct ConfigurationTests {
         ),
         (
             #"{"rules": [{"keys": "a/", "readonly": true}, {"keys": "a/", "readonly": false}]}"#,
-            "rules[1].readonly: rules[0] sets it too, and neither is more specific for 'a/'; remove one"
+            "rules[1].readonly: rules[0] sets this option too, and neither rule is more specific for 'a/'; remove one"
         ),
         (
             #"{"rules": [{"keys": "a/", "backing": "file", "directory": "/etc/app"}, {"keys": "b/", "backing": "file", "directory": "/etc/app/sub"}]}"#,

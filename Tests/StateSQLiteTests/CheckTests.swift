@@ -93,7 +93,7 @@ struct CheckTests {
     }
 
     @Test(arguments: [
-        BrokenLink("names no change that it supersedes") { $0.previousRevision = 0 },
+        BrokenLink("does not name the change before it") { $0.previousRevision = 0 },
         BrokenLink("which is missing") { $0.key = [120] },
         BrokenLink("revision 2, ordinal 0, but the last is revision 19") {
             $0.previousRevision = 2
@@ -132,7 +132,10 @@ struct CheckTests {
         link.apply(&change)
         try store.alterLast(to: change)
         let (findings, _) = try store.check()
-        #expect(findings.contains { $0.contains("has impossible numbers") }, "\(findings)")
+        #expect(
+            findings.contains { $0.contains("has numbers that no change can have") },
+            "\(findings)"
+        )
         #expect(throws: StateError.self) { try store.contents() }
         let target = try TemporaryStore()
         let (_, summary) = try store.salvage(to: target)

@@ -140,7 +140,7 @@ struct FileContainerReloadTests {
         limits.valueByteCount = 3
         stage.files.reload(limits: limits)
         try stage.shell("printf longer > a")
-        #expect(stage.notices("d/a is not followed"))
+        #expect(stage.notices("d/a is ignored"))
         try stage.shell("printf 1 > b; printf 1 > c")
         #expect(stage.hears("app/b", "1") && stage.hears("app/c", "1"))
         limits.fileCount = 2

@@ -177,10 +177,12 @@ struct LogFlipTests {
         let (lines, summary) = try stage.store.salvage(to: target)
         let newest = try #require(target.contents().changes.last?.plain.revision)
         #expect(newest < last)
-        #expect(error.message.contains("it ends at revision \(newest), and "))
+        #expect(error.message.contains("it ends at revision \(newest), but "))
         let revisions = "revisions \(newest + 1) to \(last)"
         #expect(
-            lines.contains("lost: \(revisions), acknowledged according to the stamp of the store")
+            lines.contains(
+                "lost: \(revisions), which were acknowledged according to stated.db-mark"
+            )
         )
         #expect(!summary.isWhole && summary.lostRowCount >= 1)
         #expect(summary.revision == last + 1 << 32)

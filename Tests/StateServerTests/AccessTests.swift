@@ -221,8 +221,8 @@ struct AccessTests {
             _ = try peer.ask("SET secret/k v")
             _ = try peer.ask("SET fixed/k v")
         }
-        let lines = stage.server.log.current.filter { $0.contains("is refused") }
-        #expect(lines.count == 2)
+        let lines = stage.server.log.current.filter { $0.contains("was refused") }
+        try #require(lines.count == 2)
         #expect(lines[0].contains("uid \(me), pid \(getpid()), '"))
         #expect(lines[0].hasSuffix("was refused: read, rule 1"))
     }

@@ -152,7 +152,10 @@ struct BoundTests {
         // The fourth crosses the limit; the second has the most, however much is read at once.
         #expect(
             try peers[1].rest().map(\.shown)
-                == ["-LIMIT the unfinished input of all clients is above limits.inputBytes, 1048576 bytes"]
+                == [
+                    "-LIMIT the unfinished input of all clients is above limits.inputBytes, 1048576 "
+                        + "bytes"
+                ]
         )
         #expect(
             server.log.current.contains { $0.hasPrefix("<4> ") && $0.contains("unfinished input") }

@@ -110,9 +110,11 @@ struct ChangesTests {
         _ = try peer.ask("SET a 1")
         let value = String(repeating: "v", count: 600)
         _ = try peer.ask("MSET a \(value) b \(value)")
-        let error = "TOOBIG the commit at revision 2 has more than 1000 bytes, the limit of a reply; "
+        let error =
+            "TOOBIG the commit at revision 2 has more than 1000 bytes, the limit of a reply; "
         #expect(
-            try peer.ask("STATE.CHANGES SINCE 1 /").errorText == error + "ask for fewer keys at once"
+            try peer.ask("STATE.CHANGES SINCE 1 /").errorText
+                == error + "ask for fewer keys at once"
         )
         #expect(try peer.ask("STATE.CHANGES SINCE 1 a").elements?[1] == .integer(2))
         #expect(try peer.ask("STATE.CHANGES SINCE 9 /").errorText?.hasPrefix("TOOBIG") == true)

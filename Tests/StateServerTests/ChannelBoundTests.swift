@@ -19,7 +19,7 @@ struct ChannelBoundTests {
         }
         let limit =
             "-LIMIT more than 3 channels and patterns, the limit of a client; unsubscribe from some, "
-                + "or use another connection"
+            + "or use another connection"
         try server.connect(3).expect(
             """
             > SUBSCRIBE a b
@@ -107,7 +107,9 @@ struct ChannelBoundTests {
         #expect(try writer.ask("MSET \(pairs)") == .simple("OK"))
         #expect(try other.next().elements?[1].textValue == "__keyspace@0__:key5")
         try server.waitUntil("the end of the stalled client") {
-            server.log.current.contains { $0.contains("client 1 ") && $0.contains("was disconnected") }
+            server.log.current.contains {
+                $0.contains("client 1 ") && $0.contains("was disconnected")
+            }
         }
         #expect(try writer.ask("PUBSUB NUMPAT") == .integer(0))
     }

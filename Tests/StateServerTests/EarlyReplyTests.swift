@@ -84,7 +84,11 @@ struct EarlyReplyTests {
         #expect(try writer.next(2).map(\.shown) == [error, error])
         #expect(try writer.ask("GET k") == .null)
         #expect(try writer.ask("STATE.STATUS")["undone_after_reply"] == .integer(1))
-        #expect(server.log.current.contains { $0.contains("1 commit was undone after an early reply") })
+        #expect(
+            server.log.current.contains {
+                $0.contains("1 commit was undone although its writer had a reply")
+            }
+        )
         backing.open()
         _ = try writer.ask("STATE.SET k 3 DURABILITY memory")
         #expect(try writer.ask("GET k").shown == #""3""#)

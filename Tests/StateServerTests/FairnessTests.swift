@@ -142,7 +142,7 @@ struct StepLimitTests {
 
     private static let refusal =
         "more than 10 keys in one commit or command, the limit of users without admin rights "
-            + "(limits.steps); do it in parts"
+        + "(limits.steps); do it in parts"
 
     @Test(arguments: [
         "MSET \((0..<80).map { "a\($0) 1" }.joined(separator: " "))",

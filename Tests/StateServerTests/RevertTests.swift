@@ -141,7 +141,7 @@ struct RevertTests {
         for key in 1...4 { _ = try peer.ask("SET k\(key) 2") }
         #expect(
             try peer.ask("STATE.REVERT / TO 4").errorText
-                == "TOOBIG a transaction of more than 3 changes"
+                == "TOOBIG a transaction can have at most 3 changes"
         )
         #expect(try peer.ask("STATE.STATUS")["revision"] == .integer(8))
         #expect(try peer.ask("STATE.REVERT k[123] TO 4")["count"] == .integer(3))

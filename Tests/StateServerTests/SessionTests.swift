@@ -185,7 +185,7 @@ struct SessionTests {
             > COMMAND DOCS get nothing
             [["mset", -3, [+write], 1, -1, 2, [], [], [], []], (nil), \
             ["state.get", -2, [+readonly], 1, 1, 1, [], [], [], []]]
-            {"get": {"summary": "Tells the value of a key.", "group": "generic"}}
+            {"get": {"summary": "Returns the value of a key.", "group": "generic"}}
             """
         )
         let documents = try #require(try peer.ask("COMMAND DOCS").pairs)

@@ -270,20 +270,20 @@ struct TransactionTests {
             > EXEC
             +OK
             +QUEUED
-            -TOOBIG a transaction of more than 1000 bytes
+            -TOOBIG a transaction can have at most 1000 bytes
             -EXECABORT Transaction discarded because of previous errors.
             > MSET a \(value) b \(value)
             > MSET a 1 b 1 c 1 d 1
             > STATE.APPLY 2 SET a \(value) SET b \(value)
-            -TOOBIG a transaction of more than 1000 bytes of keys and values
-            -TOOBIG a transaction of more than 3 changes
-            -TOOBIG a transaction of more than 1000 bytes of keys and values
+            -TOOBIG a transaction can have at most 1000 bytes of keys and values
+            -TOOBIG a transaction can have at most 3 changes
+            -TOOBIG a transaction can have at most 1000 bytes of keys and values
             > MSET a 1 b 1 c 1
             > SET d 1
             > STATE.DELETE /
             +OK
             +OK
-            -TOOBIG a transaction of more than 3 changes
+            -TOOBIG a transaction can have at most 3 changes
             > DBSIZE
             4
             """

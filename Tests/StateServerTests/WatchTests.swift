@@ -208,13 +208,13 @@ struct WatchTests {
             > WATCH a b
             > WATCH c
             {"watch": 1, "revision": 0, "epoch": …}
-            -LIMIT more than 2 patterns
+            -LIMIT more than 2 patterns, the limit (limits.watches)
             {"watch": 2, "revision": 0, "epoch": …}
-            -LIMIT more than 2 watches of one client
+            -LIMIT more than 2 watches of one client (limits.watches)
             +OK
             {"watch": 3, "revision": 0, "epoch": …}
             +OK
-            -LIMIT WATCH of more than 2 keys
+            -LIMIT WATCH of more than 2 keys, the limit (limits.watches)
             """
         )
     }

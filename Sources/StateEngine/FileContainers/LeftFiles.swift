@@ -116,7 +116,7 @@ struct LeftFiles {
         return files.flatMap { directory, files -> [KeptFiles] in
             guard isOwner else {
                 notice(
-                    "the files in \(directory) of keys that live elsewhere now stay: "
+                    "files in \(directory) were not removed, though their keys are stored elsewhere now: "
                         + "another store wrote them"
                 )
                 return []
@@ -125,7 +125,7 @@ struct LeftFiles {
             let (rest, failure) = remove(files, in: directory, user, notice)
             if let failure {
                 notice(
-                    "files of keys that live elsewhere now stay in \(directory), with older "
+                    "files of keys that are stored elsewhere now were not removed from \(directory), and have older "
                         + "contents than those keys: \(failure)"
                 )
             }
@@ -193,7 +193,7 @@ struct LeftFiles {
             guard let opened = try open(directory) else {
                 return (
                     files.values.flatMap { $0 },
-                    "it is empty, and is not the one that held them: is a mount missing? "
+                    "this empty directory is not the one that had the files: is a mount missing? "
                         + "If they are gone for good, create \(directory)/.stated"
                 )
             }

@@ -32,7 +32,7 @@ enum TrustedPath {
         let topOwner = try status(here, location).uid
         var path = ""
         for (index, name) in names.enumerated() {
-            guard name != ".." else { throw unusable(location, "write it without '..'") }
+            guard name != ".." else { throw unusable(location, "remove '..' from the path") }
             try check(here, path.isEmpty ? "/" : path, above: location, topOwner)
             path += "/" + name
             here = try step(
@@ -81,9 +81,9 @@ enum TrustedPath {
     }
 
     private static func instead(of location: String) -> String {
-        guard let resolved = realpath(location, nil) else { return "write the path without links" }
+        guard let resolved = realpath(location, nil) else { return "use a path without links" }
         defer { free(resolved) }
-        return "write \(String(cString: resolved))"
+        return "use \(String(cString: resolved))"
     }
 
     private static func check(

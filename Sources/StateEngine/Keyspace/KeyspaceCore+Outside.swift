@@ -48,7 +48,7 @@ extension KeyspaceCore {
     /// How an entry is named to the writer: not at all if the writer may not read it.
     private func shown(_ record: Record) -> String {
         let isSeen = visibility(of: transaction.subject).mayReveal(.read, about: record)
-        return isSeen ? StateError.quoted(record.key) : "of another's"
+        return isSeen ? StateError.quoted(record.key) : "(hidden)"
     }
 
     /// The changes that differ from what is on stable storage.

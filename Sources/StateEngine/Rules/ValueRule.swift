@@ -58,7 +58,12 @@ package struct ValueRule: ~Copyable, Sendable {
     /// - Throws: ``StateError/Code/rejected``, naming the key and the rule.
     func checkOverwriting(_ key: Bytes) throws(StateError) {
         guard let writeOnceRule else { return }
-        throw refused(key, writeOnceRule, "writeOnce", "it is set already and cannot be changed")
+        throw refused(
+            key,
+            writeOnceRule,
+            "writeOnce",
+            "it can be set only once, and is set already"
+        )
     }
 
     /// Checks whether `value`, followed by `suffix` if there is one, is valid for `key`, whoever

@@ -142,6 +142,6 @@ package struct OpenTransaction: ~Copyable {
 
     @inline(never)
     private static func full(_ most: Int, _ unit: StaticString) -> StateError {
-        StateError(.tooBig, "a transaction of more than \(most) \(unit)")
+        StateError(.tooBig, "a transaction can have at most \(most) \(unit)")
     }
 }

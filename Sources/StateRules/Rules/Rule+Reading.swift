@@ -173,7 +173,7 @@ extension Rule {
             guard limits[.connections] != nil, keys != .everything else { continue }
             throw OptionFault(
                 path.member(name).member(KeyLimit.connections.rawValue),
-                "connections are not of some keys; move this limit to the rule for \"/\""
+                "connections are counted for each user, not for keys; move this limit to the rule for \"/\""
             )
         }
         if softLimits[.depth] != nil {

@@ -187,7 +187,7 @@ extension Schema {
 
         mutating func check(_ schema: Schema, _ document: JSONDocument, _ index: Int) {
             let token = document.tokens[index]
-            guard !schema.isNever else { return add("false", "nothing is allowed here") }
+            guard !schema.isNever else { return add("false", "the schema allows no value here") }
             if let types = schema.types, !document.isOf(types, index) {
                 return addType(types, "\(document.description(of: index)) is")
             }
@@ -269,7 +269,7 @@ extension Schema {
 
         /// Checks bytes that are a string.
         mutating func checkText(_ schema: Schema, _ bytes: Bytes) {
-            guard !schema.isNever else { return add("false", "nothing is allowed here") }
+            guard !schema.isNever else { return add("false", "the schema allows no value here") }
             guard let text = String(validating: bytes, as: UTF8.self) else {
                 return addType(
                     schema.types ?? .string,

@@ -1,15 +1,16 @@
 import StateEngine
 
-/// Where the history may be cut, and how much lies behind each such place: enough to say where the retention ends, without a
-/// look at the rows.
+/// Places where the history may be cut, each with how much lies before it: enough to find the end of
+/// the retention without reading rows.
 ///
-/// Age is time that was lived through, not what the wall clock says: that may be set, and a year forward would make everything old
-/// at once, a commit under a clock that ran ahead everything after it young for a year. It is CLOCK_BOOTTIME since the start, and
-/// before that what lies between each row and the next by their own times, an eighth of what is kept at most: so neither a jump nor
-/// a long time without a daemon makes much of the history old, and only a little of it stays longer.
+/// Age does not follow the wall clock, which may be set: a jump of a year would make all of the
+/// history old at once. Age is CLOCK_BOOTTIME since the start. Before the start, it is the sum of the
+/// gaps between the times of neighbouring rows, each at most an eighth of the retention. So neither a
+/// jump nor a long time without a daemon makes much of the history old.
 ///
-/// A cut is set every so many rows, bytes and milliseconds, always between two revisions: a thousandth of what is kept, so that
-/// there are about a thousand, and at most ``limit``. They are made while rows are written and while a start reads them.
+/// A cut is made every so many rows, bytes and milliseconds, always between two revisions: each a
+/// thousandth of the retention, so there are about a thousand cuts, at most ``limit``. Commits make
+/// them, and a start that reads the rows.
 struct HistoryCuts {
     /// How much there was up to a revision.
     struct Cut: Hashable {
@@ -18,42 +19,42 @@ struct HistoryCuts {
         var rowCount: Int64 = 0
         /// Their bytes.
         var byteCount: Int64 = 0
-        /// When the last of them was written, in milliseconds that the history had lived through by then.
+        /// The age of the history when the last of them was written, in milliseconds.
         var time: Int64 = 0
     }
 
-    /// At most so many cuts are kept; beyond it every other one goes.
+    /// The most cuts that are kept; above it, every other one is dropped.
     static let limit = 8_192
 
-    /// What a row takes beside key, value and cause.
+    /// The bytes of a row beside its key, value and cause.
     static let rowByteCount: Int64 = 64
 
     private(set) var cuts: [Cut] = []
     /// The newest row.
     private(set) var end: Cut
-    /// Where the first row to be counted comes after.
+    /// The place before the first row that is counted.
     private(set) var start: Cut
 
-    /// Milliseconds that were lived through until `boottime`.
+    /// The age of the history at `boottime`, in milliseconds.
     private var lived: Int64 = 0
-    /// Milliseconds of CLOCK_BOOTTIME; 0 while a start reads the rows.
+    /// CLOCK_BOOTTIME in milliseconds; 0 while a start reads the rows.
     private var boottime: Int64 = 0
-    /// When the last row was written that a start has read, in milliseconds since 1970.
+    /// The time of the last row that a start has read, in milliseconds since 1970.
     private var lastTime: Int64?
 
-    /// Cuts that are set already stay where they are.
+    /// A change does not move the cuts that exist.
     var limits: HistoryLimits {
         didSet { if limits != oldValue { spacing = Spacing(limits) } }
     }
     private var spacing: Spacing
 
-    /// What follows from the limits.
+    /// The distances that follow from the limits.
     private struct Spacing {
         let rowCount: Int64
         let byteCount: Int64
         let milliseconds: Int64
         let ageMilliseconds: Int64
-        /// As much counts of what lies between two rows.
+        /// The most that a gap between two rows counts.
         let longestGap: Int64
 
         init(_ limits: HistoryLimits) {
@@ -69,7 +70,7 @@ struct HistoryCuts {
         }
     }
 
-    /// Begins behind what was compacted.
+    /// Begins after the compacted revision.
     init(_ limits: HistoryLimits, after revision: Int64) {
         self.limits = limits
         spacing = Spacing(limits)
@@ -83,7 +84,7 @@ struct HistoryCuts {
         count(change)
     }
 
-    /// All rows were read: from now on time is that of CLOCK_BOOTTIME.
+    /// Ends reading: from now on, time is CLOCK_BOOTTIME.
     ///
     /// - Parameters:
     ///   - wallTime: Milliseconds since 1970.
@@ -93,7 +94,7 @@ struct HistoryCuts {
         boottime = now
     }
 
-    /// Counts the next row, which is written now, in milliseconds of CLOCK_BOOTTIME.
+    /// Counts the next row, which is written at `now`, in milliseconds of CLOCK_BOOTTIME.
     mutating func take(_ change: borrowing StoredChange, at now: Int64) {
         lived += max(0, now - boottime)
         boottime = now
@@ -130,7 +131,7 @@ struct HistoryCuts {
         }
     }
 
-    /// Forgets the cuts up to a revision, which was compacted.
+    /// Drops the cuts up to a compacted revision.
     mutating func drop(through revision: Int64) {
         let count = cuts.partitioningIndex { $0.revision > revision }
         guard count > 0 else { return }
@@ -138,8 +139,8 @@ struct HistoryCuts {
         cuts.removeFirst(count)
     }
 
-    /// The newest place beyond which all limits are reached, at `now` milliseconds of CLOCK_BOOTTIME: what comes before need not be
-    /// kept.
+    /// The newest place after which all limits are reached, at `now` milliseconds of CLOCK_BOOTTIME;
+    /// the history before it need not be kept.
     ///
     /// - Complexity: O(log *n*) in the cuts.
     func retained(at now: Int64) -> Cut {
@@ -160,7 +161,7 @@ struct HistoryCuts {
         return best
     }
 
-    /// How much there was up to `revision`, as far as the cuts tell.
+    /// How much there was up to `revision`, rounded down to a cut.
     func cut(through revision: Int64) -> Cut {
         if revision >= end.revision { return end }
         let count = cuts.partitioningIndex { $0.revision > revision }

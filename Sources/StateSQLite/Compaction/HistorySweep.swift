@@ -40,32 +40,16 @@ final class HistorySweep {
     /// Numbers below this were read.
     private var nextNumber: Int64 = 0
     /// Where the range ends: nil while it is read.
-    private var end: End?
-    private var cursor = Cursor()
+    private var end: SweepPlan.End?
+    private var cursor = SweepPlan.Cursor()
     /// The stretch that is swept.
     private var stretch: StretchSweep?
     /// What is taken back if a transaction fails.
-    private var before: (cursor: Cursor, stretch: StretchSweep?, compacted: Int64)?
+    private var before: (cursor: SweepPlan.Cursor, stretch: StretchSweep?, compacted: Int64)?
 
-    private struct End {
-        /// Counted up to here, once all of it is deleted.
-        var counted: HistoryPlace
-        /// From here on the history is complete.
-        var compacted: Int64
-    }
-
-    /// What was done of the plan.
-    private struct Cursor {
-        var row = 0
-        var tombstone = 0
-        var isAnnounced = false
-        var isDeleted = false
-        /// Rows and places that were handed to the stretches.
-        var countedRow = 0
-        var outside = 0
-    }
-
-    /// - Parameter loaded: The rows that the history need not have complete.
+    /// Begins with the rows that a load has found.
+    ///
+    /// - Throws: What SQLite answered.
     init(_ connection: SQLiteConnection, _ loaded: LoadedRows) throws {
         self.connection = connection
         metadata = StoreMetadata(connection)
@@ -121,7 +105,7 @@ final class HistorySweep {
             guard let newest, nextNumber < newest.number else {
                 let isAll = (newest?.place.revision ?? .max) > target
                 let place = isAll ? .end(of: target) : plan?.rows.last?.place ?? counted
-                end = End(counted: place, compacted: target)
+                end = SweepPlan.End(counted: place, compacted: target)
                 break
             }
             try readRows(before: min(nextNumber + 256, newest.number))
@@ -140,7 +124,7 @@ final class HistorySweep {
         plan = SweepPlan()
         target = revision
         nextNumber = first?.number ?? .max
-        (end, cursor) = (nil, Cursor())
+        (end, cursor) = (nil, SweepPlan.Cursor())
         return true
     }
 
@@ -155,7 +139,7 @@ final class HistorySweep {
                 ordinal: Int32(truncatingIfNeeded: scan.number(at: 2))
             )
             guard place.revision <= target else {
-                end = End(counted: .end(of: target), compacted: target)
+                end = SweepPlan.End(counted: .end(of: target), compacted: target)
                 return
             }
             let size = scan.number(at: 5)
@@ -175,7 +159,7 @@ final class HistorySweep {
                 deletedKey: deletedKey
             )
             if plan?.isFull ?? true {
-                end = End(counted: place, compacted: place.revision)
+                end = SweepPlan.End(counted: place, compacted: place.revision)
                 return
             }
             // The columns behind a long value are far away.
@@ -214,7 +198,7 @@ final class HistorySweep {
     }
 
     /// Says in `meta` that less is offered from now on.
-    private func announce(_ end: End) throws(SQLiteFailure) {
+    private func announce(_ end: SweepPlan.End) throws(SQLiteFailure) {
         cursor.isAnnounced = true
         guard end.compacted > compacted else { return }
         try write(compacted: end.compacted)
@@ -266,26 +250,11 @@ final class HistorySweep {
     func countRange(while goesOn: () -> Bool) {
         guard let plan, let end else { return }
         repeat {
-            if cursor.countedRow < plan.rows.count {
-                let last = min(cursor.countedRow + 1_024, plan.rows.count)
-                for row in plan.rows[cursor.countedRow..<last] where !row.isDead {
-                    rows.append(
-                        row.place,
-                        byteCount: Int64(row.byteCount),
-                        isTombstone: row.isTombstone
-                    )
-                }
-                cursor.countedRow = last
-            } else if cursor.outside < plan.outside.count {
-                let last = min(cursor.outside + 1_024, plan.outside.count)
-                for place in plan.outside[cursor.outside..<last] { rows.supersede(place) }
-                cursor.outside = last
-            } else {
-                rows.endTurn()
-                counted = end.counted
-                self.plan = nil
-                return
-            }
+            guard rows.count(plan, &cursor) else { continue }
+            rows.endTurn()
+            counted = end.counted
+            self.plan = nil
+            return
         } while goesOn()
     }
 

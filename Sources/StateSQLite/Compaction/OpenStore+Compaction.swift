@@ -1,10 +1,10 @@
 import StateEngine
 
 extension OpenStore {
-    /// Does a piece of the compaction up to `revision`, in one transaction.
+    /// Compacts a part of the history up to `revision`, in one transaction.
     ///
-    /// It is not synced: the sync of the next commit is also its own, and until then nothing rests on it, for a power cut that
-    /// undoes it leaves a history that is longer.
+    /// The transaction is not synced: the next commit's sync covers it. A power cut before that leaves
+    /// a longer history, which does no harm.
     ///
     /// - Throws: What ``commit(rowCount:notes:pendingFileList:_:)`` throws; the history is as it was.
     func compact(
@@ -15,7 +15,7 @@ extension OpenStore {
         guard !log.isCrowded else {
             throw StateError(
                 .noSpace,
-                "the log of \(location.database) is too long for a compaction beside commits"
+                "the log of \(location.database) is too long to compact now; it is tried again"
             )
         }
         var step = CompactionStep(compacted: sweep.compacted)
@@ -76,8 +76,8 @@ extension OpenStore {
 
     /// Runs `body`, whose transactions are written but not synced.
     ///
-    /// A log with a transaction that was not synced is read as if that had not been, and never as damaged, whatever became of its
-    /// pages. https://www.sqlite.org/pragma.html#pragma_synchronous
+    /// If a power cut damages such a transaction, SQLite ignores it and does not report damage.
+    /// https://www.sqlite.org/pragma.html#pragma_synchronous
     private func withoutSync(_ body: () throws -> Void) throws {
         try attempt { () throws(SQLiteFailure) in
             try connection.execute("PRAGMA synchronous=NORMAL")
@@ -86,35 +86,35 @@ extension OpenStore {
             do {
                 try connection.execute("PRAGMA synchronous=FULL")
             } catch {
-                // A commit must not go without its sync.
+                // Commits must be synced.
                 unknown(error)
             }
         }
         try body()
     }
 
-    /// Makes what was compacted so far as durable as a commit is.
+    /// Makes the compaction so far durable.
     func syncCompaction() throws { try write(compacted: sweep.compacted) }
 
-    /// Says in `meta` that the history is whole from `revision` on, if it says less, in a transaction that is synced.
+    /// Records in `meta` that the history is complete from `revision` on, in a synced transaction.
     func write(compacted revision: Int64) throws {
         try requireNoFault()
         let isSynced = try transact { () throws(SQLiteFailure) in
             try sweep.write(compacted: revision)
         }
-        // A commit that finds `meta` as it would have it writes nothing, and syncs nothing.
+        // A transaction that changes nothing writes nothing and syncs nothing.
         if !isSynced { try log.sync() }
         progress.acknowledgeAll(to: log.end)
     }
 
-    /// Bytes of pages that nothing uses.
+    /// The bytes of free pages.
     func freeByteCount() throws(SQLiteFailure) -> Int64 {
         try connection.number("PRAGMA freelist_count") * Int64(HistorySchema.pageByteCount)
     }
 
     // MARK: Giving pages back
 
-    /// Rewrites the database without the free pages, which takes twice the room of the values for as long as it lasts.
+    /// Rewrites the database without its free pages; needs twice the disk space of the values meanwhile.
     ///
     /// - Returns: By how many bytes database and log became smaller.
     func shrink() throws -> Int64 {
@@ -122,19 +122,20 @@ extension OpenStore {
         let before = log.status.databaseByteCount + log.status.logByteCount
         try checkRoom()
         try attempt { () throws(SQLiteFailure) in
-            // In memory the copy would be of the size of all values.
+            // In memory, the copy would be as large as all values.
             try connection.execute("PRAGMA temp_store=FILE")
             defer { try? connection.execute("PRAGMA temp_store=MEMORY") }
             try connection.execute("VACUUM")
             try putMetaLast()
         }
-        // Else a header that is torn as the log is begun anew would be taken for damage: see ``checkpoint(acknowledges:)``.
+        // Otherwise a header torn while the log restarts would look like damage: see
+        // ``checkpoint(acknowledges:)``.
         progress.acknowledgeAll(to: log.end)
         try log.cutBack(syncCompaction)
         return before - log.status.databaseByteCount - log.status.logByteCount
     }
 
-    /// VACUUM writes the view behind the tables; see ``HistorySchema`` for why it may not be last.
+    /// Moves `meta` behind the view, which VACUUM writes last; see ``HistorySchema`` for why.
     private func putMetaLast() throws(SQLiteFailure) {
         try connection.transaction { () throws(SQLiteFailure) in
             for statement in [
@@ -152,7 +153,7 @@ extension OpenStore {
         guard let available = StoreRoom.availableByteCount(of: location.directory) else {
             throw StateError(.storage, "\(location.directory): \(lastSystemError())")
         }
-        // The copy that is made first is a file of its own, perhaps elsewhere; then it goes through the log.
+        // VACUUM makes a copy in a file of its own, perhaps elsewhere, and then writes it through the log.
         let needed = used * 2 + used / 16
         guard available > needed else {
             throw StateError(

@@ -2,12 +2,12 @@ package import StateEngine
 
 /// How far compaction goes.
 struct CompactionGoal {
-    /// Up to here everything is compacted that was asked for.
+    /// The highest revision that somebody asked to compact to.
     var wantedRevision: Int64 = 0
-    /// Where there was nothing more to compact; nil until that is known.
+    /// The state in which nothing was left to compact; nil until that is known.
     var finished: Finished?
 
-    /// Until more is wanted or there is more.
+    /// Valid until the target or the newest revision changes.
     struct Finished: Equatable {
         var target: Int64
         var newest: Int64
@@ -15,7 +15,7 @@ struct CompactionGoal {
 }
 
 extension SQLiteBacking: CompactingBacking {
-    /// From so many rows on it is worth a transaction while nothing else is to be done.
+    /// While idle, a transaction is worth it from so many rows on.
     private static let worthwhileRowCount: Int64 = 4_096
 
     package var compactionNeed: CompactionNeed {
@@ -27,7 +27,7 @@ extension SQLiteBacking: CompactingBacking {
         need.isAny = backlog.isAny
         gauges.note(backlogRowCount: backlog.rowCount)
         guard backlog.isAny else { return need }
-        // A quarter more than what is kept, so that ranges are long and a file does not grow without end.
+        // A quarter above the retention, so that ranges are long and the file stays bounded.
         let rowSlack = min(max(Int64(history.changeCount) / 4, 1_024), Int64(SweepPlan.rowLimit))
         let byteSlack = max(history.byteCount / 4, 1 << 20)
         need.isWorthwhile =
@@ -116,7 +116,7 @@ extension SQLiteBacking: CompactingBacking {
         max(open.cuts.retained(at: clock()).revision, compactionGoal.wantedRevision)
     }
 
-    /// What is to be swept.
+    /// How much waits for compaction.
     private func backlog(of open: OpenStore) -> Backlog {
         let target = target(in: open)
         let sweep = open.sweep
@@ -140,6 +140,6 @@ extension SQLiteBacking: CompactingBacking {
         var byteCount: Int64 = 0
     }
 
-    /// How much history there is; may be asked for from anywhere.
+    /// How much history there is; may be called from any thread.
     package var historyStatus: HistoryStatus { gauges.history }
 }

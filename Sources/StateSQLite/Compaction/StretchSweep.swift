@@ -18,9 +18,7 @@ struct StretchSweep {
     private(set) var tombstoneCount = 0
     private(set) var isAtEnd = false
 
-    /// - Parameters:
-    ///   - index: A stretch of `rows`.
-    ///   - keepsTombstones: Whether deletes stay in any case.
+    /// Begins with a stretch of `rows`; `keepsTombstones`: deletes stay in any case.
     init(_ index: Int, of rows: SweptRows, keepsTombstones: Bool) {
         self.index = index
         stretch = rows.stretches[index]
@@ -42,6 +40,7 @@ struct StretchSweep {
     ///   - step: Takes the deletes that go.
     ///   - goesOn: Asked every 256 rows.
     /// - Returns: The number of rows that go.
+    /// - Throws: What SQLite answered.
     mutating func deleteOn(
         _ rows: StretchRows,
         _ step: inout CompactionStep,

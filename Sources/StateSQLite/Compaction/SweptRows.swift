@@ -76,12 +76,31 @@ struct SweptRows {
         supersededCount += 1
     }
 
+    /// Counts the next 1,024 rows that are left of a range, or of those that it supersedes.
+    ///
+    /// - Returns: Whether all of it is counted.
+    mutating func count(_ plan: SweepPlan, _ cursor: inout SweepPlan.Cursor) -> Bool {
+        if cursor.countedRow < plan.rows.count {
+            let last = min(cursor.countedRow + 1_024, plan.rows.count)
+            for row in plan.rows[cursor.countedRow..<last] where !row.isDead {
+                append(row.place, byteCount: Int64(row.byteCount), isTombstone: row.isTombstone)
+            }
+            cursor.countedRow = last
+        } else {
+            let last = min(cursor.outside + 1_024, plan.outside.count)
+            for place in plan.outside[cursor.outside..<last] { supersede(place) }
+            cursor.outside = last
+        }
+        return cursor.countedRow == plan.rows.count && cursor.outside == plan.outside.count
+    }
+
     /// Ends a turn: what is superseded from now on has nothing to do with the tombstones before.
     mutating func endTurn() { turn += 1 }
 
-    /// The first stretch to be swept; nil if none is worth it.
+    /// The first stretch to be swept.
     ///
-    /// - Parameter all: Any stretch with superseded rows is.
+    /// - Parameter all: Whether any stretch with superseded rows is worth it.
+    /// - Returns: Its index; nil if none is worth it.
     func next(all: Bool) -> Int? {
         guard !all else { return stretches.firstIndex(where: \.hasAny) }
         return stretches.firstIndex(where: \.isDue)

@@ -39,7 +39,7 @@ package struct HistoryCheck {
         let isIntact = checksum == Int64(RowChecksum.of(change))
         guard isIntact, change.isPossible else {
             let finding =
-                isIntact ? "has impossible numbers" : "does not match its checksum"
+                isIntact ? "has numbers that no change can have" : "does not match its checksum"
             report("\(name) \(finding)")
             damaged.insert(place)
             return
@@ -84,7 +84,7 @@ package struct HistoryCheck {
             guard let old else { return beginningFinding(change) }
             // A delete between the two may have been removed.
             if old.isDelete || isBesideOwner, old.place.revision <= compacted { return nil }
-            return "names no change that it supersedes; the last is revision "
+            return "does not name the change before it, which is revision "
                 + "\(old.place.revision), ordinal \(old.place.ordinal)"
         }
         if damaged.contains(previous) { return nil }

@@ -48,7 +48,9 @@ final class HistoryReader {
         guard sqlite3_value_int64(columns[12]) == Int64(RowChecksum.of(change)) else {
             return refuse(change, "does not match its checksum")
         }
-        guard change.isPossible else { return refuse(change, "has impossible numbers") }
+        guard change.isPossible else {
+            return refuse(change, "has numbers that no change can have")
+        }
         guard (change.revision, change.ordinal) > (revision, ordinal) else {
             return refuse(change, "comes after revision \(revision), ordinal \(ordinal)")
         }

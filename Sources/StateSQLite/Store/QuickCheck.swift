@@ -33,7 +33,10 @@ final class QuickCheck {
         let code = pthread_create(&thread, nil, QuickCheck.body, context.toOpaque())
         guard code == 0 else {
             context.release()
-            throw SQLiteFailure(code: SQLITE_NOMEM, description: "quick_check: no thread")
+            throw SQLiteFailure(
+                code: SQLITE_NOMEM,
+                description: "SQLite's check cannot run: no thread can be started"
+            )
         }
     }
 

@@ -1,26 +1,27 @@
 import Glibc
 import StateEngine
 
-/// The room that a store has on its disk, and the part of it that only deletes and compaction may use.
+/// The disk space of a store, and the part of it that is reserved for deletes and compaction.
 ///
-/// A store that has filled its disk cannot heal by itself: what compaction frees lies in the database, into which the log cannot be
-/// moved, for that makes the database longer first. So a file beside it keeps some room, and is cut by what a checkpoint needs
-/// once the disk has no more. Where a quarter of it is left, nothing but deletes is committed until there is room again: the rest is
-/// for them. On a disk that is too small for the file, as much stays free from the start, as far as other programs let it.
+/// A store that has filled its disk cannot recover by itself: compaction frees pages within the
+/// database, but a checkpoint, which moves the log into it, makes the database longer first. So a file
+/// beside the database reserves some space. When the disk is full, it is shortened by what a checkpoint
+/// needs. When a quarter of it is left, only deletes are committed until there is space again. On a disk
+/// that is too small for the file, the same amount is left free from the start.
 final class StoreRoom {
     private let path: String
     private let directory: String
-    /// How much is kept, in bytes; 0 for nothing.
+    /// The size of the reserve in bytes; 0 for none.
     var reserveByteCount: Int64
-    /// Bytes of the file.
+    /// The bytes of the file.
     private var heldByteCount: Int64
     private let log: WriteAheadLog
     private let pageCount: SQLiteStatement
     private let freePageCount: SQLiteStatement
-    /// Why nothing but deletes is committed; nil if everything is.
+    /// Why only deletes are committed; nil if all commits are.
     private(set) var shortage: StateError?
 
-    /// What a checkpoint may need in one go, in bytes: the log is as long.
+    /// The most bytes that a checkpoint needs: the size of the log.
     private static let checkpointByteCount: Int64 = 9 << 20
 
     init(
@@ -39,24 +40,24 @@ final class StoreRoom {
         fill()
     }
 
-    /// What there is once the log is moved into the database, in bytes: on the disk, and in pages of the database that nothing uses.
+    /// The bytes that are available after a checkpoint: on the disk, and in free pages.
     private var byteCount: Int64 {
         availableByteCount - growthByteCount + byteCount(freePageCount) + heldByteCount
     }
 
-    /// By how much moving the log makes the database longer, in bytes.
+    /// By how many bytes a checkpoint makes the database longer.
     private var growthByteCount: Int64 {
         max(0, byteCount(pageCount) - log.status.databaseByteCount)
     }
 
-    /// The bytes of as many pages as a statement yields; 0 if it fails, as it does if nothing can be read.
+    /// The bytes of as many pages as a statement yields; 0 if it fails.
     private func byteCount(_ pages: SQLiteStatement) -> Int64 {
         defer { pages.reset() }
         guard (try? pages.step()) == true else { return 0 }
         return pages.number(at: 0) * Int64(HistorySchema.pageByteCount)
     }
 
-    /// What the disk has for this user, in bytes; none if it cannot be asked.
+    /// The bytes that the disk has for this user; 0 if that is unknown.
     private var availableByteCount: Int64 { StoreRoom.availableByteCount(of: directory) ?? 0 }
 
     /// The same of a directory; nil with errno if it cannot be asked.
@@ -66,21 +67,21 @@ final class StoreRoom {
         return Int64(clamping: UInt64(room.f_bavail) * UInt64(room.f_frsize))
     }
 
-    /// Whether it has to be looked after each commit: the next checkpoint may need more than the file has.
+    /// Whether ``look()`` must follow each commit: the next checkpoint may need more than the reserve.
     var isWatched: Bool {
         guard reserveByteCount > 0 else { return false }
         let isSmall = reserveByteCount < StoreRoom.checkpointByteCount
         return isSmall || heldByteCount < reserveByteCount
     }
 
-    /// Gives a checkpoint what the disk lacks for it.
+    /// Makes space for a checkpoint.
     func makeWay() {
         guard heldByteCount > 0 else { return }
         let lack = growthByteCount - availableByteCount
         if lack > 0 { cut(to: heldByteCount - lack - (64 << 10)) }
     }
 
-    /// The disk was full for a commit, or for a checkpoint though it had room by its own account.
+    /// Handles a full disk: a commit failed, or a checkpoint although the disk reported space.
     ///
     /// - Parameter byteCount: Keys and values of the commit; 0 for a checkpoint.
     /// - Returns: Whether there is more room than before.
@@ -96,7 +97,7 @@ final class StoreRoom {
         return true
     }
 
-    /// Looks whether the disk has room for more than deletes.
+    /// Checks whether the disk has space for more than deletes.
     func look() {
         guard reserveByteCount > 0 || heldByteCount > 0 else {
             shortage = nil
@@ -111,19 +112,19 @@ final class StoreRoom {
     private func beShort() {
         shortage = StateError(
             .noSpace,
-            "the disk of \(directory) is full: until there is room, keys can be deleted but not set; "
+            "disk full: writes to \(directory) are refused until there is room, deletes are not; "
                 + "free some of the disk, or keep less history (statectl compact --to REVISION)"
         )
     }
 
     // MARK: The file
 
-    /// A start writes a little; where there is no room for that, the file is given up before.
+    /// Removes the reserve if the disk lacks the little space that a start needs.
     static func giveUpReserveIfFull(_ location: StoreLocation) {
         if availableByteCount(of: location.directory) ?? 0 < 1 << 20 { unlink(location.reserve) }
     }
 
-    /// Makes the file as long as it should be, if the disk has as much again.
+    /// Extends the file to its size, if the disk has twice the space.
     private func fill() {
         guard heldByteCount != reserveByteCount else { return }
         if heldByteCount > reserveByteCount { return cut(to: reserveByteCount) }

@@ -30,7 +30,7 @@ extension ServerOptions {
 
     func tooManySteps(_ limit: Int) -> StateError {
         guard limit < limits.transactionChangeCount else {
-            return StateError(.tooBig, "more than \(limit) changes in one transaction, the limit")
+            return StateError(.tooBig, "a transaction can have at most \(limit) changes")
         }
         return StateError(
             .limit,

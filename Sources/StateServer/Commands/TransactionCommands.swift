@@ -77,7 +77,7 @@ struct TransactionCommands {
             }
             let limit = settings.options.limits.transactionByteCount
             guard transaction.byteCount + byteCount <= limit else {
-                throw StateError(.tooBig, "more than \(limit) bytes in one transaction, the limit")
+                throw StateError(.tooBig, "a transaction can have at most \(limit) bytes")
             }
             try transaction.append(verb, arguments, byteCount: byteCount)
         } catch {

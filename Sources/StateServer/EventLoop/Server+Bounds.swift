@@ -67,7 +67,7 @@ extension Server {
             return letGo(connection, .memory, sentence)
         }
         registry.memory.refusedCount += 1
-        noteLetGo(connection, .memory, "had a reply refused", sentence)
+        noteLetGo(connection, .memory, "got an error instead of a reply", sentence)
         reading.control.cancel()
         history.thread?.dropCancelled()
         registry.memory.count(connection)

@@ -65,11 +65,11 @@ extension Server {
                 let commits = count == 1 ? "1 commit was" : "\(count) commits were"
                 options.log(
                     .error,
-                    "\(commits) undone after an early reply (durability memory)"
+                    "\(commits) undone although its writer had a reply (durability memory)"
                 )
             }
             let advice = error.code == .noSpace ? "; writes fail until there is room" : ""
-            options.log(.error, "commits from revision \(revision) on failed: \(error)\(advice)")
+            options.log(.error, "writes from revision \(revision) on failed: \(error)\(advice)")
         case .reopened(let count, _):
             let found = count == 1 ? "1 commit" : "\(count) commits"
             options.log(

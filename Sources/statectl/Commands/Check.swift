@@ -34,21 +34,21 @@ extension Statectl {
 
     private static func write(_ page: Client.Refusals, isJSON: Bool, _ output: inout Output) {
         for value in page.values {
-            output.write(
-                isJSON: isJSON,
-                [
-                    "revision": .number(value.revision), "key": .bytes(value.key),
-                    "issue": .text(value.issue),
-                ],
-                orFields: ["\(value.revision)".bytes, value.key, value.issue.bytes]
-            )
+            guard isJSON else {
+                output.writeFields(["\(value.revision)".bytes, value.key], message: value.issue)
+                continue
+            }
+            output.write(json: [
+                "revision": .number(value.revision), "key": .bytes(value.key),
+                "issue": .text(value.issue),
+            ])
         }
         for file in page.files {
-            output.write(
-                isJSON: isJSON,
-                ["path": .text(file.path), "issue": .text(file.issue)],
-                orFields: ["-".bytes, file.path.bytes, file.issue.bytes]
-            )
+            guard isJSON else {
+                output.writeFields(["-".bytes, file.path.bytes], message: file.issue)
+                continue
+            }
+            output.write(json: ["path": .text(file.path), "issue": .text(file.issue)])
         }
     }
 

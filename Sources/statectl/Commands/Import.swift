@@ -26,7 +26,9 @@ extension Statectl {
             ])
         }
         let revision = commitCount > 0 ? "; revision \(importer.revision)" : ""
-        output.write("\(count) entries in \(commitCount) commits\(revision)\n")
+        let noun = count == 1 ? "entry" : "entries"
+        let unit = commitCount == 1 ? "commit" : "commits"
+        output.write("\(count) \(noun) in \(commitCount) \(unit)\(revision)\n")
     }
 }
 

@@ -35,8 +35,8 @@ extension Statectl {
         return conditions.first
     }
 
-    private static func durability(_ invocation: Invocation) throws(Failure) -> Durability {
-        guard let word = invocation.text("--durability") else { return .synced }
+    private static func durability(_ invocation: Invocation) throws(Failure) -> Durability? {
+        guard let word = invocation.text("--durability") else { return nil }
         guard let level = Durability(word) else {
             throw .usage("--durability takes memory, written or synced, not '\(word)'")
         }

@@ -7,7 +7,7 @@ extension Statectl {
         let client = try invocation.connect()
         let fields = try attempt(try client.status())
         guard invocation.isJSON else {
-            return output.writeAligned(fields.map { ($0.name, $0.text.bytes) })
+            return output.writeAligned(fields.map { ($0.name, $0.text) })
         }
         var object: JSONLine = [:]
         for field in fields {

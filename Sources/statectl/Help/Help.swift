@@ -97,8 +97,9 @@ enum Help {
           --if-revision N  only if revision N was its last change; 0: only if it is absent
           --if-value V     only if its value is V
           --durability LEVEL
-                           what to wait for: memory, written or synced (the default). At any level,
-                           others see the value only when it is on stable storage
+                           what to wait for: memory, written or synced (the default, unless a rule
+                           says otherwise). At any level, others see the value only when it is on
+                           stable storage
           --raw            keep the final newline of standard input
 
         If a condition does not hold, it exits 4 and changes nothing.
@@ -188,7 +189,7 @@ enum Help {
     static let watches = """
         Prints a line for each watch: its client, its state, and how far it is. A watch is 'synced'
         if it has received all that is durable, 'catching up' if it still receives history, a
-        snapshot or latest values, and 'blocked' if its client does not read. LAG is in commits,
+        snapshot or latest values, and 'blocked' if its client does not read. LAG is in revisions,
         WAITING in bytes. --json also has how many latest values wait.
 
         examples:

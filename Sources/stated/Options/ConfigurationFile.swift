@@ -27,7 +27,7 @@ enum ConfigurationFile {
             throw StateError(.err, "\(path):\(error)")
         }
         if let repeated = document.repeated {
-            throw self.error(path, document, OptionFault(repeated, "it appears twice"))
+            throw self.error(path, document, OptionFault(repeated, "this option appears twice"))
         }
         do throws(OptionFault) {
             return try Configuration(document.value, over: base, accounts: .system)
