@@ -59,6 +59,7 @@ class Page:
 def all_pages():
     names = ["README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"]
     names += sorted(glob.glob("docs/**/*.md", root_dir=ROOT, recursive=True))
+    names += sorted(glob.glob("Sources/*/*.docc/*.md", root_dir=ROOT))
     return [name for name in names if os.path.exists(os.path.join(ROOT, name))]
 
 

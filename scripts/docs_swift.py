@@ -12,7 +12,8 @@ class Program:
     """A Swift block with those that continue it."""
 
     def __init__(self, page, index, block):
-        self.name = re.sub(r"\W", "_", page.name.removesuffix(".md").removeprefix("docs/")) + f"_{index}"
+        place = re.sub(r"^(docs/|Sources/\w+/\w+\.docc/)", "", page.name.removesuffix(".md"))
+        self.name = re.sub(r"\W", "_", place) + f"_{index}"
         self.page, self.line, self.blocks = page, block.line, [block]
 
     @property
@@ -78,8 +79,10 @@ def check_swift(pages, scratch):
     if result.returncode == 0:
         print(f"check-docs: compiled {len(programs)} programs of {len({each.page.name for each in programs})} pages")
         return failures
-    for name, line, message in re.findall(r"(?m)^(?:\S*/)?((?:docs/)?[\w/-]+\.md):(\d+):\d+: (error: .*)", result.stdout):
-        failure = (name, int(line), message)
+    names = {page.name for page in pages}
+    for path, line, message in re.findall(r"(?m)^(\S+\.md):(\d+):\d+: (error: .*)", result.stdout):
+        ends = [name for name in names if f"/{path}".endswith(f"/{name}")]
+        failure = (max(ends, key=len, default=path), int(line), message)
         if failure not in failures:
             failures.append(failure)
     return failures or [(pages[0].name, 1, "swift build failed\n" + result.stdout[-4000:])]
