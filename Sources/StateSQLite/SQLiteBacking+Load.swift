@@ -36,6 +36,7 @@ extension SQLiteBacking {
             open = store
             ownership = Ownership(lock: lock, stamp: store.progress.stamp)
             compactionGoal.finished = nil
+            compactionGoal.isAsked = false
             return loaded
         } catch let failure as SQLiteFailure {
             throw StateError.cannotOpen(location.database, failure)

@@ -87,7 +87,7 @@ struct ManualTests {
         let daemon = try Daemon(arguments)
         let own = [
             "pid", "uptime", "epoch", "socket", "data", "database_bytes", "log_bytes",
-            "client_memory", "memory",
+            "clients", "client_memory", "memory",
         ]
         let status = try Statectl.run(daemon, "status").lines.filter { line in
             !own.contains { line.hasPrefix("\($0):") }

@@ -110,7 +110,7 @@ private final class CompactingHeldBacking: CompactingBacking {
     func close() { held.close() }
     func openHistory() throws -> any HistoryReading { throw StateError(.storage, "no history") }
     func lookForRoom() {}
-    func didLoad(superseding place: HistoryPlace) {}
+    func didLoad(superseding place: HistoryPlace, byteCount: Int) {}
     func raiseCompaction(to revision: Int64) {}
     func syncCompaction() {}
     func shrink() -> Int64 { 0 }

@@ -14,7 +14,11 @@ package protocol CompactingBacking: HistoryBacking {
     func lookForRoom()
 
     /// Takes note, while the store loads, that the change read last superseded the one at `place`.
-    func didLoad(superseding place: HistoryPlace)
+    ///
+    /// - Parameters:
+    ///   - place: The place of the earlier change.
+    ///   - byteCount: The bytes of its value.
+    func didLoad(superseding place: HistoryPlace, byteCount: Int)
 
     /// Compacts everything up to `revision`, beyond the retention, and leaves nothing superseded.
     func raiseCompaction(to revision: Int64)

@@ -44,9 +44,10 @@ extension KeyspaceCore {
 
     /// Loads an entry from storage, before anybody else sees the core.
     ///
-    /// - Returns: The place of the change that it supersedes, if that was taken over before.
+    /// - Returns: The place of the change that it supersedes, if that was loaded before, and the
+    ///   bytes of its value.
     /// - Complexity: O(*n*) in the bytes of key and value.
-    func load(_ change: borrowing StoredChange) -> HistoryPlace? {
+    func load(_ change: borrowing StoredChange) -> (place: HistoryPlace, byteCount: Int)? {
         let cause = entries.causes.intern(bytes: change.cause)
         let record = Record.make(
             Record.Fields(change, cause: cause.number),
@@ -57,12 +58,15 @@ extension KeyspaceCore {
         revisions.noteChange(change.revision)
         entries.hasLoadedExpiry = entries.hasLoadedExpiry || record.expires != nil
         let superseded = entries.load(record)
-        let place = superseded.map {
-            HistoryPlace(revision: $0.revision, ordinal: $0.ordinal)
+        let found = superseded.map { record in
+            (
+                HistoryPlace(revision: record.revision, ordinal: record.ordinal),
+                record.value?.count ?? 0
+            )
         }
         if let superseded { entries.free(superseded) }
         if record.isDeleted, !entries.keepsDeleted { entries.free(record) }
-        return place
+        return found
     }
 
     /// Everything was loaded from storage.

@@ -49,7 +49,10 @@ public final class LocalKeyspace: WaitableKeyspace {
             loaded.finishLoading(
                 try backing.load { change in
                     guard let superseded = loaded.load(change) else { return }
-                    compaction?.didLoad(superseding: superseded)
+                    compaction?.didLoad(
+                        superseding: superseded.place,
+                        byteCount: superseded.byteCount
+                    )
                 }
             )
         } catch let error as StateError {

@@ -1,12 +1,12 @@
 import StateEngine
 
-/// Places where the history may be cut, each with how much lies before it: enough to find the end of
-/// the retention without reading rows.
+/// Places where the history may be cut, each with how much lies before it: enough to find the end
+/// of the retention without reading rows.
 ///
 /// Age does not follow the wall clock, which may be set: a jump of a year would make all of the
-/// history old at once. Age is CLOCK_BOOTTIME since the start. Before the start, it is the sum of the
-/// gaps between the times of neighbouring rows, each at most an eighth of the retention. So neither a
-/// jump nor a long time without a daemon makes much of the history old.
+/// history old at once. Age is CLOCK_BOOTTIME since the start. Before the start, it is the sum of
+/// the gaps between the times of neighbouring rows, each at most an eighth of the retention. So
+/// neither a jump nor a long time without a daemon makes much of the history old.
 ///
 /// A cut is made every so many rows, bytes and milliseconds, always between two revisions: each a
 /// thousandth of the retention, so there are about a thousand cuts, at most ``limit``. Commits make
@@ -139,8 +139,8 @@ struct HistoryCuts {
         cuts.removeFirst(count)
     }
 
-    /// The newest place after which all limits are reached, at `now` milliseconds of CLOCK_BOOTTIME;
-    /// the history before it need not be kept.
+    /// The newest place after which all limits are reached, at `now` milliseconds of
+    /// CLOCK_BOOTTIME; the history before it need not be kept.
     ///
     /// - Complexity: O(log *n*) in the cuts.
     func retained(at now: Int64) -> Cut {

@@ -6,14 +6,13 @@ import StateEngine
 /// stretches, each at most about half superseded ... compacted | complete ... newest
 /// ```
 ///
-/// The history from the compacted revision on is complete. What the retention passes is taken in ranges: a range is read
-/// first, without a transaction. The first transaction that deletes any of it says in `meta` that the history is complete
-/// from its end on; from then on what is superseded before that is no use to anybody, and any part of it may be gone. What
-/// is superseded within the range goes at once. The rest joins the stretches of ``SweptRows``, which are swept when half of
-/// their rows are superseded.
+/// What the retention passes is taken in ranges. A range is read first, without a transaction. The
+/// first transaction that deletes any of it records in `meta` that the history is complete from its
+/// end on. What is superseded within the range goes at once; the rest joins ``SweptRows``.
 ///
-/// No tombstone goes before an older row of its key, or the next start would take that row for the value. The newest row of
-/// all stays, so that its number is never given again: a reader that continues by number would miss rows.
+/// No tombstone goes before an older row of its key, or the next start would take that row for the
+/// value. The newest row of all stays, so that its number is never used again: a reader that
+/// continues by number would miss rows.
 final class HistorySweep {
     /// From here on the history is complete, as `meta` has it.
     private(set) var compacted: Int64
@@ -23,7 +22,7 @@ final class HistorySweep {
     private var rows: SweptRows
     /// Whether `rows` knows of all that is superseded: not after the store was reopened.
     private let isComplete: Bool
-    /// Sweep stretches that are less than half superseded as well, until none has any.
+    /// Whether all stretches are to be swept once there is no range left.
     var sweepsAll = false
 
     private let connection: SQLiteConnection
@@ -70,12 +69,12 @@ final class HistorySweep {
     }
 
     /// Whether a range or a stretch is under way, or a stretch is due.
-    var isSweeping: Bool { plan != nil || stretch != nil || nextStretch != nil }
+    var isSweeping: Bool {
+        plan != nil || stretch != nil || sweepsAll || rows.isDue
+    }
 
     /// All of it was looked at: of a transaction that a range ended in, the rest may not have been.
     var sweptRevision: Int64 { HistorySweep.revision(of: counted) }
-
-    private var nextStretch: Int? { rows.next(all: sweepsAll || rows.isHalfSuperseded) }
 
     private static func revision(of place: HistoryPlace) -> Int64 {
         place.ordinal == .max ? place.revision : max(0, place.revision - 1)
@@ -88,17 +87,15 @@ final class HistorySweep {
     /// - Parameters:
     ///   - revision: What it goes up to at most.
     ///   - goesOn: Asked every 256 rows.
-    /// - Returns: Whether it is read and can be deleted; nil where there is nothing left up to `revision`.
+    /// - Returns: Whether it is read and can be deleted; nil where there is nothing left up to
+    ///   `revision`.
     /// - Throws: What SQLite answered; it can be called again.
     /// - Complexity: O(*n*) in the rows, 0.2 µs each.
     func readRange(
         through revision: Int64,
         while goesOn: () -> Bool
     ) throws(SQLiteFailure) -> Bool? {
-        if plan == nil, try !beginRange(through: revision) {
-            sweepsAll = false
-            return nil
-        }
+        if plan == nil, try !beginRange(through: revision) { return nil }
         guard end == nil else { return true }
         let newest = try finder.lastRow()
         repeat {
@@ -171,8 +168,8 @@ final class HistorySweep {
 
     // MARK: Deleting it
 
-    /// Deletes on in the range that was read, in the transaction that is open; then comes ``didCommit()`` or
-    /// ``didFail()``.
+    /// Deletes on in the range that was read, in the transaction that is open; then comes
+    /// ``didCommit()`` or ``didFail()``.
     ///
     /// - Parameters:
     ///   - step: Takes the deletes that go.
@@ -185,7 +182,7 @@ final class HistorySweep {
     ) throws(SQLiteFailure) -> Int64 {
         guard let plan, let end else { return 0 }
         before = (cursor, stretch, compacted)
-        if !cursor.isAnnounced { try announce(end) }
+        if cursor.row == 0 { try write(compacted: end.compacted) }
         var count: Int64 = 0
         // In order, so that what a delete superseded in the range goes before it.
         repeat {
@@ -197,14 +194,8 @@ final class HistorySweep {
         return count
     }
 
-    /// Says in `meta` that less is offered from now on.
-    private func announce(_ end: SweepPlan.End) throws(SQLiteFailure) {
-        cursor.isAnnounced = true
-        guard end.compacted > compacted else { return }
-        try write(compacted: end.compacted)
-    }
-
-    /// The same up to `revision`, and at least as far as it was said before, in the transaction that is open.
+    /// Records in `meta` that the history is complete from `revision` on, or from a later one, in
+    /// the transaction that is open.
     func write(compacted revision: Int64) throws(SQLiteFailure) {
         try metadata.set(.compacted, "\(max(revision, compacted))")
         compacted = max(revision, compacted)
@@ -260,16 +251,25 @@ final class HistorySweep {
 
     // MARK: Sweeping a stretch
 
+    /// Begins to sweep all stretches in order, if somebody asked for it.
+    func beginPass() -> Bool {
+        guard sweepsAll else { return false }
+        sweepsAll = false
+        rows.beginPass()
+        return true
+    }
+
     /// Begins with the next stretch, if one is due and no range is under way.
     func beginStretch() -> Bool {
         guard plan == nil else { return false }
         if stretch == nil {
-            stretch = nextStretch.map { StretchSweep($0, of: rows, keepsTombstones: !isComplete) }
+            stretch = rows.next().map { StretchSweep($0, of: rows, keepsTombstones: !isComplete) }
         }
         return stretch != nil
     }
 
-    /// Deletes on in the stretch, in the transaction that is open; then comes ``didCommit()`` or ``didFail()``.
+    /// Deletes on in the stretch, in the transaction that is open; then comes ``didCommit()`` or
+    /// ``didFail()``.
     func deleteStretch(
         _ step: inout CompactionStep,
         while goesOn: () -> Bool

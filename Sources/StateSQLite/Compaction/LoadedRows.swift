@@ -2,8 +2,9 @@ import StateEngine
 
 /// Counts the rows up to the compacted revision while a store is read.
 ///
-/// Only the keyspace knows which of them are superseded, for it has the keys: it says so while it takes them over, in
-/// ``SQLiteBacking/didLoad(superseding:)``. The links of the rows do not: the row that superseded another may be gone.
+/// Only the keyspace knows which of them are superseded, for it has the keys: it says so while it
+/// takes them over, in ``SQLiteBacking/didLoad(superseding:)``. The links of the rows do not: the
+/// row that superseded another may be gone.
 final class LoadedRows {
     let compacted: Int64
     private(set) var rows: SweptRows
@@ -33,8 +34,8 @@ final class LoadedRows {
     }
 
     /// The row that was read last superseded the one at `place`.
-    func supersede(_ place: HistoryPlace) {
+    func supersede(_ place: HistoryPlace, byteCount: Int) {
         // A later row is part of the history, and so is what it supersedes.
-        if isCounted { rows.supersede(place) }
+        if isCounted { rows.supersede(place, byteCount: Int64(byteCount)) }
     }
 }

@@ -3,10 +3,11 @@ import StateEngine
 extension OpenStore {
     /// Compacts a part of the history up to `revision`, in one transaction.
     ///
-    /// The transaction is not synced: the next commit's sync covers it. A power cut before that leaves
-    /// a longer history, which does no harm.
+    /// The transaction is not synced: the next commit's sync covers it. A power cut before that
+    /// leaves a longer history, which does no harm.
     ///
-    /// - Throws: What ``commit(rowCount:notes:pendingFileList:_:)`` throws; the history is as it was.
+    /// - Throws: What ``commit(rowCount:metadata:pendingFileList:_:)`` throws; the history is as it
+    ///   was.
     func compact(
         through revision: Int64,
         while goesOn: () -> Bool
@@ -36,7 +37,10 @@ extension OpenStore {
         let isRead = try attempt { () throws(SQLiteFailure) in
             try sweep.readRange(through: revision, while: goesOn)
         }
-        guard let isRead else { return step }
+        guard let isRead else {
+            step.isDone = !sweep.beginPass()
+            return step
+        }
         step.isDone = false
         guard isRead, goesOn() else { return step }
         try withoutSync {
@@ -114,7 +118,8 @@ extension OpenStore {
 
     // MARK: Giving pages back
 
-    /// Rewrites the database without its free pages; needs twice the disk space of the values meanwhile.
+    /// Rewrites the database without its free pages; needs twice the disk space of the values
+    /// meanwhile.
     ///
     /// - Returns: By how many bytes database and log became smaller.
     func shrink() throws -> Int64 {
@@ -153,7 +158,8 @@ extension OpenStore {
         guard let available = StoreRoom.availableByteCount(of: location.directory) else {
             throw StateError(.storage, "\(location.directory): \(lastSystemError())")
         }
-        // VACUUM makes a copy in a file of its own, perhaps elsewhere, and then writes it through the log.
+        // VACUUM makes a copy in a file of its own, perhaps elsewhere, and then writes it through
+        // the log.
         let needed = used * 2 + used / 16
         guard available > needed else {
             throw StateError(

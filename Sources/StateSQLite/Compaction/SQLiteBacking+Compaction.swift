@@ -4,6 +4,8 @@ package import StateEngine
 struct CompactionGoal {
     /// The highest revision that somebody asked to compact to.
     var wantedRevision: Int64 = 0
+    /// Whether somebody waits for it.
+    var isAsked = false
     /// The state in which nothing was left to compact; nil until that is known.
     var finished: Finished?
 
@@ -53,10 +55,18 @@ extension SQLiteBacking: CompactingBacking {
     package func raiseCompaction(to revision: Int64) {
         compactionGoal.wantedRevision = max(compactionGoal.wantedRevision, revision)
         compactionGoal.finished = nil
-        inTurn { open?.sweep.sweepsAll = true }
+        inTurn {
+            guard let open else { return }
+            // It stays while somebody waits: with the retention, it would move as fast as the writers.
+            compactionGoal.wantedRevision = target(in: open)
+            compactionGoal.isAsked = true
+            open.sweep.sweepsAll = true
+        }
     }
 
-    package func didLoad(superseding place: HistoryPlace) { found.rows?.supersede(place) }
+    package func didLoad(superseding place: HistoryPlace, byteCount: Int) {
+        found.rows?.supersede(place, byteCount: byteCount)
+    }
 
     package func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         try inTurn { () throws(StateError) in try compactNow(while: goesOn) }
@@ -73,9 +83,11 @@ extension SQLiteBacking: CompactingBacking {
             gauges.note(open)
             if !open.sweep.isSweeping { gauges.note(freeByteCount: try open.freeByteCount()) }
             gauges.note(failure: nil)
+            if step.isDone { compactionGoal.isAsked = false }
             return step
         } catch {
             let error = stateError(error)
+            compactionGoal.isAsked = false
             gauges.note(failure: error.message)
             throw error
         }
@@ -113,7 +125,8 @@ extension SQLiteBacking: CompactingBacking {
     }
 
     private func target(in open: OpenStore) -> Int64 {
-        max(open.cuts.retained(at: clock()).revision, compactionGoal.wantedRevision)
+        guard !compactionGoal.isAsked else { return compactionGoal.wantedRevision }
+        return max(open.cuts.retained(at: clock()).revision, compactionGoal.wantedRevision)
     }
 
     /// How much waits for compaction.

@@ -27,12 +27,6 @@ struct StretchSweep {
         place = HistoryPlace(revision: stretch.first.revision, ordinal: stretch.first.ordinal - 1)
     }
 
-    /// What a row of the stretch is.
-    private struct Row {
-        var number: Int64
-        var isDead: Bool
-    }
-
     /// Deletes on in the transaction that is open.
     ///
     /// - Parameters:

@@ -1,14 +1,15 @@
 import StateEngine
 
-/// The rows behind the compacted revision, in stretches of neighbours, and which of them are superseded.
+/// The rows behind the compacted revision, in stretches of neighbours, and which of them are
+/// superseded.
 ///
-/// Superseded rows lie scattered: a delete of each, as soon as the retention passes it, reads one page and writes two for
-/// every SET. So they stay until half of a stretch is superseded, and its pages are then rewritten once: 27 rows a page in
-/// place of one. A store has at most about twice the rows that it needs.
+/// Superseded rows are scattered: to delete each at once reads one page and writes two for every
+/// SET. So they wait until half of a stretch is superseded, and its pages are then rewritten once:
+/// 27 rows a page. A store has at most about twice the rows that it needs.
 ///
-/// A tombstone is superseded from the start, but it must outlive every older row of its key, or the next start would take
-/// the newest of those for the value. Which rows these are is not known: no index has the keys. So a tombstone goes once
-/// each older stretch had no superseded row left at some moment after the tombstone was counted.
+/// A tombstone is superseded from the start, but it must outlive every older row of its key, or the
+/// next start would take the newest of those for the value. No index has the keys. So a tombstone
+/// goes once each older stretch had no superseded row left at some moment after it was counted.
 struct SweptRows {
     /// Neighbours, in order of their places.
     struct Stretch {
@@ -20,18 +21,26 @@ struct SweptRows {
         var tombstoneCount = 0
         /// Superseded rows, in any order; some may be gone already.
         var superseded: [PackedPlace] = []
+        /// About how long their values are.
+        var supersededByteCount: Int64 = 0
         /// The turn in which the newest of its rows was counted.
         var countedTurn = 0
         /// The turn in which the last superseded row had gone.
         var emptiedTurn = 0
 
         /// Whether sweeping it takes half of it.
-        var isDue: Bool { !superseded.isEmpty && superseded.count * 2 >= rowCount }
+        var isDue: Bool {
+            guard !superseded.isEmpty else { return false }
+            return superseded.count * 2 >= rowCount
+                || byteCount >= SweptRows.longByteCount && supersededByteCount * 2 >= byteCount
+        }
         var hasAny: Bool { !superseded.isEmpty || tombstoneCount > 0 }
     }
 
     /// At most so many bytes of values, so that one long value is swept on its own.
     static let byteLimit: Int64 = 1 << 20
+    /// From so many bytes on, a stretch is also swept if half of its bytes are superseded.
+    static let longByteCount: Int64 = 64 << 10
 
     /// At most so many rows in a stretch: 4,096 short values are 75 pages.
     private let rowLimit: Int
@@ -39,6 +48,12 @@ struct SweptRows {
     private(set) var rowCount = 0
     /// Superseded rows and tombstones.
     private(set) var supersededCount = 0
+    /// How much of it the last pass left.
+    private var heldCount = 0
+    /// Stretches that are due.
+    private var dueCount = 0
+    /// While all stretches are swept, in order: the end of the last one.
+    private var pass: HistoryPlace?
     /// One more after each range and each sweep.
     private var turn = 0
 
@@ -49,12 +64,13 @@ struct SweptRows {
         if !(stretches.last.map { fits(place, $0) } ?? false) {
             stretches.append(Stretch(first: place, last: place))
         }
-        let index = stretches.count - 1
-        stretches[index].last = place
-        stretches[index].rowCount += 1
-        stretches[index].byteCount += byteCount
-        stretches[index].countedTurn = turn
-        if isTombstone { stretches[index].tombstoneCount += 1 }
+        change(stretches.count - 1) { [turn] stretch in
+            stretch.last = place
+            stretch.rowCount += 1
+            stretch.byteCount += byteCount
+            stretch.countedTurn = turn
+            if isTombstone { stretch.tombstoneCount += 1 }
+        }
         rowCount += 1
         if isTombstone { supersededCount += 1 }
     }
@@ -66,14 +82,29 @@ struct SweptRows {
 
     /// Notes that a row is superseded; one that is in no stretch is ignored.
     ///
+    /// - Parameters:
+    ///   - place: The row's.
+    ///   - byteCount: About the bytes of its value; 0 if they are unknown.
     /// - Complexity: O(log *n*) in the stretches.
-    mutating func supersede(_ place: HistoryPlace) {
+    mutating func supersede(_ place: HistoryPlace, byteCount: Int64) {
         let index = stretches.partitioningIndex { $0.first > place } - 1
         guard index >= 0, place <= stretches[index].last,
             let packed = PackedPlace(place, after: stretches[index].first)
         else { return }
-        stretches[index].superseded.append(packed)
+        change(index) {
+            $0.superseded.append(packed)
+            // The row that deletes a value has none.
+            let isKnown = byteCount > 0
+            $0.supersededByteCount += isKnown ? byteCount : $0.byteCount / Int64($0.rowCount)
+        }
         supersededCount += 1
+    }
+
+    /// Changes a stretch, and counts those that are due.
+    private mutating func change(_ index: Int, _ body: (inout Stretch) -> Void) {
+        if stretches[index].isDue { dueCount -= 1 }
+        body(&stretches[index])
+        if stretches[index].isDue { dueCount += 1 }
     }
 
     /// Counts the next 1,024 rows that are left of a range, or of those that it supersedes.
@@ -88,7 +119,9 @@ struct SweptRows {
             cursor.countedRow = last
         } else {
             let last = min(cursor.outside + 1_024, plan.outside.count)
-            for place in plan.outside[cursor.outside..<last] { supersede(place) }
+            for row in plan.outside[cursor.outside..<last] {
+                supersede(row.place, byteCount: Int64(row.byteCount))
+            }
             cursor.outside = last
         }
         return cursor.countedRow == plan.rows.count && cursor.outside == plan.outside.count
@@ -97,18 +130,33 @@ struct SweptRows {
     /// Ends a turn: what is superseded from now on has nothing to do with the tombstones before.
     mutating func endTurn() { turn += 1 }
 
-    /// The first stretch to be swept.
+    /// Whether there is a stretch to be swept.
+    var isDue: Bool { dueCount > 0 || pass != nil || isHalfSuperseded }
+
+    /// Whether half of all rows are superseded, though perhaps of no single stretch.
     ///
-    /// - Parameter all: Whether any stretch with superseded rows is worth it.
-    /// - Returns: Its index; nil if none is worth it.
-    func next(all: Bool) -> Int? {
-        guard !all else { return stretches.firstIndex(where: \.hasAny) }
-        return stretches.firstIndex(where: \.isDue)
+    /// Then all stretches are swept, in order. Those that the last such pass left cannot go yet.
+    private var isHalfSuperseded: Bool {
+        let count = supersededCount - heldCount
+        return count >= rowLimit && count * 2 >= rowCount
     }
 
-    /// Whether superseded rows are half of all, though not in any one stretch: then all are swept, in order.
-    var isHalfSuperseded: Bool {
-        supersededCount >= rowLimit && supersededCount * 2 >= rowCount
+    /// Sweeps all stretches from now on, once and in order.
+    mutating func beginPass() { pass = .end(of: 0) }
+
+    /// The stretch to be swept next; nil if none is due.
+    ///
+    /// - Complexity: O(*n*) in the stretches.
+    mutating func next() -> Int? {
+        if pass == nil, isHalfSuperseded { beginPass() }
+        if let pass {
+            if let next = stretches.firstIndex(where: { $0.first > pass && $0.hasAny }) {
+                return next
+            }
+            heldCount = supersededCount
+            self.pass = nil
+        }
+        return dueCount > 0 ? stretches.firstIndex(where: \.isDue) : nil
     }
 
     /// Whether the tombstones of a stretch may go: none of their keys has an older row.
@@ -119,17 +167,21 @@ struct SweptRows {
 
     /// Takes over what a stretch has after it was swept.
     mutating func didSweep(_ sweep: StretchSweep) {
-        var stretch = stretches[sweep.index]
+        let stretch = stretches[sweep.index]
         let tombstoneCount = stretch.tombstoneCount - sweep.tombstoneCount
         supersededCount -= stretch.superseded.count + tombstoneCount
+        heldCount = min(heldCount, supersededCount)
         rowCount -= stretch.rowCount - sweep.rowCount
         turn += 1
-        stretch.superseded = []
-        stretch.rowCount = sweep.rowCount
-        stretch.byteCount = sweep.byteCount
-        stretch.tombstoneCount = sweep.tombstoneCount
-        stretch.emptiedTurn = turn
-        stretches[sweep.index] = stretch
+        if let last = pass { pass = max(last, stretch.last) }
+        change(sweep.index) { [turn] stretch in
+            stretch.superseded = []
+            stretch.supersededByteCount = 0
+            stretch.rowCount = sweep.rowCount
+            stretch.byteCount = sweep.byteCount
+            stretch.tombstoneCount = sweep.tombstoneCount
+            stretch.emptiedTurn = turn
+        }
         join(sweep.index)
     }
 
@@ -146,12 +198,14 @@ struct SweptRows {
             before.byteCount + stretch.byteCount <= SweptRows.byteLimit / 2,
             PackedPlace(stretch.last, after: before.first) != nil
         else { return }
-        stretches[index - 1].last = stretch.last
-        stretches[index - 1].rowCount += stretch.rowCount
-        stretches[index - 1].byteCount += stretch.byteCount
-        stretches[index - 1].tombstoneCount += stretch.tombstoneCount
-        stretches[index - 1].countedTurn = max(before.countedTurn, stretch.countedTurn)
-        stretches[index - 1].emptiedTurn = min(before.emptiedTurn, stretch.emptiedTurn)
+        change(index - 1) {
+            $0.last = stretch.last
+            $0.rowCount += stretch.rowCount
+            $0.byteCount += stretch.byteCount
+            $0.tombstoneCount += stretch.tombstoneCount
+            $0.countedTurn = max($0.countedTurn, stretch.countedTurn)
+            $0.emptiedTurn = min($0.emptiedTurn, stretch.emptiedTurn)
+        }
         stretches.remove(at: index)
     }
 }
