@@ -37,6 +37,8 @@ struct FailingDisk {
         data = directory.path(of: "data")
         faults = try Faults(below: data)
         var limits = LogLimits()
+        // So that sweeps take several transactions, and some rows of each stretch stay.
+        limits.stretchRowCount = 8
         limits.checkpointByteCount = 160 << 10
         limits.keptByteCount = 320 << 10
         backing = SQLiteBacking(directory: data, logLimits: limits)

@@ -35,6 +35,8 @@ struct PowerCutRun {
         let data = directory.path(of: "data")
         let faults = try Faults(below: data)
         var limits = LogLimits()
+        // So that sweeps take several transactions, and some rows of each stretch stay.
+        limits.stretchRowCount = 8
         limits.checkpointByteCount = 160 << 10
         limits.keptByteCount = 320 << 10
         let server = try ServedKeyspace(SQLiteBacking(directory: data, logLimits: limits))

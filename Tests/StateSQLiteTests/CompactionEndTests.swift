@@ -107,7 +107,8 @@ struct CompactionEndTests {
         backing.close()
     }
 
-    @Test func `long superseded values do not wait for the short rows beside them`() throws {
+    @Test func `bounded: long superseded values do not wait for the short rows beside them`() throws
+    {
         let backing = store.backing()
         backing.history.changeCount = 0
         _ = try backing.load { _ in }

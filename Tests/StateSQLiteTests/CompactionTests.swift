@@ -238,7 +238,9 @@ struct CompactionTests {
 
     /// A tombstone that goes before an older row of its key would make the next start serve that row.
     @Test(arguments: Seed.each(Extent.named("STATED_SWEEP_RUNS", short: 6)))
-    func `what the retention leaves and takes, a start finds the same values`(seed: UInt64) throws {
+    func `durable before told: whatever the retention takes, a start finds the same values`(
+        seed: UInt64
+    ) throws {
         var random = SplitMix(seed: seed)
         let keyCount = Int.random(in: 50...400, using: &random)
         let stretchRowCount = Int.random(in: 4...64, using: &random)

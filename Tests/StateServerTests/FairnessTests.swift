@@ -174,7 +174,7 @@ struct StepLimitTests {
         #expect(try peer.next(4).last?.elements?.count == 2)
     }
 
-    @Test func `a transaction with a command of more keys is refused whole`() throws {
+    @Test func `atomic: a transaction with a command of more keys is refused whole`() throws {
         let peer = try stage.connect()
         let before = stage.server.durable()
         let large = "MSET \((0..<80).map { "a\($0) 1" }.joined(separator: " "))"
