@@ -78,13 +78,13 @@ mutants=(
     "watch-turns"
     "ordered: the values of a round come newest first"
     "Sources/StateEngine/Watching/LatestKeys.swift"
-    '/let keys = marks.sorted/s/ < / > /'
+    '/let keys = pending.sorted/s/ < / > /'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 
-    "watch-marks-lost"
+    "watch-pending-lost"
     "bookmarkable: a round is closed without what was changed while the history was read"
     "Sources/StateEngine/Watching/Watcher+Advancing.swift"
-    's/for (key, mark) in marks { latest?.mark(key, mark) }//'
+    's/for (key, change) in pending { latest?.add(key, change) }//'
     "STATED_WATCH_SECONDS=20" "every guarantee of a watch"
 )
 

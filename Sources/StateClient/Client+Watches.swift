@@ -28,7 +28,7 @@ extension Client {
         /// Bytes that wait for the client.
         public let waiting: Int64
         /// Keys that changed and wait for the next round of latest values.
-        public let marks: Int64
+        public let pending: Int64
         /// Values that wait in the present round of latest values.
         public let values: Int64
     }
@@ -51,7 +51,7 @@ extension Client {
                 revision: number("revision"),
                 lag: number("lag"),
                 waiting: number("waiting"),
-                marks: number("marks"),
+                pending: number("pending"),
                 values: number("values")
             )
         }

@@ -35,7 +35,7 @@ public final class Store<R: Reducer>: StoreType {
         let scope: StateScope?
     }
 
-    let container: any Home<R.State>
+    let container: any StoreContainer<R.State>
     private let reducer: R
     private let queue = MessageQueue<Item>()
     private let effects: Effects
@@ -76,7 +76,7 @@ public final class Store<R: Reducer>: StoreType {
 
     /// The same; `handled` gets each handled message, in order, with the state that it made.
     package init(
-        in container: any Home<R.State>,
+        in container: any StoreContainer<R.State>,
         reducer: R,
         clock: any Clock<Duration> = ContinuousClock(),
         handled: (@Sendable (StateStore.Message<R.Input, R.Feedback>, R.State) -> Void)? = nil

@@ -86,8 +86,8 @@ package struct SocketLocation {
         if let runtime = directory("XDG_RUNTIME_DIR"), presence(runtime) == .owned(by: uid) {
             paths.append(runtime + "/stated/stated.sock")
         }
-        let home = directory("HOME").map { $0 + "/.local/state" }
-        if let state = directory("XDG_STATE_HOME") ?? home {
+        let fallback = directory("HOME").map { $0 + "/.local/state" }
+        if let state = directory("XDG_STATE_HOME") ?? fallback {
             paths.append(state + "/stated/stated.sock")
         }
         return paths + [SocketLocation.systemPath]

@@ -109,7 +109,7 @@ struct WatchResumeTests {
             try load(daemon, Self.latestWrites / 10)
             let report = try #require(try daemon.connect().watches().first)
             #expect(report.values <= 1_000)
-            #expect(report.marks <= 1_000)
+            #expect(report.pending <= 1_000)
         }
         let last = try #require(
             try daemon.connect().status().first { $0.name == "revision" }?.number

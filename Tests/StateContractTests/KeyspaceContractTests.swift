@@ -6,7 +6,7 @@ import StateTesting
 import Testing
 
 /// Every keyspace that there is.
-enum Home: CaseIterable {
+enum KeyspaceKind: CaseIterable {
     case memory, file, sqlite, daemon
 
     /// Runs `body` with a keyspace, and the same on a second connection where there is such a thing.
@@ -39,16 +39,22 @@ enum Home: CaseIterable {
 }
 
 struct KeyspaceContractTests {
-    @Test(arguments: Home.allCases, KeyspaceContract.Rule.allCases)
-    func `a keyspace keeps to the contract`(home: Home, rule: KeyspaceContract.Rule) async throws {
-        try await home.open { keyspace, other in
+    @Test(arguments: KeyspaceKind.allCases, KeyspaceContract.Rule.allCases)
+    func `a keyspace keeps to the contract`(
+        kind: KeyspaceKind,
+        rule: KeyspaceContract.Rule
+    ) async throws {
+        try await kind.open { keyspace, other in
             try KeyspaceContract(keyspace, other: other, seed: Seed.base).check(rule)
         }
     }
 
-    @Test(arguments: Home.allCases, ContainerContract.Rule.allCases)
-    func `containers keep to the contract`(home: Home, rule: ContainerContract.Rule) async throws {
-        try await home.open { keyspace, other in
+    @Test(arguments: KeyspaceKind.allCases, ContainerContract.Rule.allCases)
+    func `containers keep to the contract`(
+        kind: KeyspaceKind,
+        rule: ContainerContract.Rule
+    ) async throws {
+        try await kind.open { keyspace, other in
             try await ContainerContract(keyspace, other: other).check(rule)
         }
     }
@@ -56,7 +62,7 @@ struct KeyspaceContractTests {
     @Test func `all rules hold in one keyspace, one after the other, beside what is there`()
         async throws
     {
-        try await Home.memory.open { keyspace, _ in
+        try await KeyspaceKind.memory.open { keyspace, _ in
             let mine = Mutation.set("contract/0/mine", [1])
             try await keyspace.apply([mine])
             try KeyspaceContract(keyspace, seed: Seed.base).check()

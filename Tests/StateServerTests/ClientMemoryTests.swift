@@ -105,8 +105,8 @@ struct ClientMemoryTests {
         }
         let watches = try #require(try writer.ask("STATE.WATCHES").elements)
         #expect(watches.count == 10)
-        let marks = watches.compactMap { $0["marks"]?.integerValue }.reduce(0, +)
-        #expect(marks * 96 <= limit, "\(marks) marks")
+        let pending = watches.compactMap { $0["pending"]?.integerValue }.reduce(0, +)
+        #expect(pending * 96 <= limit, "\(pending) pending")
         #expect(try status(writer, "client_memory") < 4 << 20)
         // Watches that end owe nothing.
         silent.socket.end()

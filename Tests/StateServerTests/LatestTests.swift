@@ -74,10 +74,10 @@ struct LatestTests {
             _ = try writer.next(500)
             guard step % 20 == 19, let report = try stored.report(client) else { continue }
             let values = report["values"]?.integerValue ?? 0
-            let marks = report["marks"]?.integerValue ?? 0
-            #expect(values <= 1_000 && marks <= 1_000)
-            most = max(most, marks)
-            // What is written, a round of saved values, and the marks.
+            let pending = report["pending"]?.integerValue ?? 0
+            #expect(values <= 1_000 && pending <= 1_000)
+            most = max(most, pending)
+            // What is written, a round of saved values, and the pending keys.
             #expect(report["waiting"]?.integerValue ?? 0 < 2 << 20)
         }
         #expect(most == 1_000)
@@ -132,9 +132,9 @@ struct LatestTests {
             _ = try writer.next(500)
         }
         let report = try #require(try stored.report(client))
-        let marks = try #require(report["marks"]?.integerValue)
-        #expect(marks > 3_000)
-        #expect(report["waiting"]?.integerValue ?? 0 > marks * 350)
+        let pending = try #require(report["pending"]?.integerValue)
+        #expect(pending > 3_000)
+        #expect(report["waiting"]?.integerValue ?? 0 > pending * 350)
     }
 
     @Test func `each watch of a connection is told in its turn`() throws {
@@ -156,7 +156,7 @@ struct LatestTests {
         #expect(counts.values.allSatisfy { $0 > 100 }, "\(counts)")
     }
 
-    @Test func `more keys than may be marked are a gap and the state`() throws {
+    @Test func `more keys than may be pending are a gap and the state`() throws {
         let peer = try stored.connect()
         _ = try peer.ask("STATE.WATCH / LATEST")
         let value = String(repeating: "v", count: 4_000)
@@ -177,7 +177,7 @@ struct LatestTests {
 
 /// STATE.WATCH … FROM … LATEST, whose reading of the history takes long.
 struct LatestReadingTests {
-    @Test func `A gap is never silent: more marks than fit while the history is read`() throws {
+    @Test func `A gap is never silent: more keys than fit while the history is read`() throws {
         let store = try GatedStore()
         let server = try ServedKeyspace(store) { $0.outputByteCount = 16 << 10 }
         let writer = try server.connect()

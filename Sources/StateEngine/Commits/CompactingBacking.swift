@@ -13,7 +13,7 @@ package protocol CompactingBacking: HistoryBacking {
     /// Checks whether there is room again.
     func lookForRoom()
 
-    /// Takes note, while the store loads, that the change read last superseded the one at `place`.
+    /// Records, while the store loads, that the change read last superseded the one at `place`.
     ///
     /// - Parameters:
     ///   - place: The place of the earlier change.

@@ -150,7 +150,7 @@ package struct EntryStore: ~Copyable {
 }
 
 extension EntryStore {
-    /// Notes for the listings that the newest version of a key has changed.
+    /// Records for the listings that the newest version of a key has changed.
     @inline(__always)
     func noteScanned(_ key: Bytes) {
         if !scans.isEmpty { EntryStore.note(key, in: scans) }

@@ -188,7 +188,7 @@ extension FileDirectory {
         }
     }
 
-    /// Marks files to be read again, as edits even if nothing changes; until then no commit touches
+    /// Has files read again, as edits even if nothing changes; until then no commit touches
     /// them.
     func lookAgain(
         at paths: [FilePath],

@@ -1,22 +1,22 @@
 /// What a watch with LATEST has to deliver: the latest value of each key, in rounds.
 ///
-/// Between rounds, a key that changed is only marked. A round takes the marked keys at a durable
+/// Between rounds, a key that changed is only recorded as pending. A round takes the pending keys at a durable
 /// revision and delivers their values at that revision, in the order of their changes; later
-/// changes are marked for the next round. A value that is superseded before it was delivered is
+/// changes are pending for the next round. A value that is superseded before it was delivered is
 /// saved first: the versions themselves stay with the keyspace.
 package struct LatestKeys {
     /// How far behind the client is.
     package struct Waiting: Hashable, Sendable {
         /// Keys that changed and are not in a round yet.
-        package var markCount = 0
+        package var pendingCount = 0
         /// Values of the round that are not delivered yet.
         package var valueCount = 0
-        /// Bytes of marks, round and saved values.
+        /// Bytes of pending keys, round and saved values.
         package var byteCount = 0
     }
 
     /// A key that changed.
-    package struct Mark {
+    package struct Pending {
         package var place: HistoryPlace
         /// ``Cause/description`` of that change; empty if the watch does not report causes.
         package var cause: [UInt8]
@@ -26,7 +26,7 @@ package struct LatestKeys {
             self.cause = cause
         }
 
-        /// The bytes that a key takes besides its own, as a mark and in a round.
+        /// The bytes that a key takes besides its own, while it is pending and in a round.
         package var byteCount: Int { 96 + cause.count }
     }
 
@@ -35,7 +35,7 @@ package struct LatestKeys {
         /// Whether its values are pieces of a state: those of keys that have changed since their
         /// piece was delivered.
         var isPiece: Bool
-        var keys: [(key: [UInt8], mark: Mark)]
+        var keys: [(key: [UInt8], pending: Pending)]
         var next = 0
         /// The values of keys that are not delivered yet, saved if they are superseded meanwhile.
         var unsent: [[UInt8]: Value]
@@ -48,7 +48,7 @@ package struct LatestKeys {
         case saved([UInt8]?)
     }
 
-    private var marks: [[UInt8]: Mark] = [:]
+    private var pending: [[UInt8]: Pending] = [:]
     private var round: Round?
     private let includesCause: Bool
     private let owed: OwedBytes
@@ -64,57 +64,57 @@ package struct LatestKeys {
     /// Whether this watch and others have more undelivered bytes than allowed.
     var isBeyondLimit: Bool { byteCount > 0 && owed.byteCount > owed.limit }
 
-    var isIdle: Bool { marks.isEmpty && round == nil }
+    var isIdle: Bool { pending.isEmpty && round == nil }
     var hasRound: Bool { round != nil }
 
     var waiting: Waiting {
         Waiting(
-            markCount: marks.count,
+            pendingCount: pending.count,
             valueCount: round.map { $0.keys.count - $0.next } ?? 0,
             byteCount: byteCount
         )
     }
 
-    /// Marks a key for a change that is being published, while the superseded version still exists.
+    /// Records a key for a change that is being published, while the superseded version still exists.
     ///
     /// - Complexity: O(*n*) in the bytes of the key, and of the superseded value if the round needs
     ///   that.
-    mutating func mark(_ record: Record, in core: KeyspaceCore) {
+    mutating func add(_ record: Record, in core: KeyspaceCore) {
         let key = Array(record.key)
         if case .current? = round?.unsent[key] {
             let value = record.older?.value.map { Array($0) }
             round?.unsent[key] = .saved(value)
             byteCount += value?.count ?? 0
         }
-        mark(key, Mark(at: record.place, cause: includesCause ? core.causeBytes(of: record) : []))
+        add(key, Pending(at: record.place, cause: includesCause ? core.causeBytes(of: record) : []))
     }
 
-    /// Marks a key as changed, unless it is marked for a later change.
-    mutating func mark(_ key: [UInt8], _ mark: Mark) {
-        guard let known = marks.updateValue(mark, forKey: key) else {
-            byteCount += key.count + mark.byteCount
+    /// Records a key as changed, unless it is pending for a later change.
+    mutating func add(_ key: [UInt8], _ added: Pending) {
+        guard let known = pending.updateValue(added, forKey: key) else {
+            byteCount += key.count + added.byteCount
             return
         }
-        if known.place > mark.place {
-            marks[key] = known
+        if known.place > added.place {
+            pending[key] = known
         } else {
-            byteCount += mark.byteCount - known.byteCount
+            byteCount += added.byteCount - known.byteCount
         }
     }
 
-    /// Begins a round of all marked keys, with the values of now.
+    /// Begins a round of all pending keys, with the values of now.
     ///
-    /// - Complexity: O(*n* log *n*) in the marks.
+    /// - Complexity: O(*n* log *n*) in the pending keys.
     mutating func beginRound(at revision: Int64, isPiece: Bool) {
         precondition(round == nil, "a round begins while another is under way")
-        let keys = marks.sorted { $0.value.place < $1.value.place }
+        let keys = pending.sorted { $0.value.place < $1.value.place }
         round = Round(
             revision: revision,
             isPiece: isPiece,
-            keys: keys.map { (key: $0.key, mark: $0.value) },
-            unsent: marks.mapValues { _ in .current }
+            keys: keys.map { (key: $0.key, pending: $0.value) },
+            unsent: pending.mapValues { _ in .current }
         )
-        marks = [:]
+        pending = [:]
     }
 
     /// The next values of the round, of about `byteLimit` bytes; a key that became hidden from
@@ -126,7 +126,7 @@ package struct LatestKeys {
     ) -> Watcher.LatestValues {
         var values = Watcher.LatestValues(isPiece: round?.isPiece ?? false, values: [])
         var taken = 0
-        while taken < byteLimit, let (key, mark) = takeKey() {
+        while taken < byteLimit, let (key, change) = takeKey() {
             let value: [UInt8]?
             switch round?.unsent.removeValue(forKey: key) {
             case .saved(let saved)?:
@@ -139,21 +139,21 @@ package struct LatestKeys {
                     }
                 }
             }
-            byteCount -= key.count + mark.byteCount
+            byteCount -= key.count + change.byteCount
             taken += key.count + (value?.count ?? 0) + 32
             values.values.append(
                 Watcher.LatestValue(
                     key: key,
                     value: value,
-                    revision: mark.place.revision,
-                    cause: mark.cause
+                    revision: change.place.revision,
+                    cause: change.cause
                 )
             )
         }
         return values
     }
 
-    private mutating func takeKey() -> (key: [UInt8], mark: Mark)? {
+    private mutating func takeKey() -> (key: [UInt8], pending: Pending)? {
         guard let next = round?.next, let count = round?.keys.count, next < count else {
             return nil
         }
@@ -172,7 +172,7 @@ package struct LatestKeys {
 
     mutating func removeAll() {
         byteCount = 0
-        marks = [:]
+        pending = [:]
         round = nil
     }
 }

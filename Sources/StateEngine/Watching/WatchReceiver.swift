@@ -13,7 +13,7 @@ package protocol WatchReceiver: AnyObject {
     /// Only called if the keyspace keeps a history.
     func read(after position: Int64, through revision: Int64)
 
-    /// The same for a watcher of latest values: ``Watcher/finishReading(marks:through:in:)`` is
+    /// The same for a watcher of latest values: ``Watcher/finishReading(pending:through:in:)`` is
     /// called with the keys that changed.
     func readChangedKeys(after position: Int64, through revision: Int64)
 

@@ -99,7 +99,7 @@ extension Watcher {
         }
         phase = .catchingUp
         guard latest == nil else {
-            // Keys that change meanwhile are marked.
+            // Keys that change meanwhile are pending.
             reading = Reading(through: present, isKeeping: false, keptRevision: present)
             return receiver.readChangedKeys(after: position, through: present)
         }
@@ -138,7 +138,7 @@ extension Watcher {
     /// Takes the keys that the commits up to the present have changed: their values make up the
     /// first round.
     package func finishReading(
-        marks: [[UInt8]: LatestKeys.Mark],
+        pending: [[UInt8]: LatestKeys.Pending],
         through revision: Int64,
         in core: KeyspaceCore
     ) {
@@ -147,7 +147,7 @@ extension Watcher {
         guard phase == .catchingUp else { return }
         position = revision
         phase = .synced
-        for (key, mark) in marks { latest?.mark(key, mark) }
+        for (key, change) in pending { latest?.add(key, change) }
         checkOwed()
         guard phase == .synced, !owesLatest, let receiver else { return }
         deliverSynced(core.revisions.durable, receiver, in: core)

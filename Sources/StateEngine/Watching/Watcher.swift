@@ -109,7 +109,7 @@ package final class Watcher {
     func deliverMatched(revision: Int64, in core: KeyspaceCore) {
         defer { matched.removeAll(keepingCapacity: matched.capacity <= 1_024) }
         guard let receiver else { return }
-        if latest != nil { return mark(receiver, in: core) }
+        if latest != nil { return addPending(receiver, in: core) }
         switch phase {
         case .synced:
             guard revision > deliveredRevision else { return }
@@ -142,16 +142,16 @@ package final class Watcher {
         latest?.removeAll()
     }
 
-    /// Marks the matched keys, except those that a snapshot has still to deliver.
-    private func mark(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
+    /// Adds the matched keys to the pending ones, except those that a snapshot has still to deliver.
+    private func addPending(_ receiver: any WatchReceiver, in core: KeyspaceCore) {
         switch phase {
         case .synced, .catchingUp:
-            for record in matched { latest?.mark(record, in: core) }
+            for record in matched { latest?.add(record, in: core) }
         case .snapshot(let passed):
             for record in matched { found?.noteChange(record) }
             passed?.withUnsafeBytes { passed in
                 for record in matched where !passed.precedes(record.key) {
-                    latest?.mark(record, in: core)
+                    latest?.add(record, in: core)
                 }
             }
         case .blocked: return

@@ -80,7 +80,7 @@ struct SweptRows {
             && PackedPlace(place, after: stretch.first) != nil
     }
 
-    /// Notes that a row is superseded; one that is in no stretch is ignored.
+    /// Records that a row is superseded; one that is in no stretch is ignored.
     ///
     /// - Parameters:
     ///   - place: The row's.

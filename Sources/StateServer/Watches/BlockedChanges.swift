@@ -127,7 +127,7 @@ final class BlockedList {
 
     func remove(_ blocked: BlockedChanges) { waiting[blocked.connection.number] = nil }
 
-    /// Marks one to be answered in the next turn, or earlier.
+    /// Has one answered in the next turn, or earlier.
     func wake(_ blocked: BlockedChanges) {
         woken.append(blocked)
         timers.advance(.changes, to: 0)

@@ -18,7 +18,7 @@ final class CollectChangedKeysJob: HistoryJob, @unchecked Sendable {
 
     private var place: HistoryPlace
     private(set) var byteCount = 0
-    private(set) var marks: [[UInt8]: LatestKeys.Mark] = [:]
+    private(set) var pending: [[UInt8]: LatestKeys.Pending] = [:]
     /// Whether commits were compacted, or too many keys were changed.
     private(set) var isLost = false
 
@@ -48,7 +48,7 @@ final class CollectChangedKeysJob: HistoryJob, @unchecked Sendable {
             var budget = HistoryBudget(byteCount: .max)
             let isAtEnd = try history.forEachChange(after: place, through: through) { change in
                 place = change.place
-                mark(change)
+                add(change)
                 return budget.take(byteCount: 0) && byteCount <= byteLimit
             }
             isLost = byteCount > byteLimit
@@ -56,14 +56,14 @@ final class CollectChangedKeysJob: HistoryJob, @unchecked Sendable {
         }
     }
 
-    private func mark(_ change: borrowing StoredChange) {
+    private func add(_ change: borrowing StoredChange) {
         guard patterns.matches(change.key), view.mayReveal(.watch, about: change) else { return }
-        let mark = LatestKeys.Mark(
+        let added = LatestKeys.Pending(
             at: change.place,
             cause: includesCause ? Array(change.cause) : []
         )
-        let known = marks.updateValue(mark, forKey: Array(change.key))
-        if known == nil { byteCount += change.key.count + mark.byteCount }
+        let known = pending.updateValue(added, forKey: Array(change.key))
+        if known == nil { byteCount += change.key.count + added.byteCount }
     }
 
     func finish(_ failure: StateError?, in server: Server) {

@@ -173,7 +173,7 @@ final class ConnectionWatcher: WatchReceiver {
         in core: KeyspaceCore
     ) -> String? {
         guard failure == nil, !job.isLost else { return failReading(failure) }
-        watcher.finishReading(marks: job.marks, through: job.through, in: core)
+        watcher.finishReading(pending: job.pending, through: job.through, in: core)
         return nil
     }
 

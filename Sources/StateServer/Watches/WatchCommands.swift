@@ -153,7 +153,7 @@ struct WatchCommands {
         context.output.writeField("revision", position)
         context.output.writeField("lag", context.core.revisions.durable - position)
         context.output.writeField("waiting", Int64(watcher.waitingByteCount))
-        context.output.writeField("marks", Int64(waiting?.markCount ?? 0))
+        context.output.writeField("pending", Int64(waiting?.pendingCount ?? 0))
         context.output.writeField("values", Int64(waiting?.valueCount ?? 0))
     }
 }

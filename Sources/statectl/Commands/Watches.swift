@@ -35,7 +35,7 @@ extension Statectl {
             "patterns": .bytes(Array(watch.patterns.joined(separator: " ".bytes))),
             "options": .text(watch.options.joined(separator: " ")), "state": .text(watch.state),
             "revision": .number(watch.revision), "lag": .number(watch.lag),
-            "waiting": .number(watch.waiting), "marks": .number(watch.marks),
+            "waiting": .number(watch.waiting), "pending": .number(watch.pending),
             "values": .number(watch.values),
         ]
     }

@@ -20,7 +20,7 @@ struct StandardPlace {
         if geteuid() == 0 { return ofRoot }
         // Relative paths must be ignored:
         // https://specifications.freedesktop.org/basedir-spec/latest/
-        if let home = Environment[variable], home.hasPrefix("/") { return home + "/stated" }
+        if let place = Environment[variable], place.hasPrefix("/") { return place + "/stated" }
         return Environment["HOME"].map { $0 + inHome + "/stated" }
     }
 }

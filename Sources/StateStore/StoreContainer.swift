@@ -2,7 +2,7 @@ package import StateContainers
 import StateEngine
 
 /// The container of a store's state, whichever errors its changes can throw.
-package protocol Home<Value>: AnyObject, Sendable {
+package protocol StoreContainer<Value>: AnyObject, Sendable {
     associatedtype Value: Sendable
 
     var value: Value { get }
@@ -17,7 +17,7 @@ package protocol Home<Value>: AnyObject, Sendable {
     ) -> StoreStates<Part>
 }
 
-extension MonitoredState: Home {
+extension MonitoredState: StoreContainer {
     package func part<Part: Equatable & Sendable>(
         _ path: any WritableKeyPath<Value, Part> & Sendable
     ) -> StoreStates<Part> {

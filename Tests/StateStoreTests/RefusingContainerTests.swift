@@ -3,7 +3,7 @@ import StateStore
 import StateTestSupport
 import Testing
 
-struct RefusingHomeTests {
+struct RefusingContainerTests {
     /// A home that refuses counts above 2, and has an output for each count.
     private struct Loud: Reducer {
         func reduce(
@@ -16,7 +16,7 @@ struct RefusingHomeTests {
         }
     }
 
-    @Test func `where the home refuses, settled throws and no effect starts`() async throws {
+    @Test func `where the container refuses, settled throws and no effect starts`() async throws {
         let home = try MonitoredState(0, key: "small") { number throws(StateError) in
             if number > 2 { throw StateError(.rejected, "\(number) is above 2") }
         }
@@ -36,7 +36,7 @@ struct RefusingHomeTests {
     }
 
     /// A home that runs each body twice, as one does that is shared with other processes and lost the first race.
-    private final class RacingHome: Home {
+    private final class RacingContainer: StoreContainer {
         let state = MonitoredState(10, key: "racing")
 
         var value: Int { state.value }
@@ -74,7 +74,7 @@ struct RefusingHomeTests {
     @Test func `where a reducer runs again, the effects of the committed run alone start`()
         async throws
     {
-        let store = Store(in: RacingHome(), reducer: Adding())
+        let store = Store(in: RacingContainer(), reducer: Adding())
         var outputs = store.outputStream.makeAsyncIterator()
         try await store.send(1).finished()
         store.send(1)
