@@ -233,7 +233,7 @@ struct CompactionTests {
             stepCount += 1
         }
         backing.close()
-        #expect(stepCount > 6)
+        #expect(stepCount > 5)
     }
 
     /// A tombstone that goes before an older row of its key would make the next start serve that row.

@@ -8,7 +8,8 @@ import StateEngine
 ///
 /// What the retention passes is taken in ranges. A range is read first, without a transaction. The
 /// first transaction that deletes any of it records in `meta` that the history is complete from its
-/// end on. What is superseded within the range goes at once; the rest joins ``SweptRows``.
+/// end on. Where most rows are superseded within the range, these go at once; the rest joins
+/// ``SweptRows``.
 ///
 /// No tombstone goes before an older row of its key, or the next start would take that row for the
 /// value. The newest row of all stays, so that its number is never used again: a reader that
@@ -107,6 +108,7 @@ final class HistorySweep {
             }
             try readRows(before: min(nextNumber + 256, newest.number))
         } while end == nil && goesOn()
+        if end != nil { plan?.settle() }
         return end != nil
     }
 
@@ -118,7 +120,7 @@ final class HistorySweep {
         let isEmpty =
             first.map { $0.place.revision > revision || $0.number >= newest?.number ?? 0 } ?? true
         guard !isEmpty || revision > compacted else { return false }
-        plan = SweepPlan()
+        plan = SweepPlan(stretchRowCount: rows.rowLimit)
         target = revision
         nextNumber = first?.number ?? .max
         (end, cursor) = (nil, SweepPlan.Cursor())

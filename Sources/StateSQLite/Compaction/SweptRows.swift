@@ -4,8 +4,10 @@ import StateEngine
 /// superseded.
 ///
 /// Superseded rows are scattered: to delete each at once reads one page and writes two for every
-/// SET. So they wait until half of a stretch is superseded, and its pages are then rewritten once:
-/// 27 rows a page. A store has at most about twice the rows that it needs.
+/// SET. So they wait until three quarters of a stretch are superseded, and its pages are then
+/// rewritten once. At half, no page would become free: SQLite joins pages that are less than a
+/// third full. If half of all rows are superseded, the stretch with the greatest share is swept
+/// earlier: a store has at most about twice the rows that it needs.
 ///
 /// A tombstone is superseded from the start, but it must outlive every older row of its key, or the
 /// next start would take the newest of those for the value. No index has the keys. So a tombstone
@@ -28,27 +30,63 @@ struct SweptRows {
         /// The turn in which the last superseded row had gone.
         var emptiedTurn = 0
 
-        /// Whether sweeping it takes half of it.
+        /// Whether sweeping it takes most of it.
         var isDue: Bool {
-            guard !superseded.isEmpty else { return false }
-            return superseded.count * 2 >= rowCount
-                || byteCount >= SweptRows.longByteCount && supersededByteCount * 2 >= byteCount
+            !superseded.isEmpty
+                && Share(
+                    rowCount: rowCount,
+                    byteCount: byteCount,
+                    supersededCount: superseded.count,
+                    supersededByteCount: supersededByteCount
+                ).isMost
         }
+        /// Whether a smaller share of its rows is superseded.
+        func isLessSuperseded(than other: Stretch) -> Bool {
+            superseded.count * other.rowCount < other.superseded.count * rowCount
+        }
+
         var hasAny: Bool { !superseded.isEmpty || tombstoneCount > 0 }
+    }
+
+    /// How much of a stretch is superseded.
+    struct Share {
+        var rowCount = 0
+        var byteCount: Int64 = 0
+        var supersededCount = 0
+        var supersededByteCount: Int64 = 0
+
+        mutating func count(_ size: Int, isSuperseded: Bool) {
+            rowCount += 1
+            byteCount += Int64(size)
+            guard isSuperseded else { return }
+            supersededCount += 1
+            supersededByteCount += Int64(size)
+        }
+
+        /// Whether three quarters are superseded, or half of the bytes if these values are long.
+        ///
+        /// Long values have pages of their own, which become free without being written.
+        var isMost: Bool {
+            if supersededCount * 4 >= rowCount * 3 { return true }
+            guard byteCount >= SweptRows.longByteCount else { return false }
+            let isLong = supersededByteCount >= Int64(supersededCount) * 2_048
+            return isLong
+                ? supersededByteCount * 2 >= byteCount : supersededByteCount * 4 >= byteCount * 3
+        }
     }
 
     /// At most so many bytes of values, so that one long value is swept on its own.
     static let byteLimit: Int64 = 1 << 20
-    /// From so many bytes on, a stretch is also swept if half of its bytes are superseded.
+    /// From so many bytes on, a stretch is also swept for its superseded bytes.
     static let longByteCount: Int64 = 64 << 10
 
     /// At most so many rows in a stretch: 4,096 short values are 75 pages.
-    private let rowLimit: Int
+    let rowLimit: Int
     private(set) var stretches: [Stretch] = []
     private(set) var rowCount = 0
-    /// Superseded rows and tombstones.
     private(set) var supersededCount = 0
-    /// How much of it the last pass left.
+    private var tombstoneCount = 0
+    /// How many tombstones the last pass left.
     private var heldCount = 0
     /// Stretches that are due.
     private var dueCount = 0
@@ -72,7 +110,7 @@ struct SweptRows {
             if isTombstone { stretch.tombstoneCount += 1 }
         }
         rowCount += 1
-        if isTombstone { supersededCount += 1 }
+        if isTombstone { tombstoneCount += 1 }
     }
 
     private func fits(_ place: HistoryPlace, _ stretch: Stretch) -> Bool {
@@ -114,7 +152,9 @@ struct SweptRows {
         if cursor.countedRow < plan.rows.count {
             let last = min(cursor.countedRow + 1_024, plan.rows.count)
             for row in plan.rows[cursor.countedRow..<last] where !row.isDead {
-                append(row.place, byteCount: Int64(row.byteCount), isTombstone: row.isTombstone)
+                let byteCount = Int64(row.byteCount)
+                append(row.place, byteCount: byteCount, isTombstone: row.isTombstone)
+                if row.isSuperseded { supersede(row.place, byteCount: byteCount) }
             }
             cursor.countedRow = last
         } else {
@@ -131,14 +171,19 @@ struct SweptRows {
     mutating func endTurn() { turn += 1 }
 
     /// Whether there is a stretch to be swept.
-    var isDue: Bool { dueCount > 0 || pass != nil || isHalfSuperseded }
+    var isDue: Bool { dueCount > 0 || pass != nil || isHalfSuperseded || hasManyTombstones }
 
-    /// Whether half of all rows are superseded, though perhaps of no single stretch.
-    ///
-    /// Then all stretches are swept, in order. Those that the last such pass left cannot go yet.
+    /// Whether half of all rows are superseded, though perhaps not most of any stretch.
     private var isHalfSuperseded: Bool {
-        let count = supersededCount - heldCount
-        return count >= rowLimit && count * 2 >= rowCount
+        supersededCount >= rowLimit && supersededCount * 2 >= rowCount
+    }
+
+    /// Whether a quarter of all rows are tombstones that the last pass did not leave.
+    ///
+    /// Then all stretches are swept, in order.
+    private var hasManyTombstones: Bool {
+        let count = tombstoneCount - heldCount
+        return count >= rowLimit && count * 4 >= rowCount
     }
 
     /// Sweeps all stretches from now on, once and in order.
@@ -148,15 +193,17 @@ struct SweptRows {
     ///
     /// - Complexity: O(*n*) in the stretches.
     mutating func next() -> Int? {
-        if pass == nil, isHalfSuperseded { beginPass() }
+        if pass == nil, hasManyTombstones { beginPass() }
         if let pass {
             if let next = stretches.firstIndex(where: { $0.first > pass && $0.hasAny }) {
                 return next
             }
-            heldCount = supersededCount
+            heldCount = tombstoneCount
             self.pass = nil
         }
-        return dueCount > 0 ? stretches.firstIndex(where: \.isDue) : nil
+        if dueCount > 0 { return stretches.firstIndex(where: \.isDue) }
+        guard isHalfSuperseded else { return nil }
+        return stretches.indices.max { stretches[$0].isLessSuperseded(than: stretches[$1]) }
     }
 
     /// Whether the tombstones of a stretch may go: none of their keys has an older row.
@@ -168,9 +215,9 @@ struct SweptRows {
     /// Takes over what a stretch has after it was swept.
     mutating func didSweep(_ sweep: StretchSweep) {
         let stretch = stretches[sweep.index]
-        let tombstoneCount = stretch.tombstoneCount - sweep.tombstoneCount
-        supersededCount -= stretch.superseded.count + tombstoneCount
-        heldCount = min(heldCount, supersededCount)
+        supersededCount -= stretch.superseded.count
+        tombstoneCount -= stretch.tombstoneCount - sweep.tombstoneCount
+        heldCount = min(heldCount, tombstoneCount)
         rowCount -= stretch.rowCount - sweep.rowCount
         turn += 1
         if let last = pass { pass = max(last, stretch.last) }
