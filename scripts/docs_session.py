@@ -14,9 +14,13 @@ import threading
 import time
 import tty
 
+from docs_pages import ROOT
+
 FINISH_SECONDS = 60
 OUTPUT_SECONDS = 10
 FAILURE_COUNT = 5
+MACHINE = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
+MACHINE += ["/usr/bin/python3", os.path.join(ROOT, "scripts/docs_machine.py")]
 
 # Runs each command that comes on descriptor 9, and answers on 8 with its exit code. What bash itself reports, such as the end of a
 # job, goes to /dev/null.
@@ -151,12 +155,13 @@ def activity(session):
 class Session:
     """One bash, which runs commands until it is closed."""
 
-    def __init__(self, place, environment):
-        self.output = b""
+    def __init__(self, place, environment, around=()):
+        """`around` are words before the command of the shell, for one that is not of the ordinary user."""
+        self.output, self.code = b"", None
         self.replace = place.as_ada(environment)
         self.terminal, slave = os.openpty()
         tty.setraw(slave, termios.TCSANOW)
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and not around:
             os.fchown(slave, place.user.pw_uid, place.user.pw_gid)
         command_end, self.commands = os.pipe()
         self.answers, answer_end = os.pipe()
@@ -164,10 +169,10 @@ class Session:
         high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 100) for end in (command_end, answer_end)]
         script = f"exec 9<&{high[0]} 8>&{high[1]} {high[0]}<&- {high[1]}>&-\n{DRIVER}"
         self.bash = subprocess.Popen(
-            ["bash", "--norc", "--noprofile", "-c", script, "bash"],
+            [*around, "bash", "--norc", "--noprofile", "-c", script, "bash"],
             stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL, pass_fds=high,
             cwd=os.path.join(environment["HOME"], "work"), env=environment, start_new_session=True,
-            umask=0o022, **place.credentials(),
+            umask=0o022, **({} if around else place.credentials()),
         )
         for end in (slave, command_end, answer_end, *high):
             os.close(end)
@@ -220,9 +225,10 @@ class Session:
         self.output = b""
         os.write(self.commands, command.encode() + b"\0")
         deadline = time.monotonic() + FINISH_SECONDS
-        while not self.read(max(0, deadline - time.monotonic())):
+        while not (answer := self.read(max(0, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
                 raise TimeoutError
+        self.code = int(answer.rstrip(b"\0"))
         deadline = time.monotonic() + OUTPUT_SECONDS
         while True:
             self.settle()
@@ -331,6 +337,31 @@ def difference(expected, actual):
             lines.append("+ " + actual[column])
             column += 1
     return lines[:30]
+
+
+def machine_failure(place):
+    """Why no disposable machine can be made here; None if it can."""
+    if os.geteuid() != 0:
+        return "only root can"
+    result = subprocess.run(
+        [*MACHINE, "probe", place.make("probe")], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )
+    return None if result.returncode == 0 else (result.stderr.strip().splitlines() or ["it failed"])[0]
+
+
+def machine_session(place, name):
+    """A session of root in a new machine, which ends with it. Its commands begin in a checkout with the programs."""
+    environment = place.environment(f"{name}_machine")
+    around = [*MACHINE, "run", place.make(f"{name}_machine", "root"), ROOT, place.programs]
+    session = Session(place, environment, around)
+    try:
+        started = session.run("test -x .build/release/stated", [])
+    except (EOFError, BrokenPipeError):
+        started = session.lines()
+    if started is not None:
+        session.close()
+        raise ValueError("the machine of the page does not start:\n" + "\n".join(started))
+    return session
 
 
 class Daemon:
