@@ -53,6 +53,18 @@ struct DamagedLogTests {
         return files
     }
 
+    @Test func `without the log of a killed daemon, the check says what is missing`() throws {
+        let target = daemon.directory.path(of: "copy")
+        try #require(mkdir(target, 0o755) == 0)
+        for name in ["stated.db", "stated.db-mark"] {
+            try write(readFile(daemon.dataPath + "/" + name), to: target + "/" + name)
+        }
+        let check = try runCommand(stated, ["--check", "--data", target])
+        #expect(check.exitCode == 5, "\(check)")
+        #expect(check.text.contains("records revision 500 as acknowledged"), "\(check)")
+        #expect(check.text.contains("is \(target)/stated.db-wal missing?"), "\(check)")
+    }
+
     /// Somewhere in the log; the lowest byte of a word, which the checksum tells, or the highest one.
     @Test(arguments: [0.02, 0.5, 0.98], [0, 3])
     func

@@ -66,12 +66,26 @@ package final class StoreCheck {
                 revision: summary.revision,
                 readsLog: store.owner == nil
             )
-            if let finding { add(finding) }
+            if let finding = finding ?? lostCommits(store, stamp) { add(finding) }
             try store.requireUnchanged()
         } catch let failure as SQLiteFailure {
             throw StateError.cannotOpen(location.database, failure)
         }
         return summary
+    }
+
+    /// Whether commits are missing that the stamp records, for example because the log was not
+    /// copied; nil beside an owner, who has moved on meanwhile.
+    ///
+    /// A start serves such a store under a new epoch, as an older copy.
+    private func lostCommits(_ store: ObservedStore, _ stamp: StoreStamp) -> String? {
+        let acknowledged = stamp.acknowledged.revision
+        guard store.owner == nil, summary.revision < acknowledged,
+            let generation = try? StoreMetadata(store.connection).generation(),
+            stamp.mayBeOf(generation: generation)
+        else { return nil }
+        return "it ends at revision \(summary.revision), but \(stamp.path) records revision "
+            + "\(acknowledged) as acknowledged; is \(location.log) missing?"
     }
 
     private func add(_ finding: String) {
