@@ -106,13 +106,13 @@ struct RuledLimitTests: RuledTests {
         }
         _ = try set(client, "few/a", "1")
         _ = try set(client, "few/b", "1")
-        refused("few/c", "1", .limit, "2 keys; the limit is 2 (rule 1, limits.keys)")
+        refused("few/c", "1", .limit, "3 keys; the limit is 2 (rule 1, limits.keys)")
         _ = try set(client, "few/b", "2")
         _ = try client.delete(["few/a"])
         _ = try set(client, "few/c", "1")
 
         _ = try set(client, "small/a", String(repeating: "x", count: 50))
-        refused("small/b", "12345678", .limit, "57 bytes; the limit is 64 (rule 2, limits.bytes)")
+        refused("small/b", "12345678", .limit, "72 bytes; the limit is 64 (rule 2, limits.bytes)")
         _ = try set(client, "small/a", "1")
         _ = try set(client, "small/b", "12345678")
 

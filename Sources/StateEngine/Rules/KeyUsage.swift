@@ -144,7 +144,7 @@ extension KeyspaceCore {
                 // A writer who may not read all of them must not learn the usage of others.
                 let much =
                     quota.isSoft || visibility(of: transaction.subject).showsEverything
-                    ? "have \(used) \(unit); the limit is \(quota.most)"
+                    ? "would have \(used + growth) \(unit); the limit is \(quota.most)"
                     : "would exceed \(quota.most) \(unit)"
                 return "key \(StateError.quoted(key)): the keys of the rule \(much)"
             }
