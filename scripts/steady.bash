@@ -1,0 +1,419 @@
+# scripts/bench --steady: stores whose history is full, beside Redis. Sourced, not run.
+#
+# All stores stay for all turns, and are filled once: each key in order, then --fill SETs at random, 50 clients, pipeline 16.
+#   redis        Redis, filled like the others
+#   redismillion Redis with 1,000,000 keys, for what is measured on `million`
+#   steady       stated with the default retention, which the fill has reached
+#   none         stated that keeps no history
+#   million      stated with 1,000,000 keys
+#   fresh        stated with the keys and no more: a new directory for each row, or its history would fill too
+#
+# In a turn each row is measured on one store after the other, in the next turn in reverse order, so that a machine whose
+# speed drifts is as unkind to all. A ratio is the median of the turns' ratios, not the ratio of the medians.
+#
+# Bytes are those that the device has written, by /proc/diskstats, from one sync to the next, with what the server writes after
+# the last answer: /proc/PID/io counts whole folios. It counts for all processes, so nothing else may write meanwhile.
+#
+# A disk whose bytes per second are limited, as those of virtual machines are, is fast for some time and then slow: what is
+# said at the end of Redis between the turns shows it.
+#
+# --quick keeps 100,000 changes, so that a tenth of the fill reaches the retention too.
+
+steady=
+steady_options=()
+filled=3000000
+keys=100000
+minutes=0
+plot=
+steady_works='set50 set50p16 get50 get50p16 mixed set1 pinned restart'
+
+# group | name | stores | what is measured | unit | at least or at most | the wanted ratio, or with a unit the wanted amount
+steady_table='
+Throughput
+set50.rate    | steady fresh none million | SET, 50 clients              | /s | >= | 1.2
+set50p16.rate | steady fresh none million | SET, 50 clients, pipeline 16 | /s | >= | 1.3
+get50.rate    | steady fresh              | GET, 50 clients              | /s | >= | 1.15
+get50p16.rate | steady fresh              | GET, 50 clients, pipeline 16 | /s | >= | 1.5
+Latency of writes, p99
+set50.p99     | steady fresh none million | SET, 50 clients              | us | <= | 1.0
+set50p16.p99  | steady fresh none million | SET, 50 clients, pipeline 16 | us | <= | 1.0
+mixed.p99     | steady fresh              | 20 % SET, 50 clients         | us | <= | 1.0
+Processor time of the server per SET
+set50.cpu     | steady fresh none million | SET, 50 clients              | us |    |
+set50p16.cpu  | steady fresh none million | SET, 50 clients, pipeline 16 | us |    |
+Bytes written to the disk per SET
+set50.bytes   | steady | SET, 50 clients             | B  | <= | 700 B
+set1.bytes    | steady | SET, 1 client               | B  | <= | 8704 B
+Restart after SIGKILL
+restart.ms    | steady | until the first PING        | ms | <= | 1.0
+restart.ms    | fresh  | until the first PING        | ms | <= | 0.7
+restart.rss   | steady | resident memory after it    | MB | <= | 1.0
+restart.rss   | fresh  | resident memory after it    | MB | <= | 1.0
+One client
+set1.rate     | steady | SET, 1 client                    | /s | >= | 1.0
+set1.cpu      | steady | the same: server CPU of each     | us | <= | 1.5
+pinned.rate   | steady | both on one processor            | /s | >= | 1.0
+pinned.cpu    | steady | the same: server CPU of each     | us |    |
+'
+
+read_steady_options() {
+    if [[ -z $steady ]]; then
+        ((${#steady_options[@]} == 0)) || fail "${steady_options[0]} is an option of --steady"
+        return 0
+    fi
+    set -- "${steady_options[@]}"
+    while (($#)); do
+        [[ $1 == --plot || $2 =~ ^[1-9][0-9]{0,8}$ ]] || fail "$1 needs a number, not '$2'"
+        case $1 in
+        --fill) filled=$2 ;;
+        --keys) keys=$2 ;;
+        --minutes) minutes=$2 ;;
+        --plot) plot=$2 ;;
+        esac
+        shift 2
+    done
+    if [[ -n $plot ]]; then
+        ((minutes > 0)) || minutes=10
+        [[ -d $(dirname "$plot") ]] || fail "there is no directory for $plot"
+    fi
+    rows=steady
+    turns=${turns:-5}
+    [[ $turns =~ ^[0-9]+$ ]] || fail "--turns needs a number, not '$turns'"
+    ((turns > 0 || minutes > 0)) || fail "--turns 0 needs --minutes or --plot"
+}
+
+steady_rows() {
+    local turn store
+    disk=$(findmnt --noheadings --output MAJ:MIN --target "$directory" | tr -d ' ')
+    written >/dev/null
+    say "$(grouped $((filled / share))) SETs before anything is measured"
+    ((turns == 0)) || for store in redis redismillion none million; do fill_store "$store"; done
+    fill_store steady
+    for ((turn = 1; turn <= turns; turn++)); do steady_turn "$turn"; done
+    ((turns == 0)) || for store in redis redismillion none million; do stop "$store"; done
+    ((turns == 0)) || print_steady
+    ((minutes == 0)) || long_load
+    stop steady
+}
+
+# The stores
+
+# start_store STORE [PREFIX…]: in its directory of the last time, if there is one.
+start_store() {
+    local store=$1 command
+    shift
+    case $store in
+    redis*) command_of redis "$store" "$directory/$store" ;;
+    *) command_of stated "$store" "$directory/$store" ;;
+    esac
+    case $store in
+    redis*) ;;
+    none) command+=(--history-changes 0) ;;
+    *) ((share == 1)) || command+=(--history-changes 100000) ;;
+    esac
+    launch "$store" "$@" "${command[@]}"
+}
+
+fill_store() {
+    local rate
+    start_store "$1"
+    fill "$1" "$(keys_of "$1")"
+    rate=$(statebench load --socket "${sockets[$1]}" --clients 50 --pipeline 16 --keys "$(keys_of "$1")" --value-bytes 64 \
+        --requests $((filled / share)) --seed 7 | value per_second) || fail "$1 was not filled"
+    settle "$1"
+    printf '%-12s %9.0f /s, then %s MB on disk\n' "$1" "$rate" "$(megabytes "$(stored "$1")")"
+}
+
+# start_fresh, end_fresh
+start_fresh() { start_store fresh && fill fresh "$keys"; }
+
+end_fresh() { stop fresh && rm -rf "$directory/fresh"; }
+
+keys_of() { case $1 in *million) printf 1000000 ;; *) printf '%s' "$keys" ;; esac; }
+
+# Bytes on the disk, of files that may go meanwhile.
+stored() { { du -s --block-size=1 "$directory/$1" 2>/dev/null || true; } | awk '{ print $1 }'; }
+
+# Until it has ended what it does after its last answer.
+settle() {
+    local before after=-1000000 tries
+    [[ $1 != redis* ]] || wait_for_rewrite "$1"
+    for ((tries = 0; tries < 50; tries++)); do
+        before=$after after=$(server_time "$1")
+        ((after - before > 10000)) || return 0
+        sleep 0.2
+    done
+}
+
+# Bytes that the device has written since the machine started; its sectors are of 512 bytes.
+written() {
+    awk -v disk="$disk" '$1 ":" $2 == disk { print $10 * 512; found = 1 } END { exit !found }' OFMT=%.0f /proc/diskstats ||
+        fail "/proc/diskstats has no device $disk, that of $directory; use --directory"
+}
+
+# One turn
+
+steady_turn() {
+    local work store
+    say "turn $1 of $turns"
+    for work in $steady_works; do
+        for store in $(stores_of "$work" "$1"); do
+            [[ $store != fresh ]] || start_fresh
+            case $work in
+            restart) steady_restart "$store" "$1" ;;
+            pinned)
+                stop "$store"
+                start_store "$store" taskset -c 0
+                steady_load "$work" "$store" "$1"
+                stop "$store"
+                start_store "$store"
+                ;;
+            *) steady_load "$work" "$store" "$1" ;;
+            esac
+            [[ $store != fresh ]] || end_fresh
+        done
+    done
+}
+
+# stores_of WORK TURN: in the order of this turn.
+stores_of() {
+    local stores='redis steady'
+    case $1 in
+    set50*) stores='redis steady fresh none redismillion million' ;;
+    get* | mixed | restart) stores='redis steady fresh' ;;
+    esac
+    if (($2 % 2)); then xargs -n 1 <<<"$stores"; else xargs -n 1 <<<"$stores" | tac; fi
+}
+
+# steady_load WORK STORE TURN
+steady_load() {
+    local work=$1 store=$2 client=() options requests out steal before
+    case $work in
+    set50) requests=150000 options=(load --op set --clients 50) ;;
+    set50p16) requests=600000 options=(load --op set --clients 50 --pipeline 16) ;;
+    get50) requests=500000 options=(load --op get --clients 50) ;;
+    get50p16) requests=2000000 options=(load --op get --clients 50 --pipeline 16) ;;
+    mixed) requests=150000 options=(mixed --writes 20 --clients 50) ;;
+    set1) requests=6000 options=(load --op set --clients 1) ;;
+    pinned) requests=6000 options=(load --op set --clients 1) client=(taskset -c 0) ;;
+    esac
+    requests=$((requests / share))
+    [[ ${options[0]} != load ]] || options+=(--pid "${pids[$store]}")
+    settle "$store"
+    sync
+    steal=$(processor_time)
+    before=$(written)
+    out=$("${client[@]}" "$programs/statebench" "${options[@]}" --socket "${sockets[$store]}" --keys "$(keys_of "$store")" \
+        --value-bytes 64 --requests "$requests" --seed "$3") || fail "no $work on $store: $(tail -n 3 "$directory/$store.log")"
+    keep steady steal "$(stolen_since "$steal")"
+    settle "$store"
+    sync
+    keep "$work.bytes" "$store" "$(quotient $(($(written) - before)) "$requests")"
+    keep "$work.rate" "$store" "$(value per_second <<<"$out")"
+    keep "$work.p99" "$store" "$(value write_p99_us <<<"$out")"
+    keep "$work.cpu" "$store" "$(value server_us <<<"$out")"
+    awk -v work="$work" -v store="$store" '
+        { found[$1] = $2 }
+        END { printf "%-9s %-12s %9.0f /s  write p99 %8.0f us  server %7.2f us\n", work, store,
+            found["per_second"], found["write_p99_us"], found["server_us"] }' <<<"$out"
+}
+
+# steady_restart STORE TURN: of Redis once its log is rewritten; of stated as it is after writes.
+steady_restart() {
+    local store=$1
+    if [[ $store != fresh ]]; then
+        statebench load --socket "${sockets[$store]}" --clients 50 --pipeline 16 --keys "$keys" --value-bytes 64 \
+            --requests $((100000 / share)) --seed $((1000 + $2)) >/dev/null || fail "no load on $store"
+    fi
+    if [[ $store == redis ]]; then
+        wait_for_rewrite
+        redis-cli -s "${sockets[redis]}" bgrewriteaof >/dev/null
+        wait_for_rewrite
+    fi
+    settle "$store"
+    sync
+    {
+        kill -KILL "${pids[$store]}"
+        wait "${pids[$store]}" || true
+    } 2>/dev/null
+    start_store "$store"
+    keep restart.ms "$store" "$ready_ms"
+    # Both give memory back on a timer.
+    sleep 1
+    keep restart.rss "$store" "$(resident "$store")"
+    printf '%-9s %-12s %9.1f ms  %8.1f MB\n' restart "$store" "$ready_ms" "$(resident "$store")"
+}
+
+# Minutes of full load
+
+# Runs of some seconds each; the lines of the file are: end, length, SETs, write p99, bytes on disk, resident bytes.
+long_load() {
+    local data=$directory/minutes length=5 requests=500000 seed=100 began now since out rate
+    ((minutes >= 3)) || length=2
+    say "full load on stated alone for $minutes minutes: 50 clients, pipeline 16"
+    settle steady
+    sync
+    began=${EPOCHREALTIME/./}
+    now=$began
+    while ((now - began < minutes * 60000000)); do
+        since=$now
+        out=$(statebench load --socket "${sockets[steady]}" --clients 50 --pipeline 16 --keys "$keys" --value-bytes 64 \
+            --requests "$requests" --seed $((seed++))) || fail "no load: $(tail -n 3 "$directory/steady.log")"
+        now=${EPOCHREALTIME/./}
+        rate=$(value per_second <<<"$out")
+        printf '%s %s %s %s %s %s\n' "$(quotient $((now - began)) 1000000)" "$(quotient "$requests" "$rate")" "$requests" \
+            "$(value write_p99_us <<<"$out")" "$(stored steady)" \
+            "$(statebench sample --pid "${pids[steady]}" | value rss_bytes)" >>"$data"
+        requests=$((rate * length))
+    done
+    long_verdict "$data"
+    [[ -z $plot ]] || draw "$data" >"$plot"
+}
+
+# Its second minute and its last; of less than three minutes, quarters.
+long_verdict() {
+    awk -v minutes="$minutes" '
+        { end[NR] = $1; seconds[NR] = $2; sets[NR] = $3 }
+        { slowest = $4 > slowest ? $4 : slowest; bytes = $5 > bytes ? $5 : bytes; resident = $6 > resident ? $6 : resident }
+        function rate(from, to,    i, n, t) {
+            for (i = 1; i <= NR; i++) {
+                middle = end[i] - seconds[i] / 2
+                if (middle >= from && middle < to) { n += sets[i]; t += seconds[i] }
+            }
+            return t ? n / t : 0
+        }
+        END {
+            span = minutes >= 3 ? 60 : minutes * 15
+            name = minutes >= 3 ? "minute" : "quarter"
+            second = rate(span, 2 * span)
+            last = rate(end[NR] - span, end[NR])
+            if (!second || !last) exit 1
+            ratio = last / second
+            printf "\n| work | second %s | last %s | ratio | wanted | verdict |\n|---|---:|---:|---:|---:|---|\n", name, name
+            printf "| SET, 50 clients, pipeline 16, for %d min | %.0f /s | %.0f /s | %.3f | >= 0.95 | %s |\n", minutes,
+                second, last, ratio, (ratio < 0.95 ? "MISSED" : "ok")
+            printf "\nAt most %.1f MB on disk, %.1f MB of memory, and a write p99 of %.1f ms (%d runs)\n", bytes / 1e6,
+                resident / 1e6, slowest / 1000, NR
+        }' "$1" || fail "the runs are too long for $minutes minutes"
+}
+
+# draw FILE: a picture of the lines of long_load, as SVG.
+draw() {
+    awk -v keys="$(grouped "$keys")" '
+        { x[NR] = $1 / 60; y[1, NR] = $3 / $2 / 1000; y[2, NR] = $4 / 1000; y[3, NR] = $5 / 1e6 }
+        # The step of at most six that are 1, 2 or 5 times a power of ten.
+        function step(top,    power) {
+            power = 10 ^ int(log(top / 6) / log(10) - 1)
+            while (power * 10 < top / 6) power *= 10
+            return power * (power >= top / 6 ? 1 : power * 2 >= top / 6 ? 2 : power * 5 >= top / 6 ? 5 : 10)
+        }
+        function text(x, y, more, what) { printf "<text x=\"%.1f\" y=\"%.1f\" %s>%s</text>\n", x, y, more, what }
+        function line(x1, y1, x2, y2, colour) {
+            printf "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"%s\"/>\n", x1, y1, x2, y2, colour
+        }
+        function panel(number, title, colour,    top, bottom, most, by, i, at) {
+            top = 64 + (number - 1) * 190
+            bottom = top + 140
+            for (i = 1; i <= NR; i++) most = y[number, i] > most ? y[number, i] : most
+            by = step(most ? most : 1)
+            most = by * (int(most / by) + 1)
+            text(left, top - 10, "font-weight=\"bold\"", title)
+            for (i = 0; i <= most / by + 0.001; i++) {
+                at = bottom - 140 * i * by / most
+                line(left, at, right, at, i ? "#ddd" : "#333")
+                text(left - 8, at + 4, "text-anchor=\"end\"", sprintf("%.10g", i * by))
+            }
+            by = step(x[NR])
+            for (i = 0; i * by <= x[NR] + 0.001; i++) {
+                at = left + (right - left) * i * by / x[NR]
+                line(at, bottom, at, bottom + 4, "#333")
+                text(at, bottom + 17, "text-anchor=\"middle\"", sprintf("%.10g", i * by))
+            }
+            line(left, top, left, bottom, "#333")
+            printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"", colour
+            for (i = 1; i <= NR; i++)
+                printf "%.1f,%.1f ", left + (right - left) * x[i] / x[NR], bottom - 140 * y[number, i] / most
+            print "\"/>"
+        }
+        END {
+            left = 70; right = 780
+            print "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"640\" viewBox=\"0 0 800 640\""
+            print "  font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">"
+            print "<rect width=\"800\" height=\"640\" fill=\"#fff\"/>"
+            text(left, 24, "font-size=\"15\" font-weight=\"bold\"", \
+                "stated under full load, history full: 50 clients, pipeline 16, " keys " keys, 64-byte values")
+            panel(1, "throughput, thousand SETs per second", "#1f6fb4")
+            panel(2, "latency of writes, p99, ms", "#c2571a")
+            panel(3, "data directory on disk, MB", "#2e8540")
+            text((left + right) / 2, 632, "text-anchor=\"middle\"", "time, minutes")
+            print "</svg>"
+        }' "$1"
+}
+
+# Printing
+
+# 1234567 as 1,234,567.
+grouped() { sed -e ':again' -e 's/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/' -e 't again' <<<"$1"; }
+
+megabytes() { awk -v bytes="$1" 'BEGIN { printf "%.1f", bytes / 1e6 }'; }
+
+print_steady() {
+    local name stores title unit direction wanted store
+    say "medians of $turns turns; a ratio is the median of those of the turns"
+    while IFS='|' read -r name stores title unit direction wanted; do
+        if [[ -z $stores ]]; then
+            [[ -z $name ]] || print_heading "$name"
+            continue
+        fi
+        for store in $stores; do
+            print_steady_row "${name// /}" "$store" "$(xargs <<<"$title")" "${unit// /}" "${direction// /}" "$(xargs <<<"$wanted")"
+        done
+    done <<<"$steady_table"
+    printf '\nShare of processor time that a hypervisor gave to others: median %.1f %%, at most %.1f %%\n' \
+        "$(median "${results[steady:steal]}")" "$(tr ' ' '\n' <<<"${results[steady:steal]}" | sort -g | tail -n 1)"
+    print_unevenness
+}
+
+# Where Redis itself was not the same in one turn as in another, the machine or its disk was not, and the row says little.
+print_unevenness() {
+    local row
+    for row in set50.rate set50p16.rate get50.rate get50p16.rate mixed.rate set1.rate pinned.rate set50.bytes set1.bytes; do
+        tr ' ' '\n' <<<"${results[$row:redis]}" | grep . | sort -g |
+            awk -v row="$row" -v unit="$([[ $row == *.rate ]] && printf /s || printf B)" '
+                NR == 1 { least = $1 }
+                END { if ($1 > 1.5 * least) printf "uneven: %s on Redis, from %.0f %s to %.0f %s\n", row, least, unit, $1, unit }'
+    done
+}
+
+print_heading() {
+    printf '\n**%s**\n\n| work | store | Redis | stated | ratio | wanted | verdict |\n|---|---|---:|---:|---:|---|---|\n' "$1"
+}
+
+# print_steady_row NAME STORE TITLE UNIT DIRECTION WANTED
+print_steady_row() {
+    local other=redis what ratio
+    case $2 in
+    steady) what='history full' ;;
+    fresh) what='new' ;;
+    none) what='no history' ;;
+    million) what='1,000,000 keys' other=redismillion ;;
+    esac
+    ratio=$(ratios "${results[$1:$other]}" "${results[$1:$2]}")
+    awk -v title="$3" -v what="$what" -v unit="$4" -v direction="$5" -v wanted="$6" -v ratio="$(median "$ratio")" \
+        -v other="$(median "${results[$1:$other]}")" -v stated="$(median "${results[$1:$2]}")" '
+        function amount(x) { return sprintf("%.*f %s", unit != "/s" && x < 100 ? 2 : 0, x, unit) }
+        BEGIN {
+            # With a unit, what is wanted is an amount.
+            reached = wanted ~ / / ? stated : ratio
+            reached = direction == ">=" ? reached >= wanted + 0 : reached <= wanted + 0
+            verdict = direction == "" ? "" : reached ? "ok" : "MISSED"
+            goal = direction == "" ? "" : direction " " wanted
+            printf "| %s | %s | %s | %s | %.3f | %s | %s |\n", title, what, amount(other), amount(stated), ratio, goal, verdict
+        }'
+}
+
+# ratios THEIRS OURS: of each turn.
+ratios() {
+    printf '%s\n%s\n' "$1" "$2" |
+        awk 'NR == 1 { split($0, other) } NR == 2 { for (i = 1; i <= NF; i++) printf " %s", $i / (other[i] ? other[i] : 1e-9) }'
+}
