@@ -215,7 +215,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// changed since the last time, and two syncs.
     public func maintain() {
         let status = inTurn { () -> StorageStatus? in
-            if let open, open.log.isCheckpointDue { open.checkpoint() }
+            open?.maintainLog()
             return open?.log.status
         }
         guard let status else { return }
@@ -228,7 +228,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Whether the log is long enough to be moved, or its status is not recorded yet.
     public var needsMaintenance: Bool {
         guard let open else { return false }
-        return open.log.isCheckpointDue || compactionNeed.isWorthwhile
+        return open.isLogDue || compactionNeed.isWorthwhile
             || gauges.storage != open.log.status
     }
 

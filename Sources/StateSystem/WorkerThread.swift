@@ -4,20 +4,41 @@ import Glibc
 /// One thread with a name, started once and joined.
 package final class WorkerThread: Sendable {
     private let name: String
+    private let stackByteCount: Int?
     private let handle = StateLock<pthread_t?>(nil)
 
-    package init(name: String) { self.name = name }
+    /// - Parameters:
+    ///   - name: At most 15 bytes.
+    ///   - stackByteCount: Nil for the system's default, usually 8 MiB of address space.
+    package init(name: String, stackByteCount: Int? = nil) {
+        self.name = name
+        self.stackByteCount = stackByteCount
+    }
 
     /// A thread that nobody joined ends by itself and frees its resources.
     deinit { detach() }
 
-    /// Runs `body` on the thread.
+    /// Runs `body` on the thread; ends the process if no thread can be started.
     package func start(_ body: @escaping @Sendable () -> Void) {
+        precondition(
+            tryStart(body),
+            "no thread can be started: \(String(cString: strerror(errno)))"
+        )
+    }
+
+    /// Runs `body` on the thread.
+    ///
+    /// - Returns: False if no thread can be started; `errno` has the reason.
+    package func tryStart(_ body: @escaping @Sendable () -> Void) -> Bool {
         let context = Unmanaged.passRetained(Body(name: name, run: body)).toOpaque()
         var thread = pthread_t()
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        if let stackByteCount { pthread_attr_setstacksize(&attributes, stackByteCount) }
         let code = pthread_create(
             &thread,
-            nil,
+            &attributes,
             { context in
                 guard let context else { return nil }
                 let body = Unmanaged<Body>.fromOpaque(context).takeRetainedValue()
@@ -27,9 +48,14 @@ package final class WorkerThread: Sendable {
             },
             context
         )
-        precondition(code == 0, "pthread_create: \(String(cString: strerror(code)))")
+        guard code == 0 else {
+            Unmanaged<Body>.fromOpaque(context).release()
+            errno = code
+            return false
+        }
         let started = thread
         handle.withLock { $0 = started }
+        return true
     }
 
     /// Whether the caller is on it.

@@ -9,17 +9,19 @@ import Testing
     private static let runCount =
         (Extent.named("STATED_POWER_CUTS", short: 25) + cutsARun - 1) / cutsARun
 
-    @Test(arguments: Seed.each(runCount))
+    @Test(arguments: Seed.each(runCount), [false, true])
     func
         `durable before told: compaction leaves every value, and every change from its revision on`(
-            seed: UInt64
+            seed: UInt64,
+            movesAside: Bool
         ) throws
     {
         let run = try PowerCutRun(
             seed: seed,
             cutCount: Self.cutsARun,
             failing: false,
-            compacting: true
+            compacting: true,
+            movingAside: movesAside
         )
         #expect(run.problems == [])
         #expect(run.history.loaded.compacted > 100)

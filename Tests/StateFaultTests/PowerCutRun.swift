@@ -21,13 +21,15 @@ struct PowerCutRun {
     let history: StoredHistory
     private let directory: TemporaryDirectory
 
-    /// Runs until so many cuts were taken; syncs fail now and then where `hasFailures` is set, and the history is compacted all
-    /// the time where `compacts` is.
+    /// Runs until so many cuts were taken; syncs fail now and then where `hasFailures` is set, the history is compacted all the
+    /// time where `compacts` is, and the log is moved beside the commits where `movesAside` is: then the writes come in another
+    /// order each time.
     init(
         seed: UInt64,
         cutCount: Int,
         failing hasFailures: Bool,
-        compacting compacts: Bool = false
+        compacting compacts: Bool = false,
+        movingAside movesAside: Bool = false
     ) throws {
         self.seed = seed
         let directory = try TemporaryDirectory()
@@ -35,6 +37,7 @@ struct PowerCutRun {
         let data = directory.path(of: "data")
         let faults = try Faults(below: data)
         var limits = LogLimits()
+        limits.movesAside = movesAside
         // So that sweeps take several transactions, and some rows of each stretch stay.
         limits.stretchRowCount = 8
         limits.checkpointByteCount = 160 << 10

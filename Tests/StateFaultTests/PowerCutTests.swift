@@ -9,20 +9,32 @@ import Testing
     private static let runCount =
         (Extent.named("STATED_POWER_CUTS", short: 25) + cutsARun - 1) / cutsARun
 
-    @Test(arguments: Seed.each(runCount))
+    @Test(arguments: Seed.each(runCount), [false, true])
     func `durable before told: after a power cut everything that was told is there, and whole`(
-        seed: UInt64
+        seed: UInt64,
+        movesAside: Bool
     ) throws {
-        let run = try PowerCutRun(seed: seed, cutCount: Self.cutsARun, failing: false)
+        let run = try PowerCutRun(
+            seed: seed,
+            cutCount: Self.cutsARun,
+            failing: false,
+            movingAside: movesAside
+        )
         #expect(run.told.count > 500)
         try check(run)
     }
 
-    @Test(arguments: Seed.each(runCount))
+    @Test(arguments: Seed.each(runCount), [false, true])
     func `the same where syncs fail between the cuts, and the store is opened anew`(
-        seed: UInt64
+        seed: UInt64,
+        movesAside: Bool
     ) throws {
-        let run = try PowerCutRun(seed: seed, cutCount: Self.cutsARun, failing: true)
+        let run = try PowerCutRun(
+            seed: seed,
+            cutCount: Self.cutsARun,
+            failing: true,
+            movingAside: movesAside
+        )
         #expect(run.failedCount > 5)
         try check(run)
     }

@@ -62,6 +62,8 @@ final class KilledStore {
 
     private func commit(_ log: LogFlipTests.Log) throws {
         let backing = store.backing {
+            // Where pages are is known then.
+            $0.movesAside = false
             if log == .long || log == .compacted { $0.checkpointByteCount = 8 << 20 }
         }
         _ = try backing.load { _ in }

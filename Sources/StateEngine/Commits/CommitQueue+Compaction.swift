@@ -69,7 +69,7 @@ extension CommitQueue {
             return
         }
         let share = compaction.need.isUrgent ? duration * 4 : duration
-        let limit = min(max(share, 500_000), 5_000_000)
+        let limit = min(max(share, 500_000), 2_000_000)
         compact(&compaction) { clinux_monotonic_nanoseconds() - start < limit }
         lookForCompaction(&compaction)
     }

@@ -124,6 +124,7 @@ extension OpenStore {
     /// - Returns: By how many bytes database and log became smaller.
     func shrink() throws -> Int64 {
         try requireNoFault()
+        waitForMover()
         let before = log.status.databaseByteCount + log.status.logByteCount
         try checkRoom()
         try attempt { () throws(SQLiteFailure) in

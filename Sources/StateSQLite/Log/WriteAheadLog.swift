@@ -2,25 +2,6 @@ import CSQLite
 import Glibc
 import StateEngine
 
-/// Limits of the log's size and of a commit's wait.
-package struct LogLimits: Hashable, Sendable {
-    /// At this size it is moved into the database.
-    ///
-    /// A smaller one costs more syncs; a larger one did not increase the rows per second.
-    package var checkpointByteCount = 8 << 20
-    /// A log that grew beyond this, for a reader or a large transaction, is truncated to this size
-    /// when it is reused.
-    package var keptByteCount = 32 << 20
-    /// At this size, if it cannot be moved, commits are refused.
-    package var byteCount = 1 << 30
-    /// How long a commit waits for another process that holds the write lock.
-    package var lockWait: Duration = .seconds(5)
-    /// Rows that are swept together, and held in a commit's way: see ``SweptRows``.
-    package var stretchRowCount = 4_096
-
-    package init() {}
-}
-
 /// The write-ahead log of a store and its checkpoints.
 ///
 /// The checkpoints are not SQLite's automatic ones: those run inside COMMIT, before replies can be
@@ -39,13 +20,15 @@ final class WriteAheadLog {
     private let frameByteCount: Int
 
     /// The frames of the log in use after the last commit, as SQLite counts them.
-    private var frameCount = 0
+    private(set) var frameCount = 0
     /// The frame count at which the next checkpoint is due.
     private var dueFrameCount: Int
     /// Whether all of the log has been in the database since it was last restarted.
     private var wasMoved = false
     /// Whether all of the log is in the database.
     private(set) var isMoved = false
+    /// Whether a part of the log is in the database that the last successful sync may not cover.
+    var isPartlyMoved = false
     private(set) var status = StorageStatus()
     /// Whether the last checkpoint had no room to extend the database.
     private(set) var isDatabaseFull = false
@@ -99,8 +82,9 @@ final class WriteAheadLog {
         let hasGrown = frames > frameCount && frameCount > 0 && !wasMoved && !isMoved
         let salts = hasGrown ? self.salts : salts(ofFrame: frames)
         if frames <= frameCount || salts != self.salts {
-            // Restarted: whatever blocked the checkpoint is gone.
+            // Restarted: whatever blocked the checkpoint is gone. A long log was truncated.
             didRestart()
+            noteSizes()
         }
         isMoved = false
         frameCount = frames
@@ -133,6 +117,7 @@ final class WriteAheadLog {
 
     private func didRestart() {
         wasMoved = false
+        isPartlyMoved = false
         dueFrameCount = limits.checkpointByteCount / frameByteCount
         status.checkpointFailure = nil
     }
@@ -148,12 +133,26 @@ final class WriteAheadLog {
     /// Whether the log is long enough for a checkpoint.
     var isCheckpointDue: Bool { frameCount >= dueFrameCount }
 
+    /// Whether most of the log is moved on another thread.
+    var movesAside: Bool { limits.movesAside }
+
+    /// Whether the rest of the log is to be moved on another thread, too.
+    ///
+    /// A commit would have to wait long for it. Not if the log has become twice as long meanwhile.
+    func isRestLong(after movedFrameCount: Int) -> Bool {
+        (frameCount - movedFrameCount) * frameByteCount > limits.checkpointByteCount / 8
+            && movedFrameCount > frameCount / 2 && byteCount < limits.checkpointByteCount * 2
+    }
+
+    /// Whether it is at its limit: commits are refused until it can be moved.
+    var isFull: Bool { byteCount >= limits.byteCount }
+
     /// Whether optional work should wait: the log has reached half of its limit.
     var isCrowded: Bool { byteCount >= limits.byteCount / 2 }
 
     /// Throws if the log is at its limit and cannot be moved into the database.
     func requireRoom() throws(StateError) {
-        guard byteCount >= limits.byteCount else { return }
+        guard isFull else { return }
         // Readers are not waited for, because callers wait.
         let code = withoutWaiting { checkpoint(SQLITE_CHECKPOINT_RESTART).code }
         guard code == SQLITE_OK else {
@@ -196,10 +195,10 @@ final class WriteAheadLog {
             status.checkpointFailure = nil
         }
         isMoved = code == SQLITE_OK && isWhole
+        isPartlyMoved = !isMoved && (isPartlyMoved || code == SQLITE_OK)
         wasMoved = wasMoved || isMoved
         noteSizes()
-        // SQLITE_IOERR_FSYNC, a macro that Swift does not see.
-        return code == SQLITE_IOERR | 4 << 8 ? failure : nil
+        return failure.flatMap { $0.isOfSync ? $0 : nil }
     }
 
     /// Ensures that all of the log is on stable storage.

@@ -1,6 +1,74 @@
 import StateEngine
 
 extension OpenStore {
+    /// Whether ``maintainLog()`` has anything to do.
+    var isLogDue: Bool {
+        guard let mover, mover.isMoving else { return log.isCheckpointDue }
+        return mover.isDone
+    }
+
+    /// Moves the log into the database once it is long enough.
+    ///
+    /// Most of it is moved on another thread while commits go on, and the rest once that has ended:
+    /// then the next commit begins the log anew.
+    ///
+    /// - Complexity: For the rest, a write for each page and two syncs.
+    func maintainLog() {
+        if let result = mover?.take() {
+            didMove(result)
+        } else if log.isCheckpointDue, mover.map({ !$0.isMoving }) ?? true, !beginMoving() {
+            checkpoint()
+        }
+    }
+
+    private func beginMoving() -> Bool {
+        guard log.movesAside, fault == nil, room.isAmple else { return false }
+        acknowledgeCompaction()
+        guard fault == nil, !progress.hasUnsyncedCompaction else { return false }
+        if mover == nil {
+            mover = try? LogMover(beside: connection)
+            // A log of another file would be moved over the pages of this database.
+            guard files.finding == nil else {
+                mover = nil
+                return false
+            }
+        }
+        return mover?.begin() ?? false
+    }
+
+    private func didMove(_ result: Result<Int, SQLiteFailure>) {
+        log.isPartlyMoved = true
+        switch result {
+        case .success(let count) where log.isRestLong(after: count):
+            if !beginMoving() { checkpoint() }
+        case .failure(let failure) where failure.isOfSync:
+            didFailToSync(failure)
+        case .success, .failure:
+            // It moves the rest, or finds out what the reason is.
+            checkpoint()
+        }
+    }
+
+    /// Waits until no other thread moves the log.
+    func waitForMover() {
+        guard let result = mover?.wait() else { return }
+        log.isPartlyMoved = true
+        if case .failure(let failure) = result, failure.isOfSync { didFailToSync(failure) }
+    }
+
+    /// The pages that were to be synced may be lost, and the next sync would not report it.
+    ///
+    /// It does no harm if a checkpoint has all of the log to move again: then this is only noted.
+    private func didFailToSync(_ failure: SQLiteFailure) {
+        if progress.hasUnsyncedCompaction || log.isPartlyMoved { unknown(failure) }
+    }
+
+    private func acknowledgeCompaction() {
+        guard progress.hasUnsyncedCompaction else { return }
+        // If this fails, the checkpoint itself acknowledges it, once it has synced the log.
+        log.withoutWaiting { try? syncCompaction() }
+    }
+
     /// Moves as much of the log as possible into the database.
     ///
     /// What is moved is acknowledged first. Otherwise a start would not notice the missing end of a
@@ -10,24 +78,22 @@ extension OpenStore {
     /// If a sync fails, the kernel may drop the pages, and the next sync reports nothing. Nobody
     /// would know this of a transaction that is not acknowledged, such as a step of compaction:
     /// what is appended after the gap is ignored at the next start, and a page that is read back
-    /// from it is an old one. So the store must then be reopened.
+    /// from it is an old one. Nor would anybody know it of pages that an earlier checkpoint has
+    /// moved, which this one does not move again. So the store must then be reopened.
     ///
     /// - Parameter acknowledges: False if a transaction has just failed because the disk is full; a
     ///   checkpoint may free space.
     func checkpoint(acknowledges: Bool = true) {
+        waitForMover()
         room.makeWay()
-        if acknowledges, progress.hasUnsyncedCompaction {
-            // If this fails, the checkpoint itself acknowledges it, once it has synced the log.
-            log.withoutWaiting { try? syncCompaction() }
-        }
+        if acknowledges { acknowledgeCompaction() }
         if let fault { return log.note(fault.message) }
         var failure = log.checkpoint()
         if log.isDatabaseFull, room.noteFull(byteCount: 0) { failure = log.checkpoint() }
         room.look()
-        guard progress.hasUnsyncedCompaction else { return }
         if let failure {
-            unknown(failure)
-        } else if log.isMoved {
+            didFailToSync(failure)
+        } else if log.isMoved, progress.hasUnsyncedCompaction {
             // It synced the log first.
             progress.acknowledgeAll(to: log.end)
         }
@@ -48,6 +114,9 @@ extension OpenStore {
 
     /// Ends cleanly, as far as the disk permits; failures are in the status.
     func finish() -> StorageStatus {
+        // The connection that is closed last removes the log.
+        waitForMover()
+        mover = nil
         // Other files now have the names of the store's files; they must not be written.
         guard fault == nil, files.finding == nil else { return log.status }
         var unrecorded: String?

@@ -19,6 +19,8 @@ final class OpenStore {
     var hasRowCount: Bool
     /// Checks the files that contain what was acknowledged.
     private var fileCheck: FileCheck
+    /// Moves the log while commits go on; nil before the first time.
+    var mover: LogMover?
     /// Why nothing may be written any more.
     private(set) var fault: StateError?
 
@@ -60,6 +62,8 @@ final class OpenStore {
         statements = try Statements(connection)
     }
 
+    deinit { _ = mover?.wait() }
+
     var files: StoreFiles { fileCheck.files }
 
     /// Throws if nothing may be written any more.
@@ -77,6 +81,7 @@ final class OpenStore {
         _ source: ((borrowing StoredChange) throws -> Void) throws -> Void
     ) throws {
         try requireNoFault()
+        if log.isFull { waitForMover() }
         try log.requireRoom()
         let before = cuts
         var written = Written(revision: progress.revision)

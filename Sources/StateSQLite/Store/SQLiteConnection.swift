@@ -48,6 +48,11 @@ package final class SQLiteConnection {
     // them.
     deinit { sqlite3_close(handle) }
 
+    /// Another connection to the same file, for another thread.
+    func another() throws(SQLiteFailure) -> SQLiteConnection {
+        try SQLiteConnection(path: path, under: lock)
+    }
+
     /// Sets how long to retry if another process holds a lock.
     /// https://www.sqlite.org/c3ref/busy_timeout.html
     func waitForLocks(_ time: Duration) {

@@ -27,6 +27,9 @@ package struct SQLiteFailure: Error, CustomStringConvertible {
     /// The code without the details in its upper bits.
     package var primaryCode: Int32 { code & 0xFF }
 
+    /// Whether a sync failed (SQLITE_IOERR_FSYNC, a macro that Swift does not see).
+    var isOfSync: Bool { code == SQLITE_IOERR | 4 << 8 }
+
     /// Whether the database is damaged, another kind of file, or too short
     /// (SQLITE_IOERR_SHORT_READ).
     var isDamage: Bool {

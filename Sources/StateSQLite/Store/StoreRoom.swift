@@ -74,6 +74,9 @@ final class StoreRoom {
         return isSmall || heldByteCount < reserveByteCount
     }
 
+    /// Whether the disk has space for a log that grows while it is moved, and for what is moved.
+    var isAmple: Bool { availableByteCount >= 6 * StoreRoom.checkpointByteCount }
+
     /// Makes space for a checkpoint.
     func makeWay() {
         guard heldByteCount > 0 else { return }

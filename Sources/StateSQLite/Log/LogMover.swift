@@ -1,0 +1,105 @@
+import CSQLite
+import StateEngine
+import StateSystem
+import Synchronization
+
+/// Moves a part of the log into the database on a thread of its own, while commits go on.
+///
+/// The pages are synced, too, so that the rest takes a commit little time. It moves at most what was
+/// committed when it began: a read transaction keeps SQLite from going further. Why that matters
+/// says ``OpenStore/checkpoint(acknowledges:)``. The log is not restarted: that takes a checkpoint
+/// between two commits, which then has little left to move.
+/// https://www.sqlite.org/c3ref/wal_checkpoint_v2.html
+///
+/// Whoever releases it calls ``wait()`` first. The thread uses `mover` and writes `result` until
+/// `hasEnded`; everything else is for one thread at a time. That is the proof of `@unchecked
+/// Sendable`.
+final class LogMover: @unchecked Sendable {
+    private let mover: SQLiteConnection
+    private let reader: SQLiteConnection
+    private let thread = WorkerThread(name: "checkpoint", stackByteCount: 256 << 10)
+    private let hasEnded = Atomic(true)
+    private var result: Result<Int, SQLiteFailure>?
+    /// Whether the result was not taken yet.
+    private(set) var isMoving = false
+
+    /// Whether it has ended, and ``take()`` returns the result.
+    var isDone: Bool { isMoving && hasEnded.load(ordering: .acquiring) }
+
+    /// Opens its connections, and database and log for each; no thread runs until ``begin()``.
+    ///
+    /// They are opened by name: the caller checks afterwards that the names still mean the files of
+    /// the store.
+    init(beside connection: SQLiteConnection) throws(SQLiteFailure) {
+        mover = try connection.another()
+        reader = try connection.another()
+        try mover.set("synchronous=FULL", "wal_autocheckpoint=0")
+        for opened in [mover, reader] { try opened.execute(LogMover.anyRead) }
+    }
+
+    private static let anyRead = "SELECT 1 FROM sqlite_schema LIMIT 1"
+
+    /// Begins to move what is committed now.
+    ///
+    /// - Returns: False if that cannot begin; nothing has changed.
+    /// - Complexity: Starting a thread.
+    func begin() -> Bool {
+        precondition(!isMoving, "the log is being moved already")
+        do {
+            try reader.execute("BEGIN")
+            try reader.execute(LogMover.anyRead)
+        } catch {
+            endReading()
+            return false
+        }
+        hasEnded.store(false, ordering: .relaxed)
+        isMoving = thread.tryStart { [self] in
+            result = .some(move())
+            hasEnded.store(true, ordering: .releasing)
+        }
+        if !isMoving {
+            hasEnded.store(true, ordering: .relaxed)
+            endReading()
+        }
+        return isMoving
+    }
+
+    /// How many frames of the log are in the database, once it has ended; nil before that, and if
+    /// the result was taken.
+    func take() -> Result<Int, SQLiteFailure>? {
+        isDone ? wait() : nil
+    }
+
+    /// Waits for the end; nil if nothing was being moved.
+    ///
+    /// - Complexity: The time of a checkpoint.
+    func wait() -> Result<Int, SQLiteFailure>? {
+        guard isMoving else { return nil }
+        thread.join()
+        isMoving = false
+        endReading()
+        defer { result = nil }
+        return result
+    }
+
+    private func move() -> Result<Int, SQLiteFailure> {
+        var (frameCount, movedCount): (Int32, Int32) = (0, 0)
+        var code = sqlite3_wal_checkpoint_v2(
+            mover.handle,
+            "main",
+            SQLITE_CHECKPOINT_PASSIVE,
+            &frameCount,
+            &movedCount
+        )
+        // SQLite itself syncs the database only once all of the log is in it.
+        if code == SQLITE_OK { code = csqlite_sync(mover.handle) }
+        guard code == SQLITE_OK else {
+            return .failure(mover.failure(code, during: "checkpoint"))
+        }
+        return .success(Int(movedCount))
+    }
+
+    private func endReading() {
+        if reader.isInTransaction { try? reader.execute("ROLLBACK") }
+    }
+}
