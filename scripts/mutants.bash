@@ -10,7 +10,7 @@ mutants=(
 
     "no-undo"
     "atomic: what a failed commit did stays in memory"
-    "Sources/StateEngine/Keyspace/KeyspaceCore+Settling.swift"
+    "Sources/StateEngine/Transactions/KeyspaceCore+Undoing.swift"
     's/for record in batch.changes.reversed() where !record.isPublished { undo(record) }//'
     "STATED_DISK_TURNS=2" "a full disk undoes"
 
@@ -46,7 +46,7 @@ mutants=(
 
     "stale-read"
     "ordered: a read is answered with the version before the last"
-    "Sources/StateEngine/Keyspace/KeyspaceCore.swift Sources/StateEngine/Keyspace/KeyspaceCore+Settling.swift"
+    "Sources/StateEngine/Keyspace/KeyspaceCore.swift"
     's/return head.isDeleted || isDue(head) ? nil : head$/return head.isDeleted ? nil : head.older ?? head/; /if let older {/,/}/{s/record.older = nil//; s/free(older)/_ = older/}'
     "STATED_LINEAR_HISTORIES=20" "[Ll]inear"
 

@@ -1,50 +1,9 @@
 import CLinux
-import StateSystem
 import Synchronization
 
 /// Compaction on the commit thread: at once while the thread is idle, otherwise in pieces after a
 /// commit, once so much has gathered that the store would grow.
 extension CommitQueue {
-    /// The commit thread's state of compaction.
-    struct Compaction {
-        /// Requests that are not answered yet.
-        fileprivate var requests: [CompactionRequest] = []
-        /// The need for compaction when the thread last had the backing.
-        fileprivate var need = CompactionNeed()
-        /// When it checks again although nothing was committed: changes grow old.
-        fileprivate var lookAt: Int64 = 0
-        /// After a failure nothing is tried before this time, unless somebody asks for it.
-        fileprivate var retryAt: Int64 = 0
-        fileprivate var pause: Int64 = 0
-
-        init() {}
-    }
-
-    /// What to do if nothing is queued; a writer may be using the backing.
-    func idleness(_ compaction: Compaction) -> Step {
-        guard capabilities.compaction != nil else { return .wait(nanoseconds: nil) }
-        let now = clinux_monotonic_nanoseconds()
-        if isAsked(compaction) { return .turn(.compact) }
-        let time = compaction.need.isWorthwhile ? compaction.retryAt : compaction.lookAt
-        return now >= time ? .turn(.compact) : .rest(nanoseconds: time - now)
-    }
-
-    private func isAsked(_ compaction: Compaction) -> Bool {
-        !compaction.requests.isEmpty || state.withLock { $0.work.asksForCompaction }
-    }
-
-    /// Finds out how much there is to compact, while this thread has the backing.
-    ///
-    /// What is too little for a piece of its own is compacted once nothing was committed for a
-    /// second.
-    func lookForCompaction(_ compaction: inout Compaction) {
-        guard let compacting = capabilities.compaction else { return }
-        compaction.need = compacting.compactionNeed
-        let isSoon = compaction.need.isAny || compacting.shortage != nil
-        let pause: Int64 = isSoon ? 1_000_000_000 : 10_000_000_000
-        compaction.lookAt = max(clinux_monotonic_nanoseconds() + pause, compaction.retryAt)
-    }
-
     /// Compacts a piece while there is nothing to commit; the piece ends when something arrives.
     func compactWhileIdle(_ compaction: inout Compaction) {
         capabilities.compaction?.lookForRoom()
@@ -58,23 +17,7 @@ extension CommitQueue {
         lookForCompaction(&compaction)
     }
 
-    /// Compacts a piece after a commit that took `duration` nanoseconds, if enough has gathered.
-    ///
-    /// The piece takes as long as the commit, so compaction takes at most half of the time; four
-    /// times as long if it lags far behind.
-    func compactBetweenCommits(_ compaction: inout Compaction, after duration: Int64) {
-        lookForCompaction(&compaction)
-        let start = clinux_monotonic_nanoseconds()
-        guard isAsked(compaction) || compaction.need.isDue && start >= compaction.retryAt else {
-            return
-        }
-        let share = compaction.need.isUrgent ? duration * 4 : duration
-        let limit = min(max(share, 500_000), 2_000_000)
-        compact(&compaction) { clinux_monotonic_nanoseconds() - start < limit }
-        lookForCompaction(&compaction)
-    }
-
-    private func compact(_ compaction: inout Compaction, while goesOn: () -> Bool) {
+    func compact(_ compaction: inout Compaction, while goesOn: () -> Bool) {
         guard let compacting = capabilities.compaction else { return }
         takeRequests(&compaction)
         do throws(StateError) {

@@ -1,6 +1,5 @@
 import CLinux
 import Glibc
-import StateSystem
 import Synchronization
 
 extension CommitQueue {
@@ -57,67 +56,6 @@ extension CommitQueue {
         case .run(let body): body(true)
         case .look: adoptEdits()
         case .compact, .stop: break
-        }
-    }
-
-    private func adoptEdits() {
-        let changes = capabilities.editing?.takeOutsideChanges() ?? []
-        if !changes.isEmpty { _ = answer(.edited(nil, changes)) }
-        guard let files = files.withLock({ $0 }) else { return }
-        files.look()
-        // Threads that wait until edits are adopted continue.
-        state.withLock { $0.notify }()
-    }
-
-    /// Reopens the store, after pauses of 0.1 s, 0.2 s and so on up to 10 s while it fails, until
-    /// it succeeds or the queue stops.
-    func reopen(_ compaction: inout Compaction) {
-        let revision = state.withLock { $0.storedRevision }
-        var pause: Int64 = 100_000_000
-        while true {
-            var adopted: [AdoptedChange] = []
-            do {
-                let metadata = try backing.reopen(after: revision) {
-                    adopted.append(AdoptedChange($0))
-                }
-                try settleFiles(adopted)
-                _ = answer(.reopened(adopted, metadata: metadata))
-                return
-            } catch {
-                let error = error as? StateError ?? StateError(.storage, "\(error)")
-                _ = answer(.unopened(error))
-                refuseRequests(&compaction, error)
-            }
-            guard sleep(nanoseconds: pause) else { return }
-            pause = min(pause * 2, 10_000_000_000)
-        }
-    }
-
-    /// The store may hold what its last commit staged; its list of pending files names the files.
-    private func settleFiles(_ adopted: [AdoptedChange]) throws {
-        guard let files = files.withLock({ $0 }), let store = capabilities.files else { return }
-        var values: [[UInt8]: [UInt8]?] = [:]
-        for change in adopted { values[change.key] = .some(change.value) }
-        let keyspace = files.keyspace.withLock { $0 }
-        try files.settle(store.takePendingFileList()) { key in
-            values[key.bytes] ?? keyspace?.entry(for: key)?.value
-        }
-    }
-
-    /// Waits, whatever is queued meanwhile.
-    ///
-    /// - Returns: False if the queue is stopping.
-    private func sleep(nanoseconds: Int64) -> Bool {
-        let end = clinux_monotonic_nanoseconds() + nanoseconds
-        while true {
-            let rest = end - clinux_monotonic_nanoseconds()
-            let isStopping = state.withLock { state in
-                state.wakingCount = rest > 0 ? 1 : nil
-                return state.work.isStopping
-            }
-            guard !isStopping else { return false }
-            guard rest > 0 else { return true }
-            parking.wait(nanoseconds: rest)
         }
     }
 
@@ -203,9 +141,7 @@ extension CommitQueue {
         guard let batch = take(&state, for: .thread) else { return .wait(nanoseconds: nil) }
         return .turn(.commit(batch, isForThread: isForThread))
     }
-}
 
-extension CommitQueue {
     /// How many transactions the next commit may expect, and until when it waits for them.
     ///
     /// If the sync is slow, a short wait for writers that were just answered pays off. Otherwise
@@ -224,4 +160,76 @@ extension CommitQueue {
             if isMostlySync { until = end + min(duration, 4_000_000) / 4 }
         }
     }
+
+    // MARK: Compaction
+
+    /// The commit thread's state of compaction.
+    struct Compaction {
+        /// Requests that are not answered yet.
+        var requests: [CompactionRequest] = []
+        /// The need for compaction when the thread last had the backing.
+        var need = CompactionNeed()
+        /// When it checks again although nothing was committed: changes grow old.
+        var lookAt: Int64 = 0
+        /// After a failure nothing is tried before this time, unless somebody asks for it.
+        var retryAt: Int64 = 0
+        var pause: Int64 = 0
+
+        init() {}
+    }
+
+    /// What to do if nothing is queued; a writer may be using the backing.
+    func idleness(_ compaction: Compaction) -> Step {
+        guard capabilities.compaction != nil else { return .wait(nanoseconds: nil) }
+        let now = clinux_monotonic_nanoseconds()
+        if isAsked(compaction) { return .turn(.compact) }
+        let time = compaction.need.isWorthwhile ? compaction.retryAt : compaction.lookAt
+        return now >= time ? .turn(.compact) : .rest(nanoseconds: time - now)
+    }
+
+    func isAsked(_ compaction: Compaction) -> Bool {
+        !compaction.requests.isEmpty || state.withLock { $0.work.asksForCompaction }
+    }
+
+    /// Finds out how much there is to compact, while this thread has the backing.
+    ///
+    /// What is too little for a piece of its own is compacted once nothing was committed for a
+    /// second.
+    func lookForCompaction(_ compaction: inout Compaction) {
+        guard let compacting = capabilities.compaction else { return }
+        compaction.need = compacting.compactionNeed
+        let isSoon = compaction.need.isAny || compacting.shortage != nil
+        let pause: Int64 = isSoon ? 1_000_000_000 : 10_000_000_000
+        compaction.lookAt = max(clinux_monotonic_nanoseconds() + pause, compaction.retryAt)
+    }
+
+    /// Compacts a piece after a commit that took `duration` nanoseconds, if enough has gathered.
+    ///
+    /// The piece takes as long as the commit, so compaction takes at most half of the time; four
+    /// times as long if it lags far behind.
+    func compactBetweenCommits(_ compaction: inout Compaction, after duration: Int64) {
+        lookForCompaction(&compaction)
+        let start = clinux_monotonic_nanoseconds()
+        guard isAsked(compaction) || compaction.need.isDue && start >= compaction.retryAt else {
+            return
+        }
+        let share = compaction.need.isUrgent ? duration * 4 : duration
+        let limit = min(max(share, 500_000), 2_000_000)
+        compact(&compaction) { clinux_monotonic_nanoseconds() - start < limit }
+        lookForCompaction(&compaction)
+    }
+}
+
+/// What there is to compact.
+package struct CompactionNeed: Hashable, Sendable {
+    /// Enough for a piece while there is nothing to commit.
+    package var isWorthwhile = false
+    /// Anything at all.
+    package var isAny = false
+    /// So much that commits wait for a piece now and then.
+    package var isDue = false
+    /// So much that commits wait longer for compaction than for each other.
+    package var isUrgent = false
+
+    package init() {}
 }

@@ -43,20 +43,6 @@ package protocol CompactingBacking: HistoryBacking {
     func shrink() throws(StateError) -> Int64
 }
 
-/// What there is to compact.
-package struct CompactionNeed: Hashable, Sendable {
-    /// Enough for a piece while there is nothing to commit.
-    package var isWorthwhile = false
-    /// Anything at all.
-    package var isAny = false
-    /// So much that commits wait for a piece now and then.
-    package var isDue = false
-    /// So much that commits wait longer for compaction than for each other.
-    package var isUrgent = false
-
-    package init() {}
-}
-
 /// What a piece of compaction did.
 package struct CompactionStep: Sendable {
     /// A delete that left the history.

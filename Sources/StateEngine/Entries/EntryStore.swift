@@ -1,3 +1,5 @@
+import Glibc
+
 /// The entries of a keyspace: for each key a chain of versions, newest first.
 ///
 /// A chain has at most one durable version, its last; the versions before it are provisional.
@@ -5,8 +7,8 @@
 /// only a durable delete is known (the tombstone), which a later version of that key supersedes in
 /// the history. So listing never walks over deleted keys.
 package struct EntryStore: ~Copyable {
-    private(set) var live = RadixTree()
-    private(set) var deleted = RadixTree()
+    var live = RadixTree()
+    var deleted = RadixTree()
     /// Whether tombstones are kept: in a history, each change names the one that it supersedes.
     let keepsDeleted: Bool
 
@@ -31,9 +33,15 @@ package struct EntryStore: ~Copyable {
 
     /// Frees a version that nothing refers to any more.
     mutating func free(_ record: Record) {
-        deadlines.remove(record)
+        removeDeadline(of: record)
         causes.release(record.cause)
         record.deallocate(into: &pool)
+    }
+
+    /// Removes the deadline of a version that is no longer the newest, if it has one.
+    @inline(__always)
+    mutating func removeDeadline(of record: Record) {
+        if record.hasDeadline { deadlines.remove(record) }
     }
 
     /// The newest version of `key`, provisional or durable; nil if there is none or only a durable
@@ -104,52 +112,12 @@ package struct EntryStore: ~Copyable {
     }
 
     /// - Returns: Whether the table keeps it.
-    private mutating func keepDelete(_ record: Record) -> Bool {
+    mutating func keepDelete(_ record: Record) -> Bool {
         guard keepsDeleted, !record.isVolatile else { return false }
         deleted.insert(record)
         return true
     }
 
-    /// Takes a durable version from storage.
-    ///
-    /// - Returns: The version that it supersedes, which the caller frees.
-    mutating func load(_ record: Record) -> Record? {
-        if let slot = live.slot(for: record.key), let old = slot.pointee.leaf {
-            if record.isDeleted {
-                live.remove(record.key)
-                _ = keepDelete(record)
-            } else {
-                slot.pointee = RadixReference(record)
-            }
-            return old
-        }
-        let tombstone = deleted.count > 0 ? deleted.record(for: record.key) : nil
-        if tombstone != nil { deleted.remove(record.key) }
-        if record.isDeleted { _ = keepDelete(record) } else { live.insert(record) }
-        return tombstone
-    }
-
-    /// Frees every record and leaves the table empty.
-    mutating func deallocateAll() {
-        defer { pool.drain() }
-        func deallocate(_ tree: borrowing RadixTree) {
-            tree.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { record in
-                var next: Record? = record
-                while let version = next {
-                    next = version.older
-                    version.deallocate()
-                }
-                return true
-            }
-        }
-        deallocate(live)
-        deallocate(deleted)
-        live = RadixTree()
-        deleted = RadixTree()
-    }
-}
-
-extension EntryStore {
     /// Records for the listings that the newest version of a key has changed.
     @inline(__always)
     func noteScanned(_ key: Bytes) {
@@ -161,5 +129,151 @@ extension EntryStore {
     @inline(never)
     private static func note(_ key: Bytes, in scans: [ScanPosition]) {
         for scan in scans { scan.note(key) }
+    }
+}
+
+/// A cause, stored once, however many records name it.
+package final class InternedCause {
+    package let cause: Cause
+    package let number: UInt32
+    /// ``Cause/description`` in UTF-8.
+    let bytes: [UInt8]
+    /// How many records and sessions name it.
+    @exclusivity(unchecked) fileprivate(set) var referenceCount = 0
+
+    fileprivate init(_ cause: Cause, number: UInt32, bytes: [UInt8]) {
+        self.cause = cause
+        self.number = number
+        self.bytes = bytes
+    }
+}
+
+/// The causes that records name by number, with reference counts: a cause that nothing names is
+/// removed.
+struct CauseTable {
+    private var slots: [InternedCause?] = []
+    private var free: [UInt32] = []
+    private var numbers: [[UInt8]: UInt32] = [:]
+    /// The last one interned from bytes: a load often meets the same one in succession.
+    private var latest: InternedCause?
+
+    /// How many times records and sessions name a cause.
+    var referenceCount: Int { slots.reduce(0) { $0 + ($1?.referenceCount ?? 0) } }
+
+    /// The cause with a number that a record names.
+    subscript(number: UInt32) -> InternedCause {
+        guard let cause = slots[Int(number)] else {
+            preconditionFailure("a record names cause \(number), which is gone")
+        }
+        return cause
+    }
+
+    /// The cause with these bytes, counted once more.
+    ///
+    /// - Complexity: O(*n*) to hash; less for the one that was asked for last.
+    mutating func intern(bytes: Bytes) -> InternedCause {
+        if let latest, latest.referenceCount > 0,
+            latest.bytes.withUnsafeBytes({ $0.isEqual(to: bytes) })
+        {
+            latest.referenceCount += 1
+            return latest
+        }
+        let text = String(decoding: bytes, as: UTF8.self)
+        let cause = Cause(text) ?? Cause(uid: .max, gid: .max, pid: 0, command: text)
+        return intern(cause, bytes: Array(bytes))
+    }
+
+    /// The interned cause, counted once more.
+    mutating func intern(_ cause: Cause) -> InternedCause {
+        intern(cause, bytes: Array(cause.description.utf8))
+    }
+
+    private mutating func intern(_ cause: Cause, bytes: [UInt8]) -> InternedCause {
+        let interned: InternedCause
+        if let number = numbers[bytes] {
+            interned = self[number]
+        } else {
+            let number = free.popLast() ?? UInt32(slots.count)
+            interned = InternedCause(cause, number: number, bytes: bytes)
+            if Int(number) == slots.count {
+                slots.append(interned)
+            } else {
+                slots[Int(number)] = interned
+            }
+            numbers[bytes] = number
+        }
+        interned.referenceCount += 1
+        latest = interned
+        return interned
+    }
+
+    func retain(_ cause: InternedCause) { cause.referenceCount += 1 }
+
+    mutating func release(_ number: UInt32) { release(self[number]) }
+
+    mutating func release(_ cause: InternedCause) {
+        cause.referenceCount -= 1
+        guard cause.referenceCount == 0 else { return }
+        slots[Int(cause.number)] = nil
+        numbers[cause.bytes] = nil
+        free.append(cause.number)
+    }
+}
+
+/// Memory of freed records, for the next ones: the last to be freed is the first to be used, while
+/// it is in the caches.
+///
+/// The commit of a key's next version frees the one before, so each write takes and returns one
+/// record. malloc keeps only few chunks of this size apart and then examines their neighbours: 9 %
+/// of a SET with pipelines of 16 (perf).
+///
+/// A size class holds what the system's malloc rounds to the same chunk. Each record is as large as
+/// its class allows, so that memory of any malloc can be reused; the system's malloc rounds to
+/// exactly that.
+struct RecordPool {
+    /// The newest free memory of each class; its first word is the address of the next.
+    private var heads = [UnsafeMutableRawPointer?](repeating: nil, count: RecordPool.classCount)
+    private var freeByteCount = 0
+
+    private static let classCount = 64
+    /// Memory beyond this limit is returned to malloc.
+    private static let byteLimit = 4 << 20
+
+    private static func sizeClass(_ byteCount: Int) -> Int { (byteCount + 23) / 16 }
+
+    /// How many bytes malloc must allocate for a record of `byteCount` bytes: enough for each
+    /// record of the same class.
+    static func roomByteCount(_ byteCount: Int) -> Int { sizeClass(byteCount) * 16 - 8 }
+
+    /// Memory for `byteCount` bytes, uninitialized; returned with `free` or ``give(_:_:)``.
+    mutating func take(_ byteCount: Int) -> UnsafeMutableRawPointer? {
+        let place = RecordPool.sizeClass(byteCount)
+        guard place < RecordPool.classCount, let head = heads[place] else { return nil }
+        heads[place] = head.load(as: UnsafeMutableRawPointer?.self)
+        freeByteCount -= place * 16
+        return head
+    }
+
+    /// Takes memory of `byteCount` bytes back.
+    mutating func give(_ memory: UnsafeMutableRawPointer, _ byteCount: Int) {
+        let place = RecordPool.sizeClass(byteCount)
+        guard place < RecordPool.classCount, freeByteCount < RecordPool.byteLimit else {
+            free(memory)
+            return
+        }
+        memory.storeBytes(of: heads[place], as: UnsafeMutableRawPointer?.self)
+        heads[place] = memory
+        freeByteCount += place * 16
+    }
+
+    /// Returns everything to malloc.
+    mutating func drain() {
+        for place in heads.indices {
+            while let head = heads[place] {
+                heads[place] = head.load(as: UnsafeMutableRawPointer?.self)
+                free(head)
+            }
+        }
+        freeByteCount = 0
     }
 }

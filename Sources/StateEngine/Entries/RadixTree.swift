@@ -10,7 +10,7 @@ import CLinux
 /// The tree owns its nodes, never the records.
 package struct RadixTree: ~Copyable {
     private(set) var root = UnsafeMutablePointer<RadixReference>.allocate(capacity: 1)
-    package private(set) var count = 0
+    package internal(set) var count = 0
 
     package init() { root.initialize(to: .none) }
 
@@ -69,207 +69,153 @@ package struct RadixTree: ~Copyable {
     }
 
     @inline(__always)
-    private static func byte(_ key: Bytes, _ depth: Int) -> UInt8 {
+    static func byte(_ key: Bytes, _ depth: Int) -> UInt8 {
         depth < key.count ? key[depth] : 0
     }
+}
 
-    // MARK: Insertion
+/// A slot in the tree: empty, a leaf (the address of a ``Record`` with its lowest bit set), or an
+/// inner node.
+struct RadixReference: Equatable {
+    var bits: UInt
 
-    /// Adds a record whose key is not in the tree.
-    ///
-    /// - Complexity: O(*n*) in the bytes of the key.
-    package mutating func insert(_ record: Record) {
-        let key = record.key
-        count += 1
-        var slot = root
-        var depth = 0
-        while !slot.pointee.isNone {
-            if let leaf = slot.pointee.leaf {
-                slot.pointee = RadixTree.fork(leaf, record, depth)
-                return
+    static let none = RadixReference(bits: 0)
+
+    init(bits: UInt) { self.bits = bits }
+    init(_ record: Record) { bits = UInt(bitPattern: record.address) | 1 }
+    init(_ node: RadixNode) { bits = UInt(bitPattern: node.address) }
+
+    var isNone: Bool { bits == 0 }
+
+    /// The address of the record or the node.
+    var address: UnsafeRawPointer? { UnsafeRawPointer(bitPattern: bits & ~1) }
+
+    /// The record, if this is a leaf.
+    var leaf: Record? {
+        guard bits & 1 == 1, let address = UnsafeMutableRawPointer(bitPattern: bits ^ 1) else {
+            return nil
+        }
+        return Record(address: address)
+    }
+
+    /// The node; this must be one, neither empty nor a leaf.
+    var node: RadixNode {
+        guard let address = UnsafeMutableRawPointer(bitPattern: bits) else {
+            preconditionFailure("nothing is taken for a node")
+        }
+        return RadixNode(address: address)
+    }
+}
+
+/// An inner node of the tree, in the four sizes of the adaptive radix tree
+/// (https://db.in.tum.de/~leis/papers/ART.pdf).
+///
+/// ```
+///  0 kind    2 child count    4 prefix length    6 the first 10 bytes of the prefix
+/// 16 small:  4 edge bytes in order, at 24 4 children       (56 bytes)
+/// 16 medium: 16 edge bytes in order, at 32 16 children     (160)
+/// 16 large:  256 places (0: none), at 272 48 children      (656)
+/// 16 full:   256 children                                  (2,064)
+/// ```
+///
+/// A prefix longer than 10 bytes is read from any leaf below.
+struct RadixNode: Equatable {
+    let address: UnsafeMutableRawPointer
+
+    enum Kind: UInt8 {
+        case small
+        case medium
+        case large
+        case full
+
+        var capacity: Int {
+            switch self {
+            case .small: 4
+            case .medium: 16
+            case .large: 48
+            case .full: 256
             }
-            let node = slot.pointee.node
-            let shared = RadixTree.sharedPrefix(node, key, depth)
-            if shared < node.prefixByteCount {
-                slot.pointee = RadixTree.split(node, record, depth, shared)
-                return
+        }
+
+        var childrenOffset: Int {
+            switch self {
+            case .small: 24
+            case .medium: 32
+            case .large: 272
+            case .full: 16
             }
-            depth += shared
-            let edge = RadixTree.byte(key, depth)
-            guard let next = node.child(edge) else {
-                slot.pointee = RadixReference(node.adding(RadixReference(record), behind: edge))
-                return
-            }
-            slot = next
-            depth += 1
-        }
-        slot.pointee = RadixReference(record)
-    }
-
-    /// A node over two leaves whose keys agree before `depth`.
-    private static func fork(_ left: Record, _ right: Record, _ depth: Int) -> RadixReference {
-        let (leftKey, rightKey) = (left.key, right.key)
-        var end = depth
-        while byte(leftKey, end) == byte(rightKey, end) {
-            precondition(end < leftKey.count, "a key that is there is inserted")
-            end += 1
-        }
-        let node = RadixNode.make(.small)
-        node.setPrefix(rightKey.slice(depth, end))
-        return RadixReference(
-            node.adding(RadixReference(left), behind: byte(leftKey, end))
-                .adding(RadixReference(right), behind: byte(rightKey, end))
-        )
-    }
-
-    /// A node over the record and `node`, whose prefix has only its first `shared` bytes in common
-    /// with the record's key.
-    private static func split(
-        _ node: RadixNode,
-        _ record: Record,
-        _ depth: Int,
-        _ shared: Int
-    )
-        -> RadixReference
-    {
-        let below = leastLeaf(below: RadixReference(node)).key
-        let end = depth + shared
-        let parent = RadixNode.make(.small)
-        parent.setPrefix(below.slice(depth, end))
-        node.setPrefix(below.slice(end + 1, depth + node.prefixByteCount))
-        return RadixReference(
-            parent.adding(RadixReference(node), behind: below[end])
-                .adding(RadixReference(record), behind: byte(record.key, end))
-        )
-    }
-
-    /// How many bytes of the node's prefix are equal to those of `key` from `depth` on.
-    private static func sharedPrefix(_ node: RadixNode, _ key: Bytes, _ depth: Int) -> Int {
-        let length = node.prefixByteCount
-        guard length > 0 else { return 0 }
-        let kept = node.inlinePrefix
-        var index = 0
-        while index < kept.count {
-            if byte(key, depth + index) != kept[index] { return index }
-            index += 1
-        }
-        guard length > kept.count else { return length }
-        let below = leastLeaf(below: RadixReference(node)).key
-        while index < length, byte(key, depth + index) == below[depth + index] { index += 1 }
-        return index
-    }
-
-    static func leastLeaf(below reference: RadixReference) -> Record {
-        var reference = reference
-        while true {
-            if let leaf = reference.leaf { return leaf }
-            reference = reference.node.firstChild
         }
     }
 
-    // MARK: Removal
+    static let inlinePrefixByteCount = 10
+    private static let edgesOffset = 16
 
-    /// Removes the record of `key`, which must be there.
-    ///
-    /// - Complexity: O(*n*) in the bytes of the key.
-    package mutating func remove(_ key: Bytes) {
-        var parent: (slot: UnsafeMutablePointer<RadixReference>, edge: UInt8, depth: Int)?
-        var slot = root
-        var depth = 0
-        while slot.pointee.leaf == nil {
-            precondition(!slot.pointee.isNone, "a key that is not there is removed")
-            let node = slot.pointee.node
-            let start = depth
-            depth += node.prefixByteCount
-            let edge = RadixTree.byte(key, depth)
-            guard let next = node.child(edge) else {
-                preconditionFailure("a key that is not there is removed")
-            }
-            parent = (slot, edge, start)
-            slot = next
-            depth += 1
+    init(address: UnsafeMutableRawPointer) { self.address = address }
+
+    // MARK: Header
+
+    var kind: Kind {
+        switch address.load(as: UInt8.self) {
+        case 0: .small
+        case 1: .medium
+        case 2: .large
+        default: .full
         }
-        precondition(
-            slot.pointee.leaf.map { $0.key.isEqual(to: key) } ?? false,
-            "a key that is not there is removed"
-        )
-        count -= 1
-        guard let parent else {
-            root.pointee = .none
-            return
-        }
-        let node = parent.slot.pointee.node.removing(parent.edge)
-        parent.slot.pointee =
-            node.childCount == 1
-            ? RadixTree.collapse(node, at: parent.depth) : RadixReference(node)
     }
 
-    /// The only child of `node`, with the path of both; frees `node`.
-    private static func collapse(_ node: RadixNode, at depth: Int) -> RadixReference {
-        let child = node.firstChild
-        if child.leaf == nil {
-            let length = node.prefixByteCount + 1 + child.node.prefixByteCount
-            child.node.setPrefix(leastLeaf(below: child).key.slice(depth, depth + length))
+    var childCount: Int {
+        get { Int(address.load(fromByteOffset: 2, as: UInt16.self)) }
+        nonmutating set {
+            address.storeBytes(of: UInt16(newValue), toByteOffset: 2, as: UInt16.self)
         }
-        node.deallocate()
-        return child
     }
 
-    // MARK: In order
+    var prefixByteCount: Int { Int(address.load(fromByteOffset: 4, as: UInt16.self)) }
 
-    /// Calls `body` for the records whose keys begin with `prefix` and come after `bound`, in key
-    /// order, until it returns false.
-    ///
-    /// - Complexity: O(*m*) in the records visited, plus O(*n*) in the bytes of prefix and bound.
-    package func forEach(prefix: Bytes, after bound: Bytes?, _ body: (Record) -> Bool) {
-        var reference = root.pointee
-        var depth = 0
-        while !reference.isNone, reference.leaf == nil {
-            let node = reference.node
-            let next = depth + node.prefixByteCount
-            guard next < prefix.count else { break }
-            guard let child = node.child(prefix[next]) else { return }
-            reference = child.pointee
-            depth = next + 1
-        }
-        guard !reference.isNone else { return }
-        let least = RadixTree.leastLeaf(below: reference).key
-        guard least.hasPrefix(prefix) else { return }
-        var bound = bound
-        if let given = bound, !given.hasPrefix(prefix) {
-            guard given.precedes(prefix) else { return }
-            bound = nil
-        }
-        _ = RadixTree.visit(reference, depth, bound, body)
+    /// The part of the prefix that is stored in the node.
+    var inlinePrefix: Bytes {
+        Bytes(start: address + 6, count: min(prefixByteCount, RadixNode.inlinePrefixByteCount))
     }
 
-    /// Visits what is below `reference`; with a bound, whose first `depth` bytes are those of the
-    /// path, only what comes after it.
-    private static func visit(
-        _ reference: RadixReference,
-        _ depth: Int,
-        _ bound: Bytes?,
-        _ body: (Record) -> Bool
-    ) -> Bool {
-        if let leaf = reference.leaf {
-            if let bound, !bound.precedes(leaf.key) { return true }
-            return body(leaf)
+    // MARK: Children
+
+    var edges: UnsafeMutablePointer<UInt8> {
+        (address + RadixNode.edgesOffset).assumingMemoryBound(to: UInt8.self)
+    }
+
+    var children: UnsafeMutablePointer<RadixReference> {
+        (address + kind.childrenOffset).assumingMemoryBound(to: RadixReference.self)
+    }
+
+    /// The slot of the child behind `byte`; nil if there is none.
+    @inline(__always)
+    func child(_ byte: UInt8) -> UnsafeMutablePointer<RadixReference>? {
+        switch kind {
+        case .small:
+            let word = address.load(fromByteOffset: 16, as: UInt32.self)
+            let index = RadixNode.place(of: byte, in: UInt64(word) | 0xFFFF_FFFF << 32, at: 0)
+            return index < childCount ? children + index : nil
+        case .medium:
+            let low = address.load(fromByteOffset: 16, as: UInt64.self)
+            let high = address.load(fromByteOffset: 24, as: UInt64.self)
+            var index = RadixNode.place(of: byte, in: low, at: 0)
+            if index >= 8 { index = RadixNode.place(of: byte, in: high, at: 8) }
+            return index < childCount ? children + index : nil
+        case .large:
+            let place = Int(edges[Int(byte)])
+            return place == 0 ? nil : children + (place - 1)
+        case .full:
+            let slot = children + Int(byte)
+            return slot.pointee.isNone ? nil : slot
         }
-        let node = reference.node
-        guard let bound else {
-            return node.forEachChild(from: 0) { _, child in visit(child, 0, nil, body) }
-        }
-        let end = depth + node.prefixByteCount
-        if node.prefixByteCount > 0 {
-            let path = leastLeaf(below: reference).key.slice(depth, end)
-            let rest = bound.slice(min(depth, bound.count), min(end, bound.count))
-            let order = path.order(to: rest)
-            if order < 0 { return true }
-            if order > 0 { return visit(reference, 0, nil, body) }
-        }
-        let edge = byte(bound, end)
-        return node.forEachChild(from: edge) { byte, child in
-            visit(child, end + 1, byte == edge ? bound : nil, body)
-        }
+    }
+
+    /// The index of the first byte of `word` that equals `byte`, plus `base`; at least 8 more if
+    /// none does.
+    @inline(__always)
+    private static func place(of byte: UInt8, in word: UInt64, at base: Int) -> Int {
+        let difference = word ^ (0x0101_0101_0101_0101 &* UInt64(byte))
+        let zeros = (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080
+        return base + zeros.trailingZeroBitCount >> 3
     }
 }

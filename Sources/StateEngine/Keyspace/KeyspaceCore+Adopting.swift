@@ -125,7 +125,7 @@ extension KeyspaceCore {
             entries.begin(record)
             return
         }
-        entries.deadlines.remove(head)
+        entries.removeDeadline(of: head)
         record.older = head
         chain.pointee = RadixReference(record)
     }

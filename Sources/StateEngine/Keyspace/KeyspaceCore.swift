@@ -1,11 +1,13 @@
+import CLinux
+
 /// The state of a keyspace: entries, revisions, the open transaction, and finished transactions
 /// that wait to be committed.
 ///
 /// It has no lock of its own: every access is under the lock of its ``LocalKeyspace``, which is the
 /// proof of `@unchecked Sendable`. That, and that no method calls out while it changes a field, is
 /// also the proof of `@exclusivity(unchecked)`: the checks were 14 % of the instructions of a SET
-/// (callgrind). Reading is here; writing is in `KeyspaceCore+Writing`, and the effects of a
-/// commit's outcome in `KeyspaceCore+Settling`.
+/// (callgrind). Writing is in `KeyspaceCore+Writing`, what a failed commit undoes in
+/// `KeyspaceCore+Undoing`.
 @usableFromInline
 package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var store: StoreTraits
@@ -39,6 +41,12 @@ package final class KeyspaceCore: @unchecked Sendable {
     /// The directories of the keys that live in files; nil if none do.
     @inlinable package var files: FileContainers? { admission.files }
 
+    /// The subject itself if the rules may restrict it; nil if it may do everything.
+    package func restriction(of subject: Subject) -> Subject? {
+        guard !subject.isPrivileged, let rules, rules.limitsAccess else { return nil }
+        return subject
+    }
+
     // MARK: Reading
 
     /// The newest version of `key`; nil if it is absent or has expired.
@@ -55,6 +63,15 @@ package final class KeyspaceCore: @unchecked Sendable {
         return head.isDeleted || isDue(head) ? nil : head
     }
 
+    /// Whether the deadline of a version has passed: then it is absent for all readers, whether or
+    /// not its delete is committed.
+    ///
+    /// Checks of access and quotas use the version until the delete is made.
+    @inline(__always)
+    package func isDue(_ record: Record) -> Bool {
+        record.hasDeadline && record.deadline <= entries.clock()
+    }
+
     /// The newest version of `key`, expired or not; nil if it is absent.
     ///
     /// For the keyspace's own use: no answer may depend on it.
@@ -63,85 +80,37 @@ package final class KeyspaceCore: @unchecked Sendable {
         return head
     }
 
-    /// The version of `key` that is on stable storage; nil if it is absent there.
-    package func readDurable(_ key: Bytes) -> Record? {
-        guard let version = entries.head(key)?.version(at: revisions.durable), !version.isDeleted
-        else {
-            return nil
-        }
-        return version
-    }
+    // MARK: Settling
 
-    /// The place in the history of the newest durable change of `key`; nil if none is known.
-    package func durablePlace(of key: Bytes) -> HistoryPlace? {
-        if let version = entries.head(key)?.version(at: revisions.durable), !version.isVolatile {
-            return version.place
-        }
-        return entries.deleted.record(for: key).map(\.place)
-    }
-
-    /// Records in the receipt that everything was read.
-    package func observeAll(_ receipt: inout Receipt) {
-        if revisions.provisional > revisions.durable { receipt.noteRead(revisions.provisional) }
-    }
-
-    /// Calls `body` for the durable versions of the entries that match one of `patterns`, in key
-    /// order, until it returns false.
-    ///
-    /// - Parameters:
-    ///   - patterns: Each entry is passed once, however many of them match it.
-    ///   - bound: Only keys after this one.
-    ///   - body: Takes a version, borrowed.
-    /// - Complexity: O(*m*) in the entries below the patterns' literal parts.
-    package func forEachDurable(
-        _ patterns: PatternSet,
-        after bound: Bytes?,
-        _ body: (Record) -> Bool
-    ) {
-        patterns.forEach(in: entries.live, after: bound) { [durable = revisions.durable] head in
-            guard let version = head.version(at: durable), !version.isDeleted else {
-                return true
+    /// A batch is on stable storage: publishes it to watchers, then makes its changes durable.
+    func settle(_ batch: CommitBatch) {
+        // Order matters: superseded versions still exist while watchers receive the changes.
+        if hub.count > 0 { hub.publish(batch, in: self) }
+        let changes = batch.changes
+        for (index, record) in changes.enumerated() {
+            // A superseded version was last used long ago: waiting for it took 10 % of a SET in the
+            // loop (perf).
+            if index + 4 < changes.count, let soon = changes[index + 4].older {
+                clinux_prefetch(soon.address)
             }
-            return body(version)
-        }
-    }
-
-    /// The same, but compares at most about `byteCount` bytes of keys with patterns.
-    ///
-    /// - Returns: The last key that was compared, if there may be more; nil if all were compared,
-    ///   or `body` returned false.
-    package func forEachDurable(
-        _ patterns: PatternSet,
-        after bound: Bytes?,
-        comparing byteCount: Int,
-        _ body: (Record) -> Bool
-    ) -> [UInt8]? {
-        patterns.forEach(in: entries.live, after: bound, comparing: byteCount) {
-            [durable = revisions.durable] head in
-            guard let version = head.version(at: durable), !version.isDeleted else {
-                return true
+            if memoryKeys.areUsed { settleMove(record) }
+            let older = record.older
+            let wasLive = older.map { !$0.isDeleted } ?? false
+            if let older {
+                record.older = nil
+                entries.free(older)
             }
-            return body(version)
+            if record.isDeleted {
+                if wasLive { entries.durableCount -= 1 }
+                if entries.settleDelete(record) { entries.free(record) }
+            } else if !wasLive {
+                entries.durableCount += 1
+            }
         }
+        revisions.markDurable(batch.lastRevision)
+        if let revision = batch.lastChangeRevision { revisions.noteChange(revision) }
+        pending.byteCount -= batch.byteCount
     }
-
-    /// Calls `body` for the newest versions that are not on stable storage yet, including deletes,
-    /// in key order.
-    package func forEachProvisional(_ patterns: PatternSet, _ body: (Record) -> Void) {
-        patterns.forEach(in: entries.live, after: nil) { [durable = revisions.durable] head in
-            if head.revision > durable { body(head) }
-            return true
-        }
-    }
-
-    /// Who wrote the newest version of `key`; nil if it is absent.
-    package func newestCause(of key: Bytes) -> Cause? { peek(key).map { cause(of: $0) } }
-
-    /// Who wrote a version.
-    package func cause(of record: Record) -> Cause { entries.causes[record.cause].cause }
-
-    /// The same, as ``Cause/description`` in UTF-8.
-    package func causeBytes(of record: Record) -> [UInt8] { entries.causes[record.cause].bytes }
 
     // MARK: Causes
 
@@ -159,4 +128,111 @@ package struct StoreTraits: Sendable {
     package let isPersistent: Bool
     /// Whether earlier states can be read.
     let hasHistory: Bool
+}
+
+/// The revisions of a keyspace: durable ≤ provisional ≤ newest ≤ reserved.
+///
+/// If storage keeps the changes, it keeps their revisions with them. If not, revisions are reserved
+/// in blocks, each written to a file before any of them is taken, so that no later process takes
+/// one again.
+package struct RevisionClock: ~Copyable {
+    /// The newest revision that a transaction took, committed or not; revisions of failed ones are
+    /// never used again.
+    package private(set) var newest: Int64
+    /// The newest revision that waits for storage; equal to `durable` if none does.
+    package private(set) var provisional: Int64
+    /// Everything up to this revision is on stable storage.
+    package private(set) var durable: Int64
+    /// The newest durable revision that changed an entry.
+    package private(set) var lastChange: Int64 = 0
+    /// The history has every commit from this revision on.
+    package private(set) var compacted: Int64 = 0
+
+    /// No revision above this one may be taken.
+    private var reserved = Int64.max
+    /// A transaction that takes this revision triggers the reservation of the next block.
+    private var reservingAt = Int64.max
+    private(set) var reservation: RevisionReservation?
+
+    init(_ revision: Int64) { (newest, provisional, durable) = (revision, revision, revision) }
+
+    /// The revision that the next transaction takes.
+    package var next: Int64 { newest + 1 }
+
+    /// A transaction has taken `revision` and waits for storage.
+    mutating func take(_ revision: Int64) { (newest, provisional) = (revision, revision) }
+
+    /// Everything up to `revision` is on stable storage.
+    mutating func markDurable(_ revision: Int64) {
+        durable = max(durable, revision)
+        provisional = max(provisional, durable)
+        newest = max(newest, durable)
+    }
+
+    /// A durable commit has changed an entry.
+    mutating func noteChange(_ revision: Int64) { lastChange = revision }
+
+    /// What waited for storage was undone.
+    mutating func undo() { provisional = durable }
+
+    /// A transaction that nothing undoes waits for storage again.
+    mutating func keep(_ revision: Int64) { provisional = max(provisional, revision) }
+
+    /// Storage was loaded up to `revision`, with a history from `compacted` on.
+    mutating func load(_ revision: Int64, compacted: Int64) {
+        (newest, provisional, durable) = (revision, revision, revision)
+        self.compacted = compacted
+    }
+
+    /// The history begins at `revision` or later.
+    mutating func compact(to revision: Int64) { compacted = max(compacted, revision) }
+
+    /// The next revision is above `revision`.
+    mutating func skip(to revision: Int64) {
+        newest = max(newest, revision)
+        guard provisional <= durable else { return }
+        (provisional, durable) = (newest, newest)
+    }
+
+    // MARK: Reserved revisions
+
+    /// From now on revisions are reserved.
+    mutating func reserve(in reservation: RevisionReservation) {
+        self.reservation = reservation
+        allow(through: reservation.status.reserved)
+    }
+
+    /// Revisions up to this one are reserved.
+    mutating func allow(through revision: Int64) {
+        guard let reservation else { return }
+        reserved = revision
+        reservingAt = revision - reservation.block / 2
+    }
+
+    /// Returns true if the next block must be reserved; once, until it is.
+    mutating func takesReservation() -> Bool {
+        guard newest >= reservingAt else { return false }
+        reservingAt = .max
+        return true
+    }
+
+    /// - Throws: ``StateError/Code/readOnly`` with the reason, if `revision` is not reserved yet.
+    @inline(__always)
+    func checkReserved(_ revision: Int64) throws(StateError) {
+        if revision > reserved { throw notReserved(revision) }
+    }
+
+    private func notReserved(_ revision: Int64) -> StateError {
+        guard let failure = reservation?.status.failure else {
+            let path = reservation?.path ?? "nowhere"
+            return StateError(
+                .readOnly,
+                "revision \(revision) is not reserved in \(path) yet: try again"
+            )
+        }
+        return StateError(
+            .readOnly,
+            "\(failure.message); writes are refused until a retry succeeds"
+        )
+    }
 }

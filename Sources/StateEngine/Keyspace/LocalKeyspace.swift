@@ -1,5 +1,3 @@
-import StateSystem
-
 /// The keyspace in this process: what a program embeds, and what `stated` serves.
 ///
 /// A write is visible at once to readers of provisional versions (the daemon's connections, whose
@@ -194,101 +192,100 @@ public final class LocalKeyspace: WaitableKeyspace {
         queue.recycle(batch)
         return .durable(through: core.revisions.durable)
     }
+}
 
-    private func settleFailure(
-        of batch: CommitBatch,
-        _ error: StateError,
-        in core: KeyspaceCore
-    ) -> Outcome {
-        let first = batch.firstRevision
-        if error.isOutcomeUnknown { core.refuseWrites(after: error) }
-        undoAll(batch, in: core, isInDoubt: error.isOutcomeUnknown)
-        core.pending.fail(from: first, error)
-        queue.recycle(batch)
-        if !core.pending.filling.isEmpty {
-            queue.submit(core.pending.filling, commitsOnCaller: false)
-        }
-        return .failed(from: first, error)
+/// What is finished but not on stable storage, and who waits for it.
+package struct PendingCommits: ~Copyable {
+    /// A caller's answer, until the commit that it depends on is durable or undone.
+    struct HeldAnswer {
+        var revision: Int64
+        var result: Result<Int64, StateError>
+        var completion: @Sendable (Result<Int64, StateError>) -> Void
+        /// The request, if it may have to be repeated.
+        var mutations: [Mutation] = []
     }
 
-    private func settleReopening(
-        _ changes: [AdoptedChange],
-        _ metadata: [String: String],
-        in core: KeyspaceCore
-    ) -> Outcome {
-        // After a failed piece of compaction nothing was in doubt, and there may be provisional
-        // versions.
-        let count = core.adopt(changes)
-        core.pending.release(through: core.revisions.durable)
-        if !core.metadata.isNewer(than: core.revisions.durable) {
-            core.metadata.load(metadata, at: core.revisions.durable)
-        }
-        core.admission.refusals.reopening = nil
-        return .reopened(adopted: count, through: changes.last?.revision ?? 0)
+    /// What must be delivered without the lock.
+    enum Delivery {
+        case event(KeyspaceEvent, LocalWatch)
+        case answer(HeldAnswer)
+        case compaction(CompactionAnswer)
     }
 
-    /// Undoes what was queued while a piece of compaction failed: it has not reached storage, and
-    /// its writers need not wait until the store is open again.
+    /// What the commit thread does not have yet.
+    package let filling = CommitBatch()
+    /// Transactions before a commit whose outcome is unknown; nothing undoes them until the store
+    /// is open again.
+    let inDoubt = CommitBatch()
+    /// Bytes of everything that is finished and not durable.
+    package internal(set) var byteCount = 0
+    /// Waiting answers, in order of revision.
+    private var answers: [HeldAnswer] = []
+    private var deliveries: [Delivery] = []
+    /// Whether somebody is delivering them.
+    private var isDelivering = false
+
+    /// Keeps an answer until what it depends on is durable or undone.
     ///
-    /// - Returns: Nil if there is nothing to undo.
-    private func failQueued(in core: KeyspaceCore) -> Outcome? {
-        let first = queue.firstUndoneRevision ?? core.pending.filling.firstUndoneRevision
-        guard let first, let refusal = core.admission.refusals.reopening else {
-            queue.resume()
+    /// A refusal may depend on an earlier commit than the answers before it: it waits among the
+    /// answers of its revision.
+    ///
+    /// - Complexity: O(*m*) in the answers of later revisions.
+    mutating func hold(_ answer: HeldAnswer) {
+        var place = answers.count
+        while place > 0, answers[place - 1].revision > answer.revision { place -= 1 }
+        answers.insert(answer, at: place)
+    }
+
+    /// The same, but an answer that depends on nothing above `durable` is delivered.
+    mutating func hold(_ answer: HeldAnswer, above durable: Int64) {
+        if answer.revision > durable { hold(answer) } else { deliver(.answer(answer)) }
+    }
+
+    /// Everything up to `durable` is on stable storage: delivers the answers that waited for it.
+    mutating func release(through durable: Int64) {
+        guard let first = answers.first, first.revision <= durable else { return }
+        let end = answers.firstIndex { $0.revision > durable } ?? answers.count
+        for answer in answers[..<end] { deliver(.answer(answer)) }
+        answers.removeFirst(end)
+    }
+
+    /// Commits from `revision` on have failed: delivers the error to those who waited for them.
+    mutating func fail(from revision: Int64, _ error: StateError) {
+        let start = answers.firstIndex { $0.revision >= revision } ?? answers.count
+        for var answer in answers[start...] {
+            answer.result = .failure(error)
+            deliver(.answer(answer))
+        }
+        answers.removeSubrange(start...)
+    }
+
+    /// Takes all waiting answers.
+    mutating func takeAnswers() -> [HeldAnswer] {
+        defer { answers = [] }
+        return answers
+    }
+
+    // MARK: Handing out
+
+    var hasDeliveries: Bool { !deliveries.isEmpty }
+
+    mutating func deliver(_ delivery: Delivery) { deliveries.append(delivery) }
+
+    /// What the caller must deliver; nil if there is nothing or somebody else is delivering.
+    ///
+    /// `goingOn`: whether the caller has already begun.
+    mutating func takeDeliveries(goingOn: Bool) -> [Delivery]? {
+        if isDelivering, !goingOn { return nil }
+        guard !deliveries.isEmpty else {
+            isDelivering = false
             return nil
         }
-        undoAll(nil, in: core, isInDoubt: true)
-        core.pending.fail(from: first, refusal)
-        return .failed(from: first, refusal)
+        isDelivering = true
+        defer { deliveries = [] }
+        return deliveries
     }
 
-    /// Undoes a failed batch and everything computed on it, newest first.
-    private func undoAll(
-        _ batch: CommitBatch?,
-        in core: KeyspaceCore,
-        isInDoubt: Bool = false
-    ) {
-        let queued = queue.takeQueued()
-        let published = core.takePublished(from: [batch, queued, core.pending.filling])
-        core.undo(core.pending.filling)
-        core.pending.filling.removeAll()
-        if let queued {
-            core.undo(queued)
-            queue.recycle(queued)
-        }
-        if let batch { core.undo(batch) }
-        if let published { core.keep(published, untilReopened: isInDoubt) }
-        queue.resume()
-    }
-
-    /// Adopts changes that others made to the store, below what is provisional.
-    ///
-    /// Requests of callers are repeated on top of it. A transaction that was not submitted as
-    /// mutations is undone, and the outcome reports it.
-    private func settleEdits(
-        _ changes: [OutsideChange],
-        interrupting batch: CommitBatch?,
-        in core: KeyspaceCore
-    ) -> Outcome {
-        let changes = core.differing(changes)
-        guard batch != nil || !changes.isEmpty else {
-            queue.resume()
-            return .unchanged
-        }
-        let durable = core.revisions.durable
-        let isUndoing = core.revisions.provisional > durable
-        // Order matters: provisional changes were computed without them.
-        undoAll(batch, in: core)
-        core.adopt(outside: changes)
-        if let batch { queue.recycle(batch) }
-        core.repeatUndone(at: LocalKeyspace.now())
-        if !core.pending.filling.isEmpty {
-            queue.submit(core.pending.filling, commitsOnCaller: false)
-        }
-        guard isUndoing else { return .durable(through: core.revisions.durable) }
-        return .failed(
-            from: durable + 1,
-            StateError(.conflict, "others changed the store meanwhile: nothing was committed")
-        )
-    }
+    /// The caller delivers no more, though there may be more.
+    mutating func stopDelivering() { isDelivering = false }
 }

@@ -183,53 +183,94 @@ package struct AccessList: Sendable {
     }
 }
 
-/// The target of an access check.
-package enum AccessTarget {
-    /// An entry that belongs to a uid.
-    case entry(owner: UInt32)
-    /// A key without an entry: its future owner is whoever may create it.
-    case absent
-    /// Any of these, now, earlier or later: a subject is refused only if all are denied.
-    case any
-    /// Something without an owner, such as a channel.
-    case unowned
-}
-
-/// The requester, as the kernel reports the peer of a socket.
-package final class Subject: Sendable {
-    package let uid: UInt32
-    /// The primary group and the supplementary ones.
-    package let groups: Set<UInt32>
-    /// Whether it is root or the daemon's own user, whom no rule restricts.
-    package let isPrivileged: Bool
-
-    package init(uid: UInt32, groups: Set<UInt32>, isPrivileged: Bool) {
-        self.uid = uid
-        self.groups = groups
-        self.isPrivileged = isPrivileged
-    }
-}
-
-/// An action on keys.
-package enum KeyAction: String, CaseIterable, Sendable {
-    case read, write, watch, create, admin
-}
-
-/// Whom a rule allows an action.
-package enum Principal: Hashable, Sendable {
-    case everybody
-    /// The creator of the entry.
-    case owner
-    case user(UInt32, name: String)
-    case group(UInt32, name: String)
-
-    /// Whether it includes `subject`, if the entry belongs to `owner`; nil if there is none.
-    package func means(_ subject: Subject, owner: UInt32?) -> Bool {
-        switch self {
-        case .everybody: true
-        case .owner: owner == subject.uid
-        case .user(let uid, _): subject.uid == uid
-        case .group(let gid, _): subject.groups.contains(gid)
+/// Who may write: the checks of access in ``KeyspaceCore/admitSet(_:_:_:isConditional:)`` and
+/// ``KeyspaceCore/admitDelete(_:_:)``.
+extension KeyspaceCore {
+    /// Refuses to set a key.
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - head: Its newest version.
+    ///   - rule: Its rule.
+    ///   - subject: Who writes.
+    ///   - isConditional: Whether the write depends on the former value.
+    /// - Returns: How to treat a hidden key; nil if it is not hidden.
+    /// - Throws: as ``require(_:ofSeen:for:)``; a hidden key is refused like an absent one.
+    func checkWriting(
+        _ key: Bytes,
+        _ head: Record?,
+        _ rule: KeyRule,
+        _ subject: Subject,
+        isConditional: Bool
+    ) throws(StateError) -> HiddenKey? {
+        guard rule.access.limitsWriting || rule.access.limitsReading else { return nil }
+        guard let owner = owner(of: head) else {
+            if let denial = rule.access.denial(.create, subject, .absent) {
+                throw refuse(denial, key, subject)
+            }
+            return nil
         }
+        let target = AccessTarget.entry(owner: owner)
+        let denial = rule.access.denial(.write, subject, target)
+        guard let hiding = rule.access.denial(.read, subject, target) else {
+            if let denial { throw refuse(denial, key, subject) }
+            return nil
+        }
+        let taken = denial ?? (isConditional ? hiding : nil)
+        if taken != nil, let denial = rule.access.denial(.create, subject, .absent) {
+            throw refuse(denial, key, subject)
+        }
+        return HiddenKey(taken: taken)
     }
+
+    /// Refuses to set a hidden key if there was no other refusal: its name is taken.
+    ///
+    /// - Throws: as ``require(_:ofSeen:for:)``; ``StateError/Code/rejected`` if a rule allows it to
+    ///   be set only once.
+    func checkTaken(
+        _ hidden: HiddenKey,
+        _ key: Bytes,
+        _ rule: KeyRule,
+        _ subject: Subject
+    ) throws(StateError) {
+        if let denial = hidden.taken { throw refuse(denial, key, subject) }
+        try rule.values.checkOverwriting(key)
+    }
+
+    /// Refuses to delete a key: a hidden one like an absent one.
+    ///
+    /// - Returns: Whether it is hidden, and stays.
+    /// - Throws: as ``require(_:ofSeen:for:)``.
+    func isHiddenFromDelete(
+        _ key: Bytes,
+        _ head: Record?,
+        _ rule: KeyRule,
+        _ subject: Subject,
+        _ receipt: inout Receipt
+    ) throws(StateError) -> Bool {
+        guard rule.access.limitsWriting || rule.access.limitsReading else { return false }
+        let target = seen(key, head, rule, subject)
+        // Its reply reveals whether it existed.
+        if let denial = rule.access.denial(.write, subject, target)
+            ?? rule.access.denial(.read, subject, target)
+        {
+            throw refuse(denial, key, subject)
+        }
+        guard let head, case .absent = target else { return false }
+        noteHidden(head, rule, subject, &receipt)
+        return owner(of: head) != nil
+    }
+
+    /// The owner of an entry; also of one that the open transaction has deleted.
+    func owner(of head: Record?) -> UInt32? {
+        guard let head else { return nil }
+        if !head.isDeleted { return head.owner }
+        return ownerKept(by: head)
+    }
+}
+
+/// A key that is being set exists, and is hidden from the writer.
+struct HiddenKey {
+    /// Why it cannot be set although an absent key could; nil if it may be overwritten.
+    var taken: AccessDenial?
 }

@@ -11,7 +11,7 @@ import CLinux
 /// Deadlines run on CLOCK_BOOTTIME, so that setting the wall clock moves none; storage holds wall
 /// time.
 package struct Deadlines {
-    private struct Deadline {
+    package struct Deadline {
         /// Milliseconds of CLOCK_BOOTTIME; later than the record's own deadline if its delete could
         /// not be committed.
         var time: Int64
@@ -19,7 +19,7 @@ package struct Deadlines {
         var record: Record
     }
 
-    private var heap: [Deadline] = []
+    package private(set) var heap: [Deadline] = []
 
     /// Milliseconds of CLOCK_BOOTTIME.
     package static func now() -> Int64 { clinux_boottime_milliseconds() }
@@ -62,11 +62,12 @@ package struct Deadlines {
         rise(heap.count - 1)
     }
 
-    /// Removes a version that is no longer the newest, if it is in the heap.
+    /// Removes a version with a deadline that is no longer the newest, if it is in the heap.
     ///
     /// - Complexity: O(log *n*).
+    @inline(never)
     mutating func remove(_ record: Record) {
-        guard record.hasDeadline, record.deadlineSlot >= 0 else { return }
+        guard record.deadlineSlot >= 0 else { return }
         let slot = record.deadlineSlot
         record.deadlineSlot = -1
         let last = heap.removeLast()
@@ -124,15 +125,6 @@ package struct Deadlines {
 
 /// Entries that expire.
 extension KeyspaceCore {
-    /// Whether the deadline of a version has passed: then it is absent for all readers, whether or
-    /// not its delete is committed.
-    ///
-    /// Checks of access and quotas use the version until the delete is made.
-    @inline(__always)
-    package func isDue(_ record: Record) -> Bool {
-        record.hasDeadline && record.deadline <= entries.clock()
-    }
-
     /// Deletes what is due, as one commit whose cause is `expiry`; at most a thousand entries.
     ///
     /// - Parameters:

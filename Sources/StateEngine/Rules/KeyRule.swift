@@ -56,3 +56,58 @@ package final class KeyRule: Sendable {
         lifetimeMilliseconds = settings.expiry.map { Int64($0.value / .milliseconds(1)) }
     }
 }
+
+/// The values that a rule allows.
+package protocol ValueSchema: Sendable {
+    /// Checks a value.
+    ///
+    /// - Parameters:
+    ///   - value: The bytes.
+    ///   - depthLimit: The largest nesting depth of arrays and objects.
+    /// - Returns: The issues, in the order of the value; empty if the value is valid.
+    func issues(of value: Bytes, depthLimit: Int) -> [ValidationIssue]
+
+    /// The only type that a value may have, as JSON Schema names it; nil if there are several.
+    var typeName: String? { get }
+
+    /// A range of whole numbers, written in digits only, that are all valid; nil if none is known.
+    var plainIntegers: ClosedRange<Int64>? { get }
+}
+
+/// Where the values of a rule live.
+package enum KeyBacking: Hashable, Sendable {
+    case sqlite
+    case memory
+    /// One file each, below a directory; `isShared` if others may write to it.
+    case file(directory: String, isShared: Bool)
+
+    /// The options of a rule that take effect at the next start.
+    package static let options: Set<String> = ["backing", "directory", "shared"]
+
+    /// The name in a configuration.
+    package var name: String {
+        switch self {
+        case .sqlite: "sqlite"
+        case .memory: "memory"
+        case .file: "file"
+        }
+    }
+}
+
+/// A limit on the keys of a rule.
+package enum KeyLimit: String, CaseIterable, Sendable {
+    /// The largest value, in bytes.
+    case valueBytes
+    /// The largest nesting depth of arrays and objects in a value under a schema.
+    case depth
+    /// The number of all keys of the rule.
+    case keys
+    /// Bytes of keys and values of all keys of the rule.
+    case bytes
+    /// Writes per second by one uid.
+    case writesPerSecond
+    /// Watches of one uid.
+    case watches
+    /// Connections of one uid.
+    case connections
+}

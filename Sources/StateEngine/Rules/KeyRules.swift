@@ -153,97 +153,137 @@ package final class KeyRules: @unchecked Sendable {
     }
 }
 
-/// Describes rules to people.
-package protocol RuleTexts: Sendable {
-    /// The options that the rules with these indices have for a key that matches them, each from
-    /// the rule that counts, in the order of their documentation.
-    func explanation(_ matching: [Int]) -> [RuleOption]
-
-    /// All rules as they are written.
-    var descriptions: [RuleDescription] { get }
-}
-
-/// An option and its rule, for people.
-package struct RuleOption: Hashable, Sendable {
-    /// The name as it is written: `limits.valueBytes`.
-    package var name: String
-    /// The value as JSON, as it is written.
-    package var value: String
-    /// The number of the rule, from 1, as in messages; 0 if no rule has the option.
-    package var rule: Int
-    /// The pattern of the rule; empty if there is none.
-    package var keys: [UInt8]
-
-    package init(name: String, value: String, rule: Int, keys: [UInt8]) {
-        (self.name, self.value, self.rule, self.keys) = (name, value, rule, keys)
+/// Finds the patterns that match a key, by one walk over the key; the patterns never change.
+///
+/// It is like ``LiteralTable``, but manages its memory by hand: each write under rules uses it, and
+/// the arrays of a mutable table were retained and released nine times per write, an eighth of the
+/// loop's time.
+///
+/// Everything is written in `init` and freed in `deinit`: the proof of `@unchecked Sendable`.
+final class PatternIndex: @unchecked Sendable {
+    /// The patterns with one literal.
+    private struct Slot {
+        var hash = 0
+        /// The start of its literal, in the bytes of all literals.
+        var start = 0
+        var byteCount = 0
+        /// The index of its first match, among all matches.
+        var firstMatch = 0
+        /// 0 if the slot is free.
+        var matchCount = 0
     }
-}
 
-/// A rule as it is written, for people.
-package struct RuleDescription: Sendable {
-    /// From 1, as in messages.
-    package var number: Int
-    /// Its pattern.
-    package var keys: [UInt8]
-    /// Its options and their values as JSON.
-    package var options: [(name: String, value: String)]
-
-    package init(number: Int, keys: [UInt8], options: [(name: String, value: String)]) {
-        (self.number, self.keys, self.options) = (number, keys, options)
+    private struct Match {
+        var pattern: Int
+        var kind: Pattern.Kind
     }
-}
 
-/// The values that a rule allows.
-package protocol ValueSchema: Sendable {
-    /// Checks a value.
+    private let patterns: [Pattern]
+    private let literals: UnsafeMutableBufferPointer<UInt8>
+    private let matches: UnsafeMutableBufferPointer<Match>
+    /// The count is a power of two; at most half of the slots are taken.
+    private let slots: UnsafeMutableBufferPointer<Slot>
+    /// A bit for each eighth of a slot, by further bits of the hash.
     ///
-    /// - Parameters:
-    ///   - value: The bytes.
-    ///   - depthLimit: The largest nesting depth of arrays and objects.
-    /// - Returns: The issues, in the order of the value; empty if the value is valid.
-    func issues(of value: Bytes, depthLimit: Int) -> [ValidationIssue]
+    /// Most hashes without a slot are rejected here, in a cache line that the next key needs too.
+    private let filter: UnsafeMutableBufferPointer<UInt64>
+    /// Whether there is a literal of each length.
+    private let lengths: UnsafeMutableBufferPointer<Bool>
 
-    /// The only type that a value may have, as JSON Schema names it; nil if there are several.
-    var typeName: String? { get }
-
-    /// A range of whole numbers, written in digits only, that are all valid; nil if none is known.
-    var plainIntegers: ClosedRange<Int64>? { get }
-}
-
-/// Where the values of a rule live.
-package enum KeyBacking: Hashable, Sendable {
-    case sqlite
-    case memory
-    /// One file each, below a directory; `isShared` if others may write to it.
-    case file(directory: String, isShared: Bool)
-
-    /// The options of a rule that take effect at the next start.
-    package static let options: Set<String> = ["backing", "directory", "shared"]
-
-    /// The name in a configuration.
-    package var name: String {
-        switch self {
-        case .sqlite: "sqlite"
-        case .memory: "memory"
-        case .file: "file"
+    init(_ patterns: [Pattern]) {
+        self.patterns = patterns
+        var groups: [[UInt8]: [Int]] = [:]
+        for (index, pattern) in patterns.enumerated() {
+            groups[pattern.literal, default: []].append(index)
+        }
+        var slotCount = 2
+        while slotCount < groups.count * 2 { slotCount *= 2 }
+        slots = .allocate(capacity: slotCount)
+        slots.initialize(repeating: Slot())
+        filter = .allocate(capacity: max(1, slotCount * 8 / 64))
+        filter.initialize(repeating: 0)
+        literals = .allocate(capacity: groups.keys.reduce(0) { $0 + $1.count })
+        matches = .allocate(capacity: patterns.count)
+        lengths = .allocate(capacity: (groups.keys.map(\.count).max() ?? -1) + 1)
+        lengths.initialize(repeating: false)
+        var (byteCount, matchCount) = (0, 0)
+        for (literal, members) in groups {
+            var slot = Slot(hash: LiteralHash(of: literal).value, start: byteCount)
+            slot.byteCount = literal.count
+            slot.firstMatch = matchCount
+            slot.matchCount = members.count
+            for byte in literal {
+                literals.initializeElement(at: byteCount, to: byte)
+                byteCount += 1
+            }
+            for member in members {
+                let match = Match(pattern: member, kind: patterns[member].kind)
+                matches.initializeElement(at: matchCount, to: match)
+                matchCount += 1
+            }
+            lengths[literal.count] = true
+            var place = slot.hash & (slotCount - 1)
+            while slots[place].matchCount > 0 { place = (place + 1) & (slotCount - 1) }
+            slots[place] = slot
+            let bit = filterBit(slot.hash)
+            filter[bit >> 6] |= 1 << UInt64(bit & 63)
         }
     }
-}
 
-/// A limit on the keys of a rule.
-package enum KeyLimit: String, CaseIterable, Sendable {
-    /// The largest value, in bytes.
-    case valueBytes
-    /// The largest nesting depth of arrays and objects in a value under a schema.
-    case depth
-    /// The number of all keys of the rule.
-    case keys
-    /// Bytes of keys and values of all keys of the rule.
-    case bytes
-    /// Writes per second by one uid.
-    case writesPerSecond
-    /// Watches of one uid.
-    case watches
-    /// Connections of one uid.
-    case connections
+    deinit {
+        literals.deallocate()
+        matches.deallocate()
+        slots.deallocate()
+        filter.deallocate()
+        lengths.deallocate()
+    }
+
+    /// Calls `body` with the index of each pattern that matches `key`, the shortest literal first;
+    /// always in the same order.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the key, plus the globs whose literal it begins with.
+    @inline(__always)
+    func forEachMatch(_ key: Bytes, _ body: (Int) -> Void) {
+        var hash = LiteralHash()
+        for length in 0..<min(key.count + 1, lengths.count) {
+            if length > 0 { hash.take(key[length - 1]) }
+            guard lengths[length], isLikely(hash.value),
+                let slot = slot(hash.value, key, length)
+            else { continue }
+            for place in slot.firstMatch..<slot.firstMatch + slot.matchCount {
+                let match = matches[place]
+                switch match.kind {
+                case .prefix: body(match.pattern)
+                case .key: if length == key.count { body(match.pattern) }
+                case .glob: if patterns[match.pattern].matches(key) { body(match.pattern) }
+                }
+            }
+        }
+    }
+
+    @inline(__always)
+    private func filterBit(_ hash: Int) -> Int { hash & (filter.count * 64 - 1) }
+
+    /// Returns false if no literal has this hash.
+    @inline(__always)
+    private func isLikely(_ hash: Int) -> Bool {
+        let bit = filterBit(hash)
+        return filter[bit >> 6] >> UInt64(bit & 63) & 1 == 1
+    }
+
+    /// The slot of the patterns whose literal is the first `length` bytes of `key`.
+    private func slot(_ hash: Int, _ key: Bytes, _ length: Int) -> Slot? {
+        var place = hash & (slots.count - 1)
+        while slots[place].matchCount > 0 {
+            let slot = slots[place]
+            if slot.hash == hash, slot.byteCount == length {
+                let literal = Bytes(
+                    rebasing: UnsafeRawBufferPointer(literals)[slot.start..<slot.start + length]
+                )
+                if key.hasPrefix(literal) { return slot }
+            }
+            place = (place + 1) & (slots.count - 1)
+        }
+        return nil
+    }
 }

@@ -49,12 +49,16 @@ extension KeyspaceCore {
         recount()
     }
 
-    /// Whether a key is in memory only, in a persistent store; `rule` are its current options.
-    @inline(__always)
-    package func isInMemory(_ key: Bytes, _ rule: KeyRule?) -> Bool {
-        guard memoryKeys.areUsed else { return false }
-        let location = memoryKeys.areInstalled ? rule : memoryKeys.locations?.rule(for: key)
-        return location?.isInMemory ?? false
+    /// Counts all keys anew for new rules.
+    func recount() {
+        let usages = rules?.usages ?? []
+        admission.countsUsage = !usages.isEmpty
+        guard admission.countsUsage else { return }
+        for usage in usages { usage.reset() }
+        entries.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { head in
+            count(head, superseding: nil, by: 1)
+            return true
+        }
     }
 
     /// Where the rules of the start put a key; nil if no rule names a backing.

@@ -2,12 +2,6 @@
 ///
 /// Every check takes a subject that rules can restrict (``restriction(of:)``); nil is unrestricted.
 extension KeyspaceCore {
-    /// The subject itself if the rules may restrict it; nil if it may do everything.
-    package func restriction(of subject: Subject) -> Subject? {
-        guard !subject.isPrivileged, let rules, rules.limitsAccess else { return nil }
-        return subject
-    }
-
     /// Refuses a key of which `subject` may see nothing, whoever its owner is.
     ///
     /// - Throws: ``StateError/Code/noPermission``, naming the key, the action and the rule.

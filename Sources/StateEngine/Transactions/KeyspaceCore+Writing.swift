@@ -125,7 +125,7 @@ extension KeyspaceCore {
             cause: cause,
             byteCount: transaction.byteCount
         )
-        if hub.globCount > 32 { notePublishingCost() }
+        if hub.count > 0 { notePublishingCost() }
         if isFinal {
             if !goesAtOnce { receipt.noteCommit(transaction.revision, isFinal: true) }
         } else if wait == .nothing || wait == .rules && ruled == .memory {
@@ -136,12 +136,20 @@ extension KeyspaceCore {
         return transaction.revision
     }
 
-    /// Ends the transaction without any effect.
-    package func rollBack() {
-        for case let record? in transaction.changes.reversed() { undo(record) }
-        if !transaction.metadata.isEmpty { metadata.undo(transaction.metadata) }
-        for (rate, uid) in transaction.rates { rate.giveBack(uid) }
-        transaction.end()
+    /// Adds the cost of comparing the changes of the open transaction, if there are many globs.
+    private func notePublishingCost() {
+        guard hub.globCount > 32 else { return }
+        for case let record? in transaction.changes {
+            hub.publishingCost += hub.globCost(of: record.key)
+        }
+    }
+
+    /// About how long the watches will take for the commits since the last call, in nanoseconds: it
+    /// is charged to the writer.
+    package func takePublishingCost() -> Int64 {
+        guard hub.publishingCost > 0 else { return 0 }
+        defer { hub.publishingCost = 0 }
+        return hub.publishingCost
     }
 
     /// Runs `body` with the daemon's own permissions, in the open transaction.
@@ -150,21 +158,6 @@ extension KeyspaceCore {
         transaction.subject = nil
         defer { transaction.subject = subject }
         return try body()
-    }
-
-    /// Removes the newest version of a key.
-    func undo(_ record: Record) {
-        entries.noteScanned(record.key)
-        if admission.countsUsage { count(record, superseding: record.older, by: -1) }
-        entries.deadlines.remove(record)
-        // If storage refuses, expired entries are not retried at once.
-        if let older = record.older {
-            entries.deadlines.insert(older, notBefore: entries.clock() + 1_000)
-        }
-        if let older = entries.pop(record, durableRevision: revisions.durable) {
-            entries.free(older)
-        }
-        entries.free(record)
     }
 
     /// The fields of an entry's next version, as the next change of the open transaction.
@@ -183,6 +176,22 @@ extension KeyspaceCore {
             owner: current?.owner ?? transaction.fileOwner ?? uid,
             cause: number
         )
+    }
+
+    /// The owner that stays if one transaction deletes an entry and sets it again; nil if the new
+    /// entry gets a new owner.
+    ///
+    /// If rules restrict access, an entry changes its owner only over a commit in which it is
+    /// absent, so that watchers who lose sight of it receive its deletion.
+    func ownerKept(by head: Record?) -> UInt32? {
+        guard let head, rules?.limitsAccess ?? false else { return nil }
+        // It has expired, but nobody has been notified of that yet.
+        if !head.isDeleted { return head.owner }
+        guard head.revision == transaction.revision, transaction.revision > 0,
+            let older = head.older,
+            !older.isDeleted
+        else { return nil }
+        return older.owner
     }
 
     /// Applies the options of a rule to a version.
@@ -204,7 +213,7 @@ extension KeyspaceCore {
         if record.hasDeadline {
             entries.deadlines.insert(record, at: entries.clock(), wallTime: transaction.time)
         }
-        if let head = chain?.pointee.leaf { entries.deadlines.remove(head) }
+        if let head = chain?.pointee.leaf { entries.removeDeadline(of: head) }
         if admission.countsUsage { count(record, superseding: chain?.pointee.leaf, by: 1) }
         guard let chain, let head = chain.pointee.leaf else {
             entries.begin(record)

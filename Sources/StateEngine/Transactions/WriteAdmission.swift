@@ -166,6 +166,14 @@ extension KeyspaceCore {
         guard let error = admission.refusals.memoryShortage else { return }
         if byteCount > last?.value?.count ?? -1 { throw error }
     }
+
+    /// Whether a key is in memory only, in a persistent store; `rule` are its current options.
+    @inline(__always)
+    package func isInMemory(_ key: Bytes, _ rule: KeyRule?) -> Bool {
+        guard memoryKeys.areUsed else { return false }
+        let location = memoryKeys.areInstalled ? rule : memoryKeys.locations?.rule(for: key)
+        return location?.isInMemory ?? false
+    }
 }
 
 /// Why all writes are refused now.

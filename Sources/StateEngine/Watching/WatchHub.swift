@@ -81,7 +81,6 @@ package final class WatchHub {
 
     /// Publishes every commit of `batch` to the watchers, in order.
     func publish(_ batch: CommitBatch, in core: KeyspaceCore) {
-        guard count > 0 else { return }
         var index = 0
         for item in batch.items {
             while index < item.changeEnd {
@@ -115,7 +114,7 @@ package final class WatchHub {
     /// byte of it and of the key.
     ///
     /// - Complexity: O(*n*) in the globs whose literal the key begins with.
-    fileprivate func globCost(of key: Bytes) -> Int64 {
+    func globCost(of key: Bytes) -> Int64 {
         var byteCount = 0
         globs.forEach(atStartOf: key) { byteCount += 5 + key.count + $0.pattern.bytes.count }
         return Int64(8 * byteCount)
@@ -130,22 +129,5 @@ package final class WatchHub {
         guard watcher.isShown(record, in: core) else { return watcher.noteHidden(record) }
         if watcher.matched.isEmpty { touched.append(watcher) }
         if watcher.matched.last != record { watcher.match(record) }
-    }
-}
-
-extension KeyspaceCore {
-    /// Adds the cost of comparing the changes of the open transaction.
-    func notePublishingCost() {
-        for case let record? in transaction.changes {
-            hub.publishingCost += hub.globCost(of: record.key)
-        }
-    }
-
-    /// About how long the watches will take for the commits since the last call, in nanoseconds: it
-    /// is charged to the writer.
-    package func takePublishingCost() -> Int64 {
-        guard hub.publishingCost > 0 else { return 0 }
-        defer { hub.publishingCost = 0 }
-        return hub.publishingCost
     }
 }

@@ -1,0 +1,65 @@
+import CLinux
+
+/// What the commit thread does after the store failed, or was changed by others.
+extension CommitQueue {
+    func adoptEdits() {
+        let changes = capabilities.editing?.takeOutsideChanges() ?? []
+        if !changes.isEmpty { _ = answer(.edited(nil, changes)) }
+        guard let files = files.withLock({ $0 }) else { return }
+        files.look()
+        // Threads that wait until edits are adopted continue.
+        state.withLock { $0.notify }()
+    }
+
+    /// Reopens the store, after pauses of 0.1 s, 0.2 s and so on up to 10 s while it fails, until
+    /// it succeeds or the queue stops.
+    func reopen(_ compaction: inout Compaction) {
+        let revision = state.withLock { $0.storedRevision }
+        var pause: Int64 = 100_000_000
+        while true {
+            var adopted: [AdoptedChange] = []
+            do {
+                let metadata = try backing.reopen(after: revision) {
+                    adopted.append(AdoptedChange($0))
+                }
+                try settleFiles(adopted)
+                _ = answer(.reopened(adopted, metadata: metadata))
+                return
+            } catch {
+                let error = error as? StateError ?? StateError(.storage, "\(error)")
+                _ = answer(.unopened(error))
+                refuseRequests(&compaction, error)
+            }
+            guard sleep(nanoseconds: pause) else { return }
+            pause = min(pause * 2, 10_000_000_000)
+        }
+    }
+
+    /// The store may hold what its last commit staged; its list of pending files names the files.
+    private func settleFiles(_ adopted: [AdoptedChange]) throws {
+        guard let files = files.withLock({ $0 }), let store = capabilities.files else { return }
+        var values: [[UInt8]: [UInt8]?] = [:]
+        for change in adopted { values[change.key] = .some(change.value) }
+        let keyspace = files.keyspace.withLock { $0 }
+        try files.settle(store.takePendingFileList()) { key in
+            values[key.bytes] ?? keyspace?.entry(for: key)?.value
+        }
+    }
+
+    /// Waits, whatever is queued meanwhile.
+    ///
+    /// - Returns: False if the queue is stopping.
+    private func sleep(nanoseconds: Int64) -> Bool {
+        let end = clinux_monotonic_nanoseconds() + nanoseconds
+        while true {
+            let rest = end - clinux_monotonic_nanoseconds()
+            let isStopping = state.withLock { state in
+                state.wakingCount = rest > 0 ? 1 : nil
+                return state.work.isStopping
+            }
+            guard !isStopping else { return false }
+            guard rest > 0 else { return true }
+            parking.wait(nanoseconds: rest)
+        }
+    }
+}

@@ -1,0 +1,43 @@
+/// The start: entries come from storage.
+extension KeyspaceCore {
+    /// Loads an entry from storage, before anybody else sees the core.
+    ///
+    /// - Returns: The place of the change that it supersedes, if that was loaded before, and the
+    ///   bytes of its value.
+    /// - Complexity: O(*n*) in the bytes of key and value.
+    func load(_ change: borrowing StoredChange) -> (place: HistoryPlace, byteCount: Int)? {
+        let cause = entries.causes.intern(bytes: change.cause)
+        let record = Record.make(
+            Record.Fields(change, cause: cause.number),
+            key: change.key,
+            value: change.value,
+            in: &entries.pool
+        )
+        revisions.noteChange(change.revision)
+        entries.hasLoadedExpiry = entries.hasLoadedExpiry || record.expires != nil
+        let superseded = entries.load(record)
+        let found = superseded.map { record in
+            (
+                HistoryPlace(revision: record.revision, ordinal: record.ordinal),
+                record.value?.count ?? 0
+            )
+        }
+        if let superseded { entries.free(superseded) }
+        if record.isDeleted, !entries.keepsDeleted { entries.free(record) }
+        return found
+    }
+
+    /// Everything was loaded from storage.
+    func finishLoading(_ store: LoadedStore) {
+        self.store.epoch = store.epoch
+        revisions.load(store.revision, compacted: store.compacted)
+        metadata.load(store.metadata, at: store.revision)
+        entries.durableCount = entries.live.count
+        guard entries.hasLoadedExpiry else { return }
+        let (now, wallTime) = (entries.clock(), LocalKeyspace.now())
+        entries.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { record in
+            entries.deadlines.insert(record, at: now, wallTime: wallTime)
+            return true
+        }
+    }
+}

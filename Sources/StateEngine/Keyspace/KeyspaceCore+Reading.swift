@@ -1,0 +1,82 @@
+/// What is durable, and who wrote it.
+extension KeyspaceCore {
+    /// The version of `key` that is on stable storage; nil if it is absent there.
+    package func readDurable(_ key: Bytes) -> Record? {
+        guard let version = entries.head(key)?.version(at: revisions.durable), !version.isDeleted
+        else {
+            return nil
+        }
+        return version
+    }
+
+    /// The place in the history of the newest durable change of `key`; nil if none is known.
+    package func durablePlace(of key: Bytes) -> HistoryPlace? {
+        if let version = entries.head(key)?.version(at: revisions.durable), !version.isVolatile {
+            return version.place
+        }
+        return entries.deleted.record(for: key).map(\.place)
+    }
+
+    /// Records in the receipt that everything was read.
+    package func observeAll(_ receipt: inout Receipt) {
+        if revisions.provisional > revisions.durable { receipt.noteRead(revisions.provisional) }
+    }
+
+    /// Calls `body` for the durable versions of the entries that match one of `patterns`, in key
+    /// order, until it returns false.
+    ///
+    /// - Parameters:
+    ///   - patterns: Each entry is passed once, however many of them match it.
+    ///   - bound: Only keys after this one.
+    ///   - body: Takes a version, borrowed.
+    /// - Complexity: O(*m*) in the entries below the patterns' literal parts.
+    package func forEachDurable(
+        _ patterns: PatternSet,
+        after bound: Bytes?,
+        _ body: (Record) -> Bool
+    ) {
+        patterns.forEach(in: entries.live, after: bound) { [durable = revisions.durable] head in
+            guard let version = head.version(at: durable), !version.isDeleted else {
+                return true
+            }
+            return body(version)
+        }
+    }
+
+    /// The same, but compares at most about `byteCount` bytes of keys with patterns.
+    ///
+    /// - Returns: The last key that was compared, if there may be more; nil if all were compared,
+    ///   or `body` returned false.
+    package func forEachDurable(
+        _ patterns: PatternSet,
+        after bound: Bytes?,
+        comparing byteCount: Int,
+        _ body: (Record) -> Bool
+    ) -> [UInt8]? {
+        patterns.forEach(in: entries.live, after: bound, comparing: byteCount) {
+            [durable = revisions.durable] head in
+            guard let version = head.version(at: durable), !version.isDeleted else {
+                return true
+            }
+            return body(version)
+        }
+    }
+
+    /// Calls `body` for the newest versions that are not on stable storage yet, including deletes,
+    /// in key order.
+    package func forEachProvisional(_ patterns: PatternSet, _ body: (Record) -> Void) {
+        patterns.forEach(in: entries.live, after: nil) { [durable = revisions.durable] head in
+            if head.revision > durable { body(head) }
+            return true
+        }
+    }
+
+    /// Who wrote the newest version of `key`; nil if it is absent.
+    package func newestCause(of key: Bytes) -> Cause? { peek(key).map { cause(of: $0) } }
+
+    /// Who wrote a version.
+    package func cause(of record: Record) -> Cause { entries.causes[record.cause].cause }
+
+    /// The same, as ``Cause/description`` in UTF-8.
+    package func causeBytes(of record: Record) -> [UInt8] { entries.causes[record.cause].bytes }
+}

@@ -1,0 +1,50 @@
+/// The target of an access check.
+package enum AccessTarget {
+    /// An entry that belongs to a uid.
+    case entry(owner: UInt32)
+    /// A key without an entry: its future owner is whoever may create it.
+    case absent
+    /// Any of these, now, earlier or later: a subject is refused only if all are denied.
+    case any
+    /// Something without an owner, such as a channel.
+    case unowned
+}
+
+/// The requester, as the kernel reports the peer of a socket.
+package final class Subject: Sendable {
+    package let uid: UInt32
+    /// The primary group and the supplementary ones.
+    package let groups: Set<UInt32>
+    /// Whether it is root or the daemon's own user, whom no rule restricts.
+    package let isPrivileged: Bool
+
+    package init(uid: UInt32, groups: Set<UInt32>, isPrivileged: Bool) {
+        self.uid = uid
+        self.groups = groups
+        self.isPrivileged = isPrivileged
+    }
+}
+
+/// An action on keys.
+package enum KeyAction: String, CaseIterable, Sendable {
+    case read, write, watch, create, admin
+}
+
+/// Whom a rule allows an action.
+package enum Principal: Hashable, Sendable {
+    case everybody
+    /// The creator of the entry.
+    case owner
+    case user(UInt32, name: String)
+    case group(UInt32, name: String)
+
+    /// Whether it includes `subject`, if the entry belongs to `owner`; nil if there is none.
+    package func means(_ subject: Subject, owner: UInt32?) -> Bool {
+        switch self {
+        case .everybody: true
+        case .owner: owner == subject.uid
+        case .user(let uid, _): subject.uid == uid
+        case .group(let gid, _): subject.groups.contains(gid)
+        }
+    }
+}

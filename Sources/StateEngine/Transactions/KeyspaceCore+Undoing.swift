@@ -1,0 +1,36 @@
+/// Changes that come to nothing.
+extension KeyspaceCore {
+    /// Ends the transaction without any effect.
+    package func rollBack() {
+        for case let record? in transaction.changes.reversed() { undo(record) }
+        if !transaction.metadata.isEmpty { metadata.undo(transaction.metadata) }
+        for (rate, uid) in transaction.rates { rate.giveBack(uid) }
+        transaction.end()
+    }
+
+    /// A batch was not committed: undoes it, newest change first, except changes that were
+    /// published already (``takePublished(from:)``).
+    ///
+    /// Everything finished after it must have been undone before, because it was computed on it.
+    func undo(_ batch: CommitBatch) {
+        for record in batch.changes.reversed() where !record.isPublished { undo(record) }
+        if !batch.metadata.isEmpty { metadata.undo(batch.metadata) }
+        pending.byteCount -= batch.byteCount
+        revisions.undo()
+    }
+
+    /// Removes the newest version of a key.
+    func undo(_ record: Record) {
+        entries.noteScanned(record.key)
+        if admission.countsUsage { count(record, superseding: record.older, by: -1) }
+        entries.removeDeadline(of: record)
+        // If storage refuses, expired entries are not retried at once.
+        if let older = record.older {
+            entries.deadlines.insert(older, notBefore: entries.clock() + 1_000)
+        }
+        if let older = entries.pop(record, durableRevision: revisions.durable) {
+            entries.free(older)
+        }
+        entries.free(record)
+    }
+}
