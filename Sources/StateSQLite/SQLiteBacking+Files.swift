@@ -21,8 +21,7 @@ extension SQLiteBacking: PendingFileListBacking {
     }
 
     package func removePendingFileList() throws {
-        try write { (writer) throws(SQLiteFailure) in try writer.write(PendingFileListChange.remove)
-        }
+        try write { (writer) throws(SQLiteFailure) in try writer.write(.pendingFiles, nil) }
     }
 
     /// Writes to `meta` in its own transaction.

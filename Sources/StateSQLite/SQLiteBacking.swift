@@ -1,5 +1,4 @@
 import CLinux
-import CSQLite
 public import StateEngine
 import Synchronization
 
@@ -102,7 +101,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     package var clock: @Sendable () -> Int64 = { clinux_boottime_milliseconds() }
 
     /// Which file of the store was missing or replaced when it was closed, as a sentence.
-    package private(set) var lossAtClose: String?
+    package internal(set) var lossAtClose: String?
     /// Which file of the store is missing or replaced, as a sentence; nil if none is.
     ///
     /// May be read on any thread.
@@ -232,35 +231,56 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
             || gauges.storage != open.log.status
     }
 
-    /// Records the number of rows, empties the log, closes the database and releases the lock.
-    ///
-    /// If files of the store were removed or replaced meanwhile, nothing is written to the files
-    /// that now have their names, and `lossAtClose` reports it.
-    public func close() {
-        let wasLoaded = ownership != nil
-        ownership = nil
-        inTurn {
-            guard let closing = open else {
-                if wasLoaded {
-                    lossAtClose = fileFinding ?? "\(location.database) could not be opened again"
-                }
-                return
-            }
-            open = nil
-            lossAtClose = fileFinding
-            gauges.note(closing.finish())
-        }
-    }
-
     /// Sizes on disk, and what blocks a checkpoint.
     public var status: StorageStatus { gauges.storage }
 }
 
-extension SQLiteBacking {
-    /// Turns off SQLite's memory statistics in this process, which saves a lock for each
-    /// allocation.
-    ///
-    /// For programs that own the process. It must be called before any use of SQLite; later it does
-    /// nothing.
-    package static func omitMemoryStatistics() { _ = csqlite_keep_no_memory_statistics() }
+/// What the commit thread reports about the store, readable on any thread.
+final class StoreGauges: Sendable {
+    private let compacted = Atomic<Int64>(0)
+    private let rowCount = Atomic<Int64>(0)
+    private let backlogRowCount = Atomic<Int64>(0)
+    private let freeByteCount = Atomic<Int64>(0)
+    private let failure = StateLock<String?>(nil)
+    private let sizes = StateLock(StorageStatus())
+    private let files = StateLock<StoreFiles?>(nil)
+
+    /// Sizes on disk, and what blocks a checkpoint.
+    var storage: StorageStatus { sizes.withLock { $0 } }
+
+    /// Which file of the store is missing or replaced, as a sentence; nil if none is.
+    var fileFinding: String? { files.withLock { $0 }?.finding }
+
+    /// The amount of history.
+    var history: HistoryStatus {
+        HistoryStatus(
+            compacted: compacted.load(ordering: .relaxed),
+            rowCount: rowCount.load(ordering: .relaxed),
+            backlogRowCount: backlogRowCount.load(ordering: .relaxed),
+            freeByteCount: freeByteCount.load(ordering: .relaxed),
+            failure: failure.withLock { $0 }
+        )
+    }
+
+    func note(_ store: OpenStore) {
+        compacted.store(store.sweep.compacted, ordering: .relaxed)
+        rowCount.store(store.progress.rowCount, ordering: .relaxed)
+    }
+
+    func note(backlogRowCount count: Int64) { backlogRowCount.store(count, ordering: .relaxed) }
+
+    func note(freeByteCount count: Int64) { freeByteCount.store(count, ordering: .relaxed) }
+
+    func note(_ files: StoreFiles) { self.files.withLock { $0 = files } }
+
+    /// - Returns: The status reported before.
+    @discardableResult
+    func note(_ status: StorageStatus) -> StorageStatus {
+        sizes.withLock { known in
+            defer { known = status }
+            return known
+        }
+    }
+
+    func note(failure text: String?) { failure.withLock { $0 = text } }
 }

@@ -18,9 +18,9 @@ final class HistorySweep {
     /// From here on the history is complete, as `meta` has it.
     private(set) var compacted: Int64
     /// Up to here rows are in stretches.
-    private var counted: HistoryPlace
+    private(set) var counted: HistoryPlace
     /// The rows up to there.
-    private var rows: SweptRows
+    private(set) var rows: SweptRows
     /// Whether `rows` knows of all that is superseded: not after the store was reopened.
     private let isComplete: Bool
     /// Whether all stretches are to be swept once there is no range left.
@@ -34,7 +34,7 @@ final class HistorySweep {
     private let stretchRows: StretchRows
 
     /// The range; nil between two.
-    private var plan: SweepPlan?
+    private(set) var plan: SweepPlan?
     /// What the range goes up to at most.
     private var target: Int64 = 0
     /// Numbers below this were read.
@@ -43,7 +43,7 @@ final class HistorySweep {
     private var end: SweepPlan.End?
     private var cursor = SweepPlan.Cursor()
     /// The stretch that is swept.
-    private var stretch: StretchSweep?
+    private(set) var stretch: StretchSweep?
     /// What is taken back if a transaction fails.
     private var before: (cursor: SweepPlan.Cursor, stretch: StretchSweep?, compacted: Int64)?
 
@@ -67,18 +67,6 @@ final class HistorySweep {
             FROM history WHERE number>=? AND number<? ORDER BY number
             """
         )
-    }
-
-    /// Whether a range or a stretch is under way, or a stretch is due.
-    var isSweeping: Bool {
-        plan != nil || stretch != nil || sweepsAll || rows.isDue
-    }
-
-    /// All of it was looked at: of a transaction that a range ended in, the rest may not have been.
-    var sweptRevision: Int64 { HistorySweep.revision(of: counted) }
-
-    private static func revision(of place: HistoryPlace) -> Int64 {
-        place.ordinal == .max ? place.revision : max(0, place.revision - 1)
     }
 
     // MARK: Reading a range

@@ -17,32 +17,6 @@ struct CompactionGoal {
 }
 
 extension SQLiteBacking: CompactingBacking {
-    /// While idle, a transaction is worth it from so many rows on.
-    private static let worthwhileRowCount: Int64 = 4_096
-
-    package var compactionNeed: CompactionNeed {
-        var need = CompactionNeed()
-        guard let open else { return need }
-        let history = history
-        open.cuts.limits = history
-        let backlog = backlog(of: open)
-        need.isAny = backlog.isAny
-        gauges.note(backlogRowCount: backlog.rowCount)
-        guard backlog.isAny else { return need }
-        // A quarter above the retention, so that ranges are long and the file stays bounded.
-        let rowSlack = min(max(Int64(history.changeCount) / 4, 1_024), Int64(SweepPlan.rowLimit))
-        let byteSlack = max(history.byteCount / 4, 1 << 20)
-        need.isWorthwhile =
-            open.sweep.isSweeping || compactionGoal.wantedRevision > open.sweep.compacted
-            || backlog.rowCount >= min(rowSlack, SQLiteBacking.worthwhileRowCount)
-            || backlog.byteCount >= byteSlack
-        need.isDue = backlog.rowCount > rowSlack || backlog.byteCount > byteSlack
-        need.isUrgent = backlog.rowCount > 2 * rowSlack || backlog.byteCount > 2 * byteSlack
-        return need
-    }
-
-    package var shortage: StateError? { open?.room.shortage }
-
     package func lookForRoom() {
         inTurn {
             guard let open else { return }
@@ -122,35 +96,6 @@ extension SQLiteBacking: CompactingBacking {
 
     private func stateError(_ error: any Error) -> StateError {
         error as? StateError ?? StateError(.storage, "\(location.database): \(error)")
-    }
-
-    private func target(in open: OpenStore) -> Int64 {
-        guard !compactionGoal.isAsked else { return compactionGoal.wantedRevision }
-        return max(open.cuts.retained(at: clock()).revision, compactionGoal.wantedRevision)
-    }
-
-    /// How much waits for compaction.
-    private func backlog(of open: OpenStore) -> Backlog {
-        let target = target(in: open)
-        let sweep = open.sweep
-        guard target > sweep.sweptRevision || sweep.isSweeping,
-            compactionGoal.finished
-                != CompactionGoal.Finished(target: target, newest: open.cuts.end.revision)
-        else { return Backlog() }
-        let (from, to) = (
-            open.cuts.cut(through: sweep.sweptRevision), open.cuts.cut(through: target)
-        )
-        return Backlog(
-            isAny: true,
-            rowCount: max(0, to.rowCount - from.rowCount),
-            byteCount: max(0, to.byteCount - from.byteCount)
-        )
-    }
-
-    private struct Backlog {
-        var isAny = false
-        var rowCount: Int64 = 0
-        var byteCount: Int64 = 0
     }
 
     /// How much history there is; may be called from any thread.

@@ -85,13 +85,13 @@ struct SweptRows {
     private(set) var stretches: [Stretch] = []
     private(set) var rowCount = 0
     private(set) var supersededCount = 0
-    private var tombstoneCount = 0
+    private(set) var tombstoneCount = 0
     /// How many tombstones the last pass left.
-    private var heldCount = 0
+    private(set) var heldCount = 0
     /// Stretches that are due.
-    private var dueCount = 0
+    private(set) var dueCount = 0
     /// While all stretches are swept, in order: the end of the last one.
-    private var pass: HistoryPlace?
+    private(set) var pass: HistoryPlace?
     /// One more after each range and each sweep.
     private var turn = 0
 
@@ -169,22 +169,6 @@ struct SweptRows {
 
     /// Ends a turn: what is superseded from now on has nothing to do with the tombstones before.
     mutating func endTurn() { turn += 1 }
-
-    /// Whether there is a stretch to be swept.
-    var isDue: Bool { dueCount > 0 || pass != nil || isHalfSuperseded || hasManyTombstones }
-
-    /// Whether half of all rows are superseded, though perhaps not most of any stretch.
-    private var isHalfSuperseded: Bool {
-        supersededCount >= rowLimit && supersededCount * 2 >= rowCount
-    }
-
-    /// Whether a quarter of all rows are tombstones that the last pass did not leave.
-    ///
-    /// Then all stretches are swept, in order.
-    private var hasManyTombstones: Bool {
-        let count = tombstoneCount - heldCount
-        return count >= rowLimit && count * 4 >= rowCount
-    }
 
     /// Sweeps all stretches from now on, once and in order.
     mutating func beginPass() { pass = .end(of: 0) }

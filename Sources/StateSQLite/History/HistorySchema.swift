@@ -191,3 +191,18 @@ package enum HistorySchema {
         )
     }
 }
+
+extension StoredChange {
+    /// Whether these numbers can belong to a change.
+    ///
+    /// A checksum proves that a row is unaltered, not who wrote it: numbers near the limits of
+    /// Int64 would overflow in later arithmetic.
+    package var isPossible: Bool {
+        let revisions = 0...RevisionReservation.largestRevision
+        return revision > 0 && revisions.contains(revision) && revisions.contains(created)
+            && revisions.contains(version) && revisions.contains(previousRevision)
+            && ordinal >= 0 && previousOrdinal >= 0
+            && time.magnitude <= RevisionReservation.largestRevision.magnitude
+            && expires ?? 0 >= -RevisionReservation.largestRevision
+    }
+}

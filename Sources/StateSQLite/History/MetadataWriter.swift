@@ -40,15 +40,6 @@ final class MetadataWriter {
         for entry in last.values { try write(entry.name, entry.text) }
         try write(.leastRevision, "\(revision)")
     }
-
-    /// Writes the list of files that the commit may fail to reach.
-    func write(_ files: PendingFileListChange) throws(SQLiteFailure) {
-        switch files {
-        case .keep: break
-        case .set(let text): try write(.pendingFiles, text)
-        case .remove: try write(.pendingFiles, nil)
-        }
-    }
 }
 
 extension StoreMetadata {

@@ -215,3 +215,80 @@ package final class StoreStamp {
         StateError(.storage, "\(path) cannot be used: \(lastSystemError())")
     }
 }
+
+/// The newest acknowledged commit and its place in the log: what ``StoreStamp`` records after each
+/// commit.
+///
+/// In the stamp, in the machine's byte order:
+///
+/// ```
+/// 0   the revision
+/// 8   frames of the log up to the end of the commit   16  the salts of the last of them
+/// 24  inode of the log                                32  its birth time
+/// 40  CRC-32C of bytes 0 to 39
+/// ```
+///
+/// The revision alone does not prove that the log is complete: a flipped bit may remove compaction
+/// or metadata; and if its frames were already moved into the database, old pages of the log would
+/// hide newer ones of the database. The number of frames detects both. It applies only to the log
+/// with these salts, in the file that it was written to: a log that somebody put in its place
+/// belongs to an older copy.
+package struct AcknowledgedCommit: Hashable {
+    package var revision: Int64 = 0
+    /// The place of its end in the log, and the identity of that file; nil if unknown, and after a
+    /// clean stop.
+    package var log: Log?
+
+    package struct Log: Hashable {
+        package var position: LogPosition
+        package var file: FileIdentity
+    }
+
+    /// The size in the stamp.
+    static let byteCount = 48
+
+    package init(revision: Int64 = 0, log: Log? = nil) {
+        self.revision = revision
+        self.log = log
+    }
+
+    /// Reads the bytes of a stamp.
+    ///
+    /// A damaged stamp counts as revision 0 without a log: that detects less, but is never wrong. A
+    /// stamp of an older version has only the revision.
+    package init(_ bytes: [UInt8]) {
+        let words = stride(from: 0, to: 40, by: 8).map { bytes.word(at: $0) }
+        let isOld = words[1...].allSatisfy { $0 == 0 } && bytes.word(at: 40) == 0
+        let checksum = UInt32(truncatingIfNeeded: UInt64(littleEndian: bytes.word(at: 40)))
+        let found = Int64(bitPattern: words[0])
+        guard isOld || checksum.littleEndian == AcknowledgedCommit.checksum(of: bytes),
+            (0..<1 << 53).contains(found)
+        else { return }
+        revision = found
+        guard let frameCount = Int(exactly: words[1]), frameCount > 0 else { return }
+        log = Log(
+            position: LogPosition(frameCount: frameCount, salts: words[2]),
+            file: FileIdentity(
+                inode: Int64(bitPattern: words[3]),
+                birthTime: Int64(bitPattern: words[4])
+            )
+        )
+    }
+
+    typealias Words = (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
+
+    /// The six words of the stamp, in its byte order.
+    var words: Words {
+        let fields = (
+            UInt64(bitPattern: revision), UInt64(log?.position.frameCount ?? 0),
+            log?.position.salts ?? 0, UInt64(bitPattern: log?.file.inode ?? 0),
+            UInt64(bitPattern: log?.file.birthTime ?? 0)
+        )
+        let checksum = withUnsafeBytes(of: fields) {
+            UInt64(clinux_crc32c(0, $0.baseAddress, $0.count)).littleEndian
+        }
+        return (fields.0, fields.1, fields.2, fields.3, fields.4, checksum)
+    }
+
+    private static func checksum(of bytes: [UInt8]) -> UInt32 { clinux_crc32c(0, bytes, 40) }
+}

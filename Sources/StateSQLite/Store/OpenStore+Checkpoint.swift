@@ -7,21 +7,7 @@ extension OpenStore {
         return mover.isDone
     }
 
-    /// Moves the log into the database once it is long enough.
-    ///
-    /// Most of it is moved on another thread while commits go on, and the rest once that has ended:
-    /// then the next commit begins the log anew.
-    ///
-    /// - Complexity: For the rest, a write for each page and two syncs.
-    func maintainLog() {
-        if let result = mover?.take() {
-            didMove(result)
-        } else if log.isCheckpointDue, mover.map({ !$0.isMoving }) ?? true, !beginMoving() {
-            checkpoint()
-        }
-    }
-
-    private func beginMoving() -> Bool {
+    func beginMoving() -> Bool {
         guard log.movesAside, fault == nil, room.isAmple else { return false }
         acknowledgeCompaction()
         guard fault == nil, !progress.hasUnsyncedCompaction else { return false }
@@ -36,7 +22,7 @@ extension OpenStore {
         return mover?.begin() ?? false
     }
 
-    private func didMove(_ result: Result<Int, SQLiteFailure>) {
+    func didMove(_ result: Result<Int, SQLiteFailure>) {
         log.isPartlyMoved = true
         switch result {
         case .success(let count) where log.isRestLong(after: count):

@@ -7,7 +7,7 @@ final class OpenStore {
     let connection: SQLiteConnection
     let log: WriteAheadLog
     let room: StoreRoom
-    private let statements: Statements
+    let statements: Statements
     /// Milliseconds of CLOCK_BOOTTIME.
     private let clock: @Sendable () -> Int64
 
@@ -22,10 +22,10 @@ final class OpenStore {
     /// Moves the log while commits go on; nil before the first time.
     var mover: LogMover?
     /// Why nothing may be written any more.
-    private(set) var fault: StateError?
+    var fault: StateError?
 
     /// The statements of a commit.
-    private struct Statements {
+    struct Statements {
         let begin: SQLiteStatement
         let end: SQLiteStatement
         let rows: HistoryWriter
@@ -140,9 +140,15 @@ final class OpenStore {
                 cuts.take(change, at: now)
                 try statements.rows.append(change)
             }
-            try statements.metadata.write(metadata)
-            written.revision = max(written.revision, metadata.last?.revision ?? 0)
-            try statements.metadata.write(pendingFileList)
+            if let last = metadata.last {
+                try statements.metadata.write(metadata)
+                written.revision = max(written.revision, last.revision)
+            }
+            switch pendingFileList {
+            case .keep: break
+            case .set(let text): try statements.metadata.write(.pendingFiles, text)
+            case .remove: try statements.metadata.write(.pendingFiles, nil)
+            }
         } catch {
             try abandon(error, byteCount: written.byteCount)
         }
@@ -156,23 +162,6 @@ final class OpenStore {
     func begin(changesRows: Bool) throws(SQLiteFailure) {
         try statements.begin.run()
         if changesRows, hasRowCount { try StoreMetadata(connection).remove(.rowCount) }
-    }
-
-    /// Writes metadata in its own transaction.
-    func write(_ body: (MetadataWriter) throws(SQLiteFailure) -> Void) throws {
-        _ = try transact { () throws(SQLiteFailure) in try body(statements.metadata) }
-        progress.acknowledge()
-    }
-
-    /// Runs `body` in its own transaction.
-    ///
-    /// - Returns: Whether all of the log is on stable storage now.
-    func transact(_ body: () throws(SQLiteFailure) -> Void) throws -> Bool {
-        try attempt { () throws(SQLiteFailure) in
-            try begin(changesRows: false)
-            try body()
-        }
-        return try finishCommit()
     }
 
     /// Commits to files that were removed or replaced meanwhile are not acknowledged.
@@ -210,69 +199,93 @@ final class OpenStore {
         }
     }
 
-    // MARK: Failures
-
-    /// Runs `body`, which starts no transaction or fails in an open one.
-    func attempt<R>(_ body: () throws(SQLiteFailure) -> R) throws -> R {
-        do {
-            return try body()
-        } catch {
-            try abandon(error)
+    /// Moves the log into the database once it is long enough.
+    ///
+    /// Most of it is moved on another thread while commits go on, and the rest once that has ended:
+    /// then the next commit begins the log anew.
+    ///
+    /// - Complexity: For the rest, a write for each page and two syncs.
+    func maintainLog() {
+        if let result = mover?.take() {
+            didMove(result)
+        } else if log.isCheckpointDue, mover.map({ !$0.isMoving }) ?? true, !beginMoving() {
+            checkpoint()
         }
     }
+}
 
-    /// The log may contain the complete transaction although its sync failed, and a start would
-    /// then find it: nothing more may be written until the store is reopened.
-    @discardableResult
-    func unknown(_ failure: SQLiteFailure) -> StateError {
-        let unknown = StateError(
-            .readOnly,
-            "\(StateError.unknownOutcome): \(location.database): \(failure)"
+/// How far a store is committed, and how much of that is on stable storage and acknowledged.
+///
+/// A step of compaction is committed without its own sync: until the next sync it is unknown
+/// whether its rows are gone.
+struct CommitProgress {
+    /// The stamp of the store, with the newest acknowledged commit.
+    let stamp: StoreStamp
+    /// The last committed revision.
+    private(set) var revision: Int64
+    /// Rows of the history.
+    private(set) var rowCount: Int64
+    /// The possible numbers of rows if a sync fails: the steps of compaction that it should have
+    /// covered may be lost.
+    private(set) var doubtfulRowCounts: ClosedRange<Int64>
+    /// Whether the log ends with steps of compaction that no sync has covered yet.
+    private(set) var hasUnsyncedCompaction = false
+    /// The end of the last synced transaction; nil before the first.
+    private var syncedEnd: AcknowledgedCommit.Log?
+
+    init(_ stamp: StoreStamp, revision: Int64, rowCount: Int64) {
+        self.stamp = stamp
+        self.revision = revision
+        self.rowCount = rowCount
+        doubtfulRowCounts = rowCount...rowCount
+    }
+
+    /// Rows were committed, to files that still have their names; if `isSynced`, all of the log is
+    /// on stable storage.
+    mutating func append(_ count: Int, through revision: Int64, isSynced: Bool) {
+        rowCount += Int64(count)
+        self.revision = revision
+        if isSynced { forgetDoubts() }
+        acknowledge()
+    }
+
+    /// Rows were removed, in a transaction that was not synced.
+    mutating func drop(_ count: Int64) {
+        rowCount -= count
+        hasUnsyncedCompaction = true
+        doubtfulRowCounts = rowCount...doubtfulRowCounts.upperBound
+    }
+
+    /// Rows may have been removed, or not.
+    mutating func mayDrop(_ count: Int64) {
+        doubtfulRowCounts = rowCount - count...doubtfulRowCounts.upperBound
+    }
+
+    /// A transaction synced the log up to here; it is not acknowledged yet.
+    mutating func noteSync(to end: AcknowledgedCommit.Log?) { syncedEnd = end }
+
+    /// All of the log is on stable storage, including steps of compaction.
+    mutating func acknowledgeAll(to end: AcknowledgedCommit.Log?) {
+        syncedEnd = end
+        forgetDoubts()
+        acknowledge()
+    }
+
+    /// Records in the stamp that everything up to here is stored and synced.
+    ///
+    /// Always after the sync: what the stamp records must survive any crash.
+    func acknowledge() {
+        stamp.acknowledged = AcknowledgedCommit(
+            revision: revision,
+            log: syncedEnd ?? stamp.acknowledged.log
         )
-        fault = unknown
-        return unknown
     }
 
-    /// Ends a transaction, with `byteCount` of keys and values, before its COMMIT: nothing of it
-    /// was committed.
-    private func abandon(_ error: any Error, byteCount: Int64 = 0) throws -> Never {
-        rollBack()
-        guard let failure = error as? SQLiteFailure else { throw error }
-        switch failure.primaryCode {
-        case SQLITE_FULL:
-            // This transaction fails; the next one has the room.
-            if room.noteFull(byteCount: byteCount) { checkpoint(acknowledges: false) }
-            throw StateError(
-                .noSpace,
-                "disk full: writes to \(location.database) are refused until there is room "
-                    + "(\(failure))"
-            )
-        case SQLITE_BUSY:
-            let holder = LockHolder.description(
-                of: location.logIndex,
-                bytes: LockHolder.writerBytes
-            )
-            throw StateError(
-                .readOnly,
-                "\(holder) holds the write lock of \(location.database): nothing was committed"
-            )
-        case SQLITE_NOMEM:
-            throw StateError(
-                .readOnly,
-                "nothing was committed: \(location.database): \(failure)"
-            )
-        default: throw unknown(failure)
-        }
-    }
+    /// The same once everything is in the database, and the log is about to be removed.
+    func acknowledgeWithoutLog() { stamp.acknowledged = AcknowledgedCommit(revision: revision) }
 
-    func rollBack() {
-        guard connection.isInTransaction else { return }
-        do {
-            try connection.execute("ROLLBACK")
-        } catch  where fault == nil {
-            fault = StateError(.readOnly, "\(location.database) cannot be written: \(error)")
-        } catch {
-            // The known fault says more.
-        }
+    private mutating func forgetDoubts() {
+        hasUnsyncedCompaction = false
+        doubtfulRowCounts = rowCount...rowCount
     }
 }

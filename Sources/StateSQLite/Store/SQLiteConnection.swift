@@ -195,67 +195,11 @@ private final class RowReceiver {
     }
 }
 
-/// One prepared statement.
-final class SQLiteStatement {
-    let handle: OpaquePointer
-    private let connection: SQLiteConnection
-
-    fileprivate init(_ handle: OpaquePointer, of connection: SQLiteConnection) {
-        self.handle = handle
-        self.connection = connection
-    }
-
-    deinit { sqlite3_finalize(handle) }
-
-    /// Advances to the next row.
+extension SQLiteBacking {
+    /// Turns off SQLite's memory statistics in this process, which saves a lock for each
+    /// allocation.
     ///
-    /// - Returns: False after the last.
-    func step() throws(SQLiteFailure) -> Bool {
-        switch sqlite3_step(handle) {
-        case SQLITE_ROW: return true
-        case SQLITE_DONE: return false
-        case let code: throw failure(code)
-        }
-    }
-
-    /// Runs the statement to its end and resets it.
-    func run() throws(SQLiteFailure) {
-        let code = sqlite3_step(handle)
-        guard code == SQLITE_DONE || code == SQLITE_ROW else {
-            let failure = failure(code)
-            sqlite3_reset(handle)
-            throw failure
-        }
-        sqlite3_reset(handle)
-    }
-
-    /// Resets the statement, even if it has not ended.
-    func reset() { sqlite3_reset(handle) }
-
-    /// Binds a parameter, numbered from 1, of a statement that has been reset.
-    func bind(_ number: Int32, _ value: Int64) { sqlite3_bind_int64(handle, number, value) }
-
-    func number(at column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
-
-    /// The bytes of a text or a blob, valid until the next step; nil for NULL.
-    func bytes(at column: Int32) -> Bytes? {
-        // Read as a blob, even if it is text: for text, SQLite would make a copy that ends with 0.
-        if let start = sqlite3_column_blob(handle, column) {
-            return Bytes(start: start, count: Int(sqlite3_column_bytes(handle, column)))
-        }
-        return isNull(at: column) ? nil : Bytes(start: nil, count: 0)
-    }
-
-    func text(at column: Int32) -> String {
-        guard let text = sqlite3_column_text(handle, column) else { return "" }
-        return String(cString: text)
-    }
-
-    func isNull(at column: Int32) -> Bool {
-        sqlite3_column_type(handle, column) == SQLITE_NULL
-    }
-
-    func failure(_ code: Int32) -> SQLiteFailure {
-        connection.failure(code, during: sqlite3_sql(handle).map { String(cString: $0) } ?? "step")
-    }
+    /// For programs that own the process. It must be called before any use of SQLite; later it does
+    /// nothing.
+    package static func omitMemoryStatistics() { _ = csqlite_keep_no_memory_statistics() }
 }

@@ -132,3 +132,152 @@ private final class NameWatch: Sendable {
         return true
     }
 }
+
+/// The disk space of a store, and the part of it that is reserved for deletes and compaction.
+///
+/// A store that has filled its disk cannot recover by itself: compaction frees pages within the
+/// database, but a checkpoint, which moves the log into it, makes the database longer first. So a file
+/// beside the database reserves some space. When the disk is full, it is shortened by what a checkpoint
+/// needs. When a quarter of it is left, only deletes are committed until there is space again. On a disk
+/// that is too small for the file, the same amount is left free from the start.
+final class StoreRoom {
+    private let path: String
+    private let directory: String
+    /// The size of the reserve in bytes; 0 for none.
+    var reserveByteCount: Int64
+    /// The bytes of the file.
+    private var heldByteCount: Int64
+    private let log: WriteAheadLog
+    private let pageCount: SQLiteStatement
+    private let freePageCount: SQLiteStatement
+    /// Why only deletes are committed; nil if all commits are.
+    private(set) var shortage: StateError?
+
+    /// The most bytes that a checkpoint needs: the size of the log.
+    private static let checkpointByteCount: Int64 = 9 << 20
+
+    init(
+        _ location: StoreLocation,
+        reserveByteCount: Int64,
+        _ connection: SQLiteConnection,
+        _ log: WriteAheadLog
+    ) throws(SQLiteFailure) {
+        path = location.reserve
+        directory = location.directory
+        self.reserveByteCount = reserveByteCount
+        self.log = log
+        pageCount = try connection.prepare("PRAGMA page_count")
+        freePageCount = try connection.prepare("PRAGMA freelist_count")
+        heldByteCount = fileByteCount(path) ?? 0
+        fill()
+    }
+
+    /// The bytes that are available after a checkpoint: on the disk, and in free pages.
+    private var byteCount: Int64 {
+        availableByteCount - growthByteCount + byteCount(freePageCount) + heldByteCount
+    }
+
+    /// By how many bytes a checkpoint makes the database longer.
+    private var growthByteCount: Int64 {
+        max(0, byteCount(pageCount) - log.status.databaseByteCount)
+    }
+
+    /// The bytes of as many pages as a statement yields; 0 if it fails.
+    private func byteCount(_ pages: SQLiteStatement) -> Int64 {
+        defer { pages.reset() }
+        guard (try? pages.step()) == true else { return 0 }
+        return pages.number(at: 0) * Int64(HistorySchema.pageByteCount)
+    }
+
+    /// The bytes that the disk has for this user; 0 if that is unknown.
+    private var availableByteCount: Int64 { StoreRoom.availableByteCount(of: directory) ?? 0 }
+
+    /// The same of a directory; nil with errno if it cannot be asked.
+    static func availableByteCount(of directory: String) -> Int64? {
+        var room = statvfs()
+        guard statvfs(directory, &room) == 0 else { return nil }
+        return Int64(clamping: UInt64(room.f_bavail) * UInt64(room.f_frsize))
+    }
+
+    /// Whether ``look()`` must follow each commit: the next checkpoint may need more than the reserve.
+    var isWatched: Bool {
+        guard reserveByteCount > 0 else { return false }
+        let isSmall = reserveByteCount < StoreRoom.checkpointByteCount
+        return isSmall || heldByteCount < reserveByteCount
+    }
+
+    /// Whether the disk has space for a log that grows while it is moved, and for what is moved.
+    var isAmple: Bool { availableByteCount >= 6 * StoreRoom.checkpointByteCount }
+
+    /// Makes space for a checkpoint.
+    func makeWay() {
+        guard heldByteCount > 0 else { return }
+        let lack = growthByteCount - availableByteCount
+        if lack > 0 { cut(to: heldByteCount - lack - (64 << 10)) }
+    }
+
+    /// Handles a full disk: a commit failed, or a checkpoint although the disk reported space.
+    ///
+    /// - Parameter byteCount: Keys and values of the commit; 0 for a checkpoint.
+    /// - Returns: Whether there is more room than before.
+    func noteFull(byteCount: Int64) -> Bool {
+        if byteCount > 0 {
+            let room = self.byteCount
+            // There is room, but not for one as large.
+            if room >= reserveByteCount / 2, room < 2 * byteCount + (1 << 20) { return false }
+        }
+        guard heldByteCount > 0 else { return false }
+        cut(to: 0)
+        if shortage == nil { beShort() }
+        return true
+    }
+
+    /// Checks whether the disk has space for more than deletes.
+    func look() {
+        guard reserveByteCount > 0 || heldByteCount > 0 else {
+            shortage = nil
+            return
+        }
+        let room = byteCount
+        if shortage != nil, room >= reserveByteCount / 2 { shortage = nil }
+        if shortage == nil, room < reserveByteCount / 4 { beShort() }
+        if shortage == nil { fill() }
+    }
+
+    private func beShort() {
+        shortage = StateError(
+            .noSpace,
+            "disk full: writes to \(directory) are refused until there is room, deletes are not; "
+                + "free some of the disk, or keep less history (statectl compact --to REVISION)"
+        )
+    }
+
+    // MARK: The file
+
+    /// Removes the reserve if the disk lacks the little space that a start needs.
+    static func giveUpReserveIfFull(_ location: StoreLocation) {
+        if availableByteCount(of: location.directory) ?? 0 < 1 << 20 { unlink(location.reserve) }
+    }
+
+    /// Extends the file to its size, if the disk has twice the space.
+    private func fill() {
+        guard heldByteCount != reserveByteCount else { return }
+        if heldByteCount > reserveByteCount { return cut(to: reserveByteCount) }
+        let lack = reserveByteCount - heldByteCount
+        guard availableByteCount >= lack + reserveByteCount else { return }
+        let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW
+        let descriptor = open(path, flags, 0o600)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        if posix_fallocate(descriptor, 0, off_t(reserveByteCount)) == 0 {
+            heldByteCount = reserveByteCount
+        } else {
+            ftruncate(descriptor, off_t(heldByteCount))
+        }
+    }
+
+    private func cut(to byteCount: Int64) {
+        heldByteCount = max(0, byteCount)
+        if heldByteCount == 0 { unlink(path) } else { truncate(path, off_t(heldByteCount)) }
+    }
+}

@@ -1,4 +1,94 @@
-import StateEngine
+package import StateEngine
+
+/// How much waits for compaction; asked after each commit.
+extension SQLiteBacking {
+    /// While idle, a transaction is worth it from so many rows on.
+    private static let worthwhileRowCount: Int64 = 4_096
+
+    package var compactionNeed: CompactionNeed {
+        var need = CompactionNeed()
+        guard let open else { return need }
+        let history = history
+        open.cuts.limits = history
+        let backlog = backlog(of: open)
+        need.isAny = backlog.isAny
+        gauges.note(backlogRowCount: backlog.rowCount)
+        guard backlog.isAny else { return need }
+        // A quarter above the retention, so that ranges are long and the file stays bounded.
+        let rowSlack = min(max(Int64(history.changeCount) / 4, 1_024), Int64(SweepPlan.rowLimit))
+        let byteSlack = max(history.byteCount / 4, 1 << 20)
+        need.isWorthwhile =
+            open.sweep.isSweeping || compactionGoal.wantedRevision > open.sweep.compacted
+            || backlog.rowCount >= min(rowSlack, SQLiteBacking.worthwhileRowCount)
+            || backlog.byteCount >= byteSlack
+        need.isDue = backlog.rowCount > rowSlack || backlog.byteCount > byteSlack
+        need.isUrgent = backlog.rowCount > 2 * rowSlack || backlog.byteCount > 2 * byteSlack
+        return need
+    }
+
+    package var shortage: StateError? { open?.room.shortage }
+
+    func target(in open: OpenStore) -> Int64 {
+        guard !compactionGoal.isAsked else { return compactionGoal.wantedRevision }
+        return max(open.cuts.retained(at: clock()).revision, compactionGoal.wantedRevision)
+    }
+
+    /// How much waits for compaction.
+    private func backlog(of open: OpenStore) -> Backlog {
+        let target = target(in: open)
+        let sweep = open.sweep
+        guard target > sweep.sweptRevision || sweep.isSweeping,
+            compactionGoal.finished
+                != CompactionGoal.Finished(target: target, newest: open.cuts.end.revision)
+        else { return Backlog() }
+        let (from, to) = (
+            open.cuts.cut(through: sweep.sweptRevision), open.cuts.cut(through: target)
+        )
+        return Backlog(
+            isAny: true,
+            rowCount: max(0, to.rowCount - from.rowCount),
+            byteCount: max(0, to.byteCount - from.byteCount)
+        )
+    }
+
+    private struct Backlog {
+        var isAny = false
+        var rowCount: Int64 = 0
+        var byteCount: Int64 = 0
+    }
+}
+
+extension HistorySweep {
+    /// Whether a range or a stretch is under way, or a stretch is due.
+    var isSweeping: Bool {
+        plan != nil || stretch != nil || sweepsAll || rows.isDue
+    }
+
+    /// All of it was looked at: of a transaction that a range ended in, the rest may not have been.
+    var sweptRevision: Int64 { HistorySweep.revision(of: counted) }
+
+    private static func revision(of place: HistoryPlace) -> Int64 {
+        place.ordinal == .max ? place.revision : max(0, place.revision - 1)
+    }
+}
+
+extension SweptRows {
+    /// Whether there is a stretch to be swept.
+    var isDue: Bool { dueCount > 0 || pass != nil || isHalfSuperseded || hasManyTombstones }
+
+    /// Whether half of all rows are superseded, though perhaps not most of any stretch.
+    var isHalfSuperseded: Bool {
+        supersededCount >= rowLimit && supersededCount * 2 >= rowCount
+    }
+
+    /// Whether a quarter of all rows are tombstones that the last pass did not leave.
+    ///
+    /// Then all stretches are swept, in order.
+    var hasManyTombstones: Bool {
+        let count = tombstoneCount - heldCount
+        return count >= rowLimit && count * 4 >= rowCount
+    }
+}
 
 /// Places where the history may be cut, each with how much lies before it: enough to find the end
 /// of the retention without reading rows.
@@ -166,5 +256,21 @@ struct HistoryCuts {
         if revision >= end.revision { return end }
         let count = cuts.partitioningIndex { $0.revision > revision }
         return count > 0 ? cuts[count - 1] : start
+    }
+}
+
+extension Array {
+    /// The index of the first element for which `body` is true; the end if there is none.
+    ///
+    /// `body` must be true for all later elements.
+    ///
+    /// - Complexity: O(log *n*).
+    package func partitioningIndex(where body: (Element) -> Bool) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if body(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
     }
 }
