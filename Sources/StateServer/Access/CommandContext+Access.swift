@@ -1,6 +1,5 @@
 import CLinux
 import StateEngine
-import StateWire
 
 /// Access rights.
 extension CommandContext {
@@ -56,14 +55,5 @@ extension CommandContext {
                 try core.require(.admin, ofSeen: key, for: subject)
             }
         }
-    }
-}
-
-extension KeyspaceCore {
-    /// Why a subject has no admin rights for all keys; nil if it has.
-    func adminDenial(of subject: Subject) -> AccessDenial? {
-        guard !subject.isPrivileged else { return nil }
-        guard let rule = rules?.ruleOfAll else { return AccessDenial(action: .admin, rule: nil) }
-        return rule.access.denial(.admin, subject, .unowned)
     }
 }

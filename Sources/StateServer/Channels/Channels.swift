@@ -19,9 +19,9 @@ final class Channels {
 
     /// Messages that wait for the end of their command: name and payload, one after the other.
     private var outbox = ByteBuffer()
-    private var postponed: [Postponed] = []
+    private(set) var postponed: [Postponed] = []
 
-    private struct Postponed {
+    struct Postponed {
         let nameByteCount: Int
         let payloadByteCount: Int
         /// The subscribers when it was sent.
@@ -168,8 +168,6 @@ final class Channels {
         postponed.append(message)
         return count
     }
-
-    var hasPostponed: Bool { !postponed.isEmpty }
 
     /// Delivers the postponed messages, to those who subscribed then and still do.
     func publishPostponed() {

@@ -1,3 +1,4 @@
+import CLinux
 package import StateEngine
 
 /// Log lines that clients can cause repeatedly: at most one of each kind a minute, then the number
@@ -102,5 +103,42 @@ package final class RepeatedLines {
             windows.removeFirst(first)
             first = 0
         }
+    }
+}
+
+extension ReplyGate {
+    /// Logs why rules refused the current command: once a minute for each user and rule, then the
+    /// number.
+    func logDenial(_ context: borrowing CommandContext) {
+        guard let denial = context.core.admission.lastDenial else { return }
+        context.core.admission.lastDenial = nil
+        let connection = context.connection
+        let uid = connection.peer.uid
+        let kind = RepeatedLines.Kind(subject: .denial(rule: denial.rule), uid: uid)
+        write(kind, .notice) {
+            let rule = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
+            return "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
+                + "\(connection.shownPeerCommand)) was refused: \(denial.action.rawValue), \(rule)"
+        }
+    }
+
+    /// Logs a line unless one of its kind was logged within the last minute.
+    func write(_ kind: RepeatedLines.Kind, _ level: LogLevel, _ line: () -> String) {
+        repeated.write(
+            kind,
+            level,
+            at: SystemClock.monotonicMilliseconds(),
+            to: settings.options.log,
+            line
+        )
+        timers.set(.repeatedLines, at: repeated.dueAt)
+    }
+}
+
+extension Connection {
+    /// A process chooses its own name, so it is escaped: it must not look like another log line.
+    fileprivate var shownPeerCommand: String {
+        var name = peerCommand
+        return name.withUTF8 { StateError.quoted(Bytes($0)) }
     }
 }

@@ -1,4 +1,4 @@
-import CLinux
+import Glibc
 import StateEngine
 import StateWire
 
@@ -12,7 +12,7 @@ final class ReplyGate {
     let repeated = RepeatedLines()
     private let registry: Registry
     private let flushes: FlushList
-    private let timers: TimerQueue
+    let timers: TimerQueue
 
     init(
         _ settings: Settings,
@@ -74,41 +74,6 @@ final class ReplyGate {
             registry.early.append(context.receipt.reportedRevision)
         }
         flushes.add(connection)
-    }
-
-    /// Logs why rules refused the current command: once a minute for each user and rule, then the
-    /// number.
-    private func logDenial(_ context: borrowing CommandContext) {
-        guard let denial = context.core.admission.lastDenial else { return }
-        context.core.admission.lastDenial = nil
-        let connection = context.connection
-        let uid = connection.peer.uid
-        let kind = RepeatedLines.Kind(subject: .denial(rule: denial.rule), uid: uid)
-        write(kind, .notice) {
-            let rule = denial.rule.map { "rule \($0 + 1)" } ?? "no rule"
-            return "client \(connection.number) (uid \(uid), pid \(connection.peer.pid), "
-                + "\(connection.shownPeerCommand)) was refused: \(denial.action.rawValue), \(rule)"
-        }
-    }
-
-    /// Logs a line unless one of its kind was logged within the last minute.
-    func write(_ kind: RepeatedLines.Kind, _ level: LogLevel, _ line: () -> String) {
-        repeated.write(
-            kind,
-            level,
-            at: SystemClock.monotonicMilliseconds(),
-            to: settings.options.log,
-            line
-        )
-        timers.set(.repeatedLines, at: repeated.dueAt)
-    }
-}
-
-extension Connection {
-    /// A process chooses its own name, so it is escaped: it must not look like another log line.
-    fileprivate var shownPeerCommand: String {
-        var name = peerCommand
-        return name.withUTF8 { StateError.quoted(Bytes($0)) }
     }
 }
 
@@ -198,5 +163,105 @@ struct HeldReplies: ~Copyable {
             start = end
         }
         bytes = kept
+    }
+}
+
+/// Commits whose writers got a reply before they were durable, as their durability level allows.
+struct EarlyReplies {
+    /// The revisions of those that are not durable yet.
+    private var revisions: [Int64] = []
+    /// How many such commits failed, and were undone.
+    private(set) var undoneCount = 0
+
+    mutating func append(_ revision: Int64) { revisions.append(revision) }
+
+    mutating func settle(through revision: Int64) { revisions.removeAll { $0 <= revision } }
+
+    /// Counts the undone commits from `revision` on.
+    mutating func fail(from revision: Int64) -> Int {
+        let count = revisions.count { $0 >= revision }
+        revisions.removeAll { $0 >= revision }
+        undoneCount += count
+        return count
+    }
+}
+
+/// A client's output: bytes that may be sent, and replies that wait for storage.
+struct Outbound: ~Copyable {
+    /// Bytes that may be sent.
+    var bytes = ByteBuffer()
+    var held = HeldReplies()
+    /// A held reply of EXEC confirms subscriptions: no message may overtake it.
+    var isConfirmationHeld = false
+    /// The last flush ended although the socket may accept more.
+    private(set) var hasMoreToSend = false
+    /// The upper bound of bytes of channel messages among them.
+    var messageByteCount = 0
+    /// Bytes that were sent, and their number at the last check of whether the client reads.
+    private(set) var sentByteCount = 0
+    var seenSentByteCount = 0
+
+    /// How many bytes one flush sends at most.
+    private static let flushByteCount = 256 << 10
+
+    /// Bytes that wait for the client.
+    var waitingByteCount: Int { bytes.count + held.byteCount }
+
+    /// Sends at most ``flushByteCount`` bytes.
+    ///
+    /// - Returns: Whether the connection is still open.
+    mutating func flush(to descriptor: Int32) -> Bool {
+        var left = Outbound.flushByteCount
+        hasMoreToSend = false
+        while !bytes.isEmpty {
+            guard left > 0 else {
+                hasMoreToSend = true
+                return true
+            }
+            let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
+            let waiting = bytes.bytes
+            let count = send(descriptor, waiting.baseAddress, min(waiting.count, left), flags)
+            if count >= 0 {
+                bytes.removeFirst(count)
+                left -= count
+                sentByteCount &+= count
+                continue
+            }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return true
+            case EBADF, EFAULT: preconditionFailure("send to descriptor \(descriptor)")
+            default: return false
+            }
+        }
+        bytes.shrink(to: 64 << 10)
+        return true
+    }
+}
+
+/// The connections with output to send, each once.
+final class FlushList {
+    /// The last commit that was encoded for watchers since the list was drained.
+    let encodedCommit = EncodedCommit()
+    private var connections: [Connection] = []
+
+    var isEmpty: Bool { connections.isEmpty }
+
+    func add(_ connection: Connection) {
+        guard !connection.places.isFlushed else { return }
+        connection.places.isFlushed = true
+        connections.append(connection)
+    }
+
+    /// Calls `body` for each connection and empties the list.
+    func drain(_ body: (Connection) -> Void) {
+        var index = 0
+        while index < connections.count {
+            let connection = connections[index]
+            connection.places.isFlushed = false
+            if !connection.isClosed { body(connection) }
+            index += 1
+        }
+        connections.removeAll(keepingCapacity: true)
     }
 }

@@ -139,3 +139,12 @@ struct CommandContext: ~Copyable {
         return cause
     }
 }
+
+extension KeyspaceCore {
+    /// Why a subject has no admin rights for all keys; nil if it has.
+    func adminDenial(of subject: Subject) -> AccessDenial? {
+        guard !subject.isPrivileged else { return nil }
+        guard let rule = rules?.ruleOfAll else { return AccessDenial(action: .admin, rule: nil) }
+        return rule.access.denial(.admin, subject, .unowned)
+    }
+}

@@ -62,6 +62,7 @@ struct TransactionCommands {
 
     /// Adds a command of `byteCount` bytes to the transaction, or refuses it and with it the
     /// transaction.
+    @inline(never)
     func queue(
         _ verb: Verb,
         _ arguments: Arguments,
@@ -147,5 +148,15 @@ struct TransactionCommands {
                 )
             }
         }
+    }
+}
+
+extension CommandContext {
+    /// Ends EXEC after its reply.
+    mutating func endExecution() {
+        if execution?.subscriptionsBefore != nil {
+            connection.outbound.isConfirmationHeld = !connection.outbound.held.isEmpty
+        }
+        execution = nil
     }
 }

@@ -25,3 +25,44 @@ final class CheckJob: HistoryJob, @unchecked Sendable {
 
     func finish(_ failure: StateError?, in server: Server) { server.noteCheck(failure) }
 }
+
+/// Damage of the store. Reads are answered from memory, so without this check it would only be
+/// noticed at the next start.
+extension Server {
+    /// Plans the next check.
+    func scheduleCheck() {
+        guard options.checkMilliseconds > 0, keyspace.history != nil else {
+            return timers.set(.check, at: nil)
+        }
+        timers.set(.check, at: SystemClock.monotonicMilliseconds() + options.checkMilliseconds)
+    }
+
+    /// Reads the complete store on the history thread.
+    func checkStore() {
+        history.submit(CheckJob(through: keyspace.withCore { $0.revisions.durable }))
+    }
+
+    /// Handles the end of a check.
+    func noteCheck(_ failure: StateError?) {
+        scheduleCheck()
+        guard let failure else {
+            if registry.store.damage != nil {
+                options.log(.notice, "the store was read again completely and is not damaged")
+            }
+            registry.store.damage = nil
+            return
+        }
+        noteDamage(failure)
+    }
+
+    /// Reports damage of the store, once in the log and from then on in the status.
+    func noteDamage(_ failure: StateError) {
+        guard registry.store.damage != failure.message else { return }
+        registry.store.damage = failure.message
+        options.log(
+            .error,
+            "\(failure.message); the values in memory are still served: save them with "
+                + "'statectl export', or restore a copy"
+        )
+    }
+}

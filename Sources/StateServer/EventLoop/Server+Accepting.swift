@@ -23,6 +23,19 @@ struct Arrivals {
 
 /// Accepting and refusing clients.
 extension Server {
+    /// Accepts clients from a bound, listening, non-blocking socket, which its creator closes.
+    package func listen(on descriptor: Int32) {
+        listeners.append(descriptor)
+        watchListener(descriptor)
+    }
+
+    /// Polls a listener, whether or not it is polled already.
+    func watchListener(_ descriptor: Int32) {
+        poller.remove(descriptor)
+        let token = Token.make(Token.listener, Int(descriptor))
+        _ = poller.add(descriptor, Poller.readable, token: token)
+    }
+
     /// Accepts clients for one slice, or one client if there is more than one user; then the
     /// listener rests.
     ///

@@ -6,20 +6,8 @@ import StateWire
 extension Server {
     // MARK: Memory
 
-    /// Counts a connection's memory.
-    ///
-    /// If all clients together have too much, the largest connection of the largest user is ended.
-    ///
-    /// Do not call this under the keyspace's lock: connections end.
-    func count(_ connection: Connection) {
-        let memory = registry.memory
-        memory.count(connection)
-        if memory.inputByteCount > options.inputByteCount { refuseInput() }
-        if memory.byteCount > memory.byteLimit { makeRoom() }
-    }
-
     /// - Complexity: O(*n*) in the users and in the connections of one, for each ended connection.
-    private func refuseInput() {
+    func refuseInput() {
         let memory = registry.memory
         while memory.inputByteCount > options.inputByteCount {
             guard
@@ -35,7 +23,7 @@ extension Server {
         }
     }
 
-    private func makeRoom() {
+    func makeRoom() {
         let memory = registry.memory
         while memory.byteCount > memory.byteLimit {
             guard let account = memory.greediest(by: \.byteCount) else { return }
@@ -127,21 +115,6 @@ extension Server {
     }
 
     // MARK: Incomplete commands
-
-    /// Starts the time of a connection with an incomplete command.
-    ///
-    /// `isNew` restarts it: this is another command than before.
-    func timeFrame(of connection: Connection, isNew: Bool) {
-        guard !connection.inbound.bytes.isEmpty, connection.inbound.pause == nil,
-            !connection.isEnding,
-            options.frameMilliseconds > 0
-        else {
-            if connection.places.frame != nil { unfinished.frames.end(connection) }
-            return
-        }
-        unfinished.frames.begin(connection, isNew: isNew, at: SystemClock.monotonicMilliseconds())
-        if !timers.isSet(.frames) { scheduleFrames() }
-    }
 
     /// Sets the timer for the connection whose incomplete command began first.
     func scheduleFrames() {

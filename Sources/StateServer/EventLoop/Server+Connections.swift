@@ -1,9 +1,8 @@
 import CLinux
-import Glibc
 import StateEngine
 import StateWire
 
-/// Input, output and end of connections.
+/// Input and output of connections, and which of them are not read for now.
 extension Server {
     /// The most bytes read from one connection in a turn.
     private static let receiveByteCount = 64 << 10
@@ -87,6 +86,21 @@ extension Server {
             connection.inbound.bytes.isEmpty && connection.share.inputByteCount == 0
             && connection.session.transaction == nil && connection.outbound.bytes.count < 64 << 10
         if !isPlain { count(connection) }
+    }
+
+    /// Starts the time of a connection with an incomplete command.
+    ///
+    /// `isNew` restarts it: this is another command than before.
+    func timeFrame(of connection: Connection, isNew: Bool) {
+        guard !connection.inbound.bytes.isEmpty, connection.inbound.pause == nil,
+            !connection.isEnding,
+            options.frameMilliseconds > 0
+        else {
+            if connection.places.frame != nil { unfinished.frames.end(connection) }
+            return
+        }
+        unfinished.frames.begin(connection, isNew: isNew, at: SystemClock.monotonicMilliseconds())
+        if !timers.isSet(.frames) { scheduleFrames() }
     }
 
     /// Runs the commands at the start of `bytes`.
@@ -186,24 +200,84 @@ extension Server {
         count(connection)
     }
 
-    // MARK: End
+    /// Counts a connection's memory.
+    ///
+    /// If all clients together have too much, the largest connection of the largest user is ended.
+    ///
+    /// Do not call this under the keyspace's lock: connections end.
+    func count(_ connection: Connection) {
+        let memory = registry.memory
+        memory.count(connection)
+        if memory.inputByteCount > options.inputByteCount { refuseInput() }
+        if memory.byteCount > memory.byteLimit { makeRoom() }
+    }
 
-    func end(_ connection: Connection) {
-        guard !connection.isClosed else { return }
-        connection.isClosed = true
-        registry.remove(connection)
-        unfinished.frames.end(connection)
-        history.endJobs(of: connection)
-        close(connection.descriptor)
-        keyspace.withCore { core in
-            dispatcher.watches.end(connection, core)
-            services.channels.unsubscribeAll(connection, core)
-            dispatcher.changes.unblock(connection, core)
-            dispatcher.handlers.end(connection)
-            ListingCommand.end(of: connection, core)
-            if let cause = connection.session.cause { core.release(cause) }
+    // MARK: Pausing
+
+    func pause(_ connection: Connection, _ reason: Inbound.Pause) {
+        guard connection.inbound.pause == nil else { return }
+        connection.inbound.pause = reason
+        if reason == .memoryIsFull { expectStalls() }
+        if reason == .turnIsOver {
+            unfinished.items.append(.input(connection))
+        } else {
+            registry.addPaused(connection)
+            if reason == .filesAreEdited { scheduleFiles() }
         }
-        connection.releaseMemory()
-        if timers.isSet(.acceptance) { acceptAgain() }
+        updateInterest(connection)
+    }
+
+    /// Whether the condition of a paused connection is met.
+    private func mayGoOn(_ connection: Connection, uncommitted: Int) -> Bool {
+        switch connection.inbound.pause {
+        case .queueIsFull: uncommitted < options.limits.queueByteCount
+        case .outputIsFull: connection.outbound.waitingByteCount <= options.outputByteCount / 2
+        case .repliesAreHeld: connection.outbound.held.isEmpty
+        case .replyIsLate: !connection.inbound.awaitsLateReply
+        case .filesAreEdited: connection.inbound.awaitedFiles?.areKnown ?? true
+        // Another list has it.
+        case .turnIsOver: false
+        case .memoryIsFull: !registry.memory.mustWait(connection)
+        case nil: true
+        }
+    }
+
+    /// Whether a paused connection may continue: the last flush may have sent what it waited for.
+    var canResume: Bool {
+        let uncommitted = keyspace.withCore { $0.pending.byteCount }
+        return registry.hasPaused(where: { mayGoOn($0, uncommitted: uncommitted) })
+    }
+
+    func resumePaused() {
+        let uncommitted = keyspace.withCore { $0.pending.byteCount }
+        for connection in registry.takePaused(where: { mayGoOn($0, uncommitted: uncommitted) }) {
+            guard !connection.inbound.bytes.isEmpty else {
+                resume(connection)
+                continue
+            }
+            // There may be many connections, so each continues in its own slice.
+            connection.inbound.pause = .turnIsOver
+            unfinished.items.append(.input(connection))
+        }
+    }
+
+    /// Reads from a connection again, and runs the commands that arrived meanwhile.
+    func resume(_ connection: Connection) {
+        connection.inbound.pause = nil
+        // Also without input: the parser frees the memory of the last command.
+        processInput(of: connection)
+        if !connection.isClosed { updateInterest(connection) }
+    }
+
+    func updateInterest(_ connection: Connection) {
+        // The connection may have ended to make room; its descriptor may have a new owner.
+        guard !connection.isClosed else { return }
+        var interest: UInt32 = 0
+        if connection.inbound.pause == nil, !connection.isEnding { interest |= Poller.readableOnce }
+        if !connection.outbound.bytes.isEmpty { interest |= Poller.writableOnce }
+        guard interest != connection.interest else { return }
+        connection.interest = interest
+        let token = Token.make(Token.connection, connection.number)
+        poller.modify(connection.descriptor, interest, token: token)
     }
 }

@@ -1,9 +1,19 @@
 import CLinux
-import StateEngine
+import Glibc
 import Synchronization
 
 /// Events of descriptors, and the order in which they are handled.
 extension Server {
+    /// Reserved tokens; connections have their numbers, from 1 on, shifted.
+    enum Token {
+        static let wakeup: UInt64 = 0
+        static let signals: UInt64 = 1
+        static let listener: UInt64 = 2
+        static let connection: UInt64 = 3
+
+        static func make(_ kind: UInt64, _ number: Int) -> UInt64 { UInt64(number) << 2 | kind }
+    }
+
     func collectEvents(nanoseconds: Int64) {
         // Events for which a turn had no time join the new ones.
         let leftCount = unfinished.events.count
@@ -79,14 +89,156 @@ extension Server {
             if event.isReadable { receive(connection, hasEnded: event.hasEnded) }
         }
     }
+
+    /// Postpones the event of a user who rests.
+    ///
+    /// - Returns: Whether it was postponed, or merged into a postponed one.
+    func postpones(
+        _ event: Poller.Event,
+        of connection: Connection,
+        _ account: ClientMemory.Account,
+        _ now: Int64
+    ) -> Bool {
+        guard connection.inbound.postponedEvent != nil || isResting(account, at: now) else {
+            return false
+        }
+        // Its commands still run, but reads of the history for it would only take memory.
+        if event.isHungUp { history.endJobs(of: connection) }
+        if connection.inbound.postponedEvent != nil {
+            connection.inbound.postponedEvent?.merge(event)
+            return true
+        }
+        connection.inbound.postponedEvent = event
+        if account.postpone(connection) { unfinished.items.append(.events(account)) }
+        return true
+    }
 }
 
-extension Poller.Event {
-    /// Adds the conditions of a later event of the same descriptor.
-    mutating func merge(_ event: Poller.Event) {
-        isReadable = isReadable || event.isReadable
-        isWritable = isWritable || event.isWritable
-        isHungUp = isHungUp || event.isHungUp
-        hasEnded = hasEnded || event.hasEnded
+/// epoll(7), with a registration number for each descriptor.
+///
+/// Connections are edge-triggered: an event comes once when bytes arrive, and the next wait does
+/// not check them again, as it does level-triggered descriptors. Whoever leaves input unread calls
+/// ``modify(_:_:token:)``.
+///
+/// The number distinguishes an event of a closed descriptor from one of its new owner in the same
+/// turn.
+struct Poller: ~Copyable {
+    struct Event {
+        var token: UInt64
+        var isReadable: Bool
+        var isWritable: Bool
+        var isHungUp: Bool
+        /// The peer sends no more: after the available bytes the stream ends.
+        var hasEnded: Bool
+        /// How many turns had no time for it.
+        var turnsWaited: Int64 = 0
+
+        /// Adds the conditions of a later event of the same descriptor.
+        mutating func merge(_ event: Event) {
+            isReadable = isReadable || event.isReadable
+            isWritable = isWritable || event.isWritable
+            isHungUp = isHungUp || event.isHungUp
+            hasEnded = hasEnded || event.hasEnded
+        }
+    }
+
+    private let descriptor: Int32
+    private let buffer = UnsafeMutablePointer<clinux_event>.allocate(capacity: Poller.capacity)
+    private static let capacity = 256
+
+    init() {
+        descriptor = clinux_epoll_create()
+        precondition(descriptor >= 0, "epoll_create1: \(String(cString: strerror(errno)))")
+    }
+
+    deinit {
+        close(descriptor)
+        buffer.deallocate()
+    }
+
+    /// Something to accept or to read; reported as long as it is there.
+    static let readable = UInt32(CLINUX_EPOLLIN)
+    private static let once: UInt32 = 1 << 31
+    /// Something to read; reported each time that something arrives.
+    static let readableOnce = readable | UInt32(CLINUX_EPOLLRDHUP) | once
+    /// Room to write; reported each time that there is more.
+    static let writableOnce = UInt32(CLINUX_EPOLLOUT) | once
+
+    /// Adds a descriptor.
+    ///
+    /// Returns false if the kernel has no room for more (ENOSPC, ENOMEM).
+    func add(_ watched: Int32, _ interest: UInt32, token: UInt64) -> Bool {
+        if clinux_epoll_add(descriptor, watched, interest, token) == 0 { return true }
+        precondition(errno == ENOSPC || errno == ENOMEM, "epoll_ctl: descriptor \(watched)")
+        return false
+    }
+
+    /// Changes the events of a descriptor; a condition that already holds is reported again.
+    func modify(_ watched: Int32, _ interest: UInt32, token: UInt64) {
+        let code = clinux_epoll_modify(descriptor, watched, interest, token)
+        precondition(code == 0, "epoll_ctl: descriptor \(watched)")
+    }
+
+    func remove(_ watched: Int32) { clinux_epoll_remove(descriptor, watched) }
+
+    /// Waits and calls `body` for each event.
+    ///
+    /// A negative timeout waits forever.
+    func wait(nanoseconds: Int64, _ body: (Event) -> Void) {
+        let count = clinux_epoll_wait(descriptor, buffer, Int32(Poller.capacity), nanoseconds)
+        guard count > 0 else { return }
+        let failure = UInt32(CLINUX_EPOLLERR | CLINUX_EPOLLHUP)
+        for index in 0..<Int(count) {
+            let event = buffer[index]
+            body(
+                Event(
+                    token: event.data,
+                    isReadable: event.events & Poller.readable != 0,
+                    isWritable: event.events & UInt32(CLINUX_EPOLLOUT) != 0,
+                    isHungUp: event.events & failure != 0,
+                    hasEnded: event.events & (failure | UInt32(CLINUX_EPOLLRDHUP)) != 0
+                )
+            )
+        }
+    }
+}
+
+/// Wakes the loop: an eventfd to which other threads write.
+///
+/// Whoever may wake the loop retains it, and the descriptor stays open as long. After closing, its
+/// number could belong to another file, such as one of the store.
+package final class Wakeup: Sendable {
+    package let descriptor: Int32
+    private let reasons = Atomic<UInt8>(0)
+
+    /// Why the loop was woken.
+    struct Reasons: OptionSet {
+        let rawValue: UInt8
+        static let storage = Reasons(rawValue: 1)
+        static let history = Reasons(rawValue: 2)
+        static let configuration = Reasons(rawValue: 4)
+    }
+
+    init() {
+        descriptor = clinux_eventfd()
+        precondition(descriptor >= 0, "eventfd: \(String(cString: strerror(errno)))")
+    }
+
+    deinit { close(descriptor) }
+
+    /// Wakes the loop.
+    ///
+    /// The descriptor is edge-triggered, so nobody has to read it. If reasons are already waiting,
+    /// nothing is written: the loop takes all of them.
+    func wake(for reason: Reasons) {
+        let (before, _) = reasons.bitwiseOr(reason.rawValue, ordering: .sequentiallyConsistent)
+        guard before == 0 else { return }
+        var one: UInt64 = 1
+        _ = write(descriptor, &one, 8)
+    }
+
+    /// Takes the reasons, once the descriptor is ready.
+    func take() -> Reasons {
+        Reasons(rawValue: reasons.exchange(0, ordering: .sequentiallyConsistent))
     }
 }

@@ -25,7 +25,7 @@ extension Server {
             }
             note(outcome)
         }
-        flushes.encodedCommit.forget()
+        if !flushes.encodedCommit.changes.isEmpty { flushes.encodedCommit.forget() }
     }
 
     /// Answers waiting STATE.CHANGES that have a commit, or whose time has passed.

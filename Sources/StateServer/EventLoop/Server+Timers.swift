@@ -37,13 +37,64 @@ extension Server {
     }
 }
 
+/// The timers of the loop: one deadline of each kind, on the monotonic clock in milliseconds.
+///
+/// A turn only compares the earliest deadline with the clock. Used only by the loop thread.
+final class TimerQueue {
+    enum Timer: Int, CaseIterable {
+        /// Listeners are polled again after descriptors had run out.
+        case acceptance
+        /// Bookmarks of watches.
+        case bookmarks
+        /// The BLOCK time of a STATE.CHANGES ends.
+        case changes
+        /// The store is checked.
+        case check
+        /// Files for which commands wait are checked: nothing reports that a file stays unchanged.
+        case files
+        /// An incomplete command times out.
+        case frames
+        /// Suppressed log lines are counted in a line.
+        case repeatedLines
+        /// Clients that hold memory and do not read are checked, because others wait for memory.
+        case stalls
+    }
+
+    private var deadlines = [Int64](repeating: .max, count: Timer.allCases.count)
+    /// The earliest deadline; `max` if there is none.
+    private(set) var next = Int64.max
+
+    func isSet(_ timer: Timer) -> Bool { deadlines[timer.rawValue] < .max }
+
+    /// Sets a timer and replaces its deadline; nil stops it.
+    func set(_ timer: Timer, at deadline: Int64?) {
+        deadlines[timer.rawValue] = deadline ?? .max
+        next = deadlines.min() ?? .max
+    }
+
+    /// Sets a timer unless it is due earlier.
+    func advance(_ timer: Timer, to deadline: Int64) {
+        guard deadline < deadlines[timer.rawValue] else { return }
+        deadlines[timer.rawValue] = deadline
+        next = min(next, deadline)
+    }
+
+    /// Stops the timers that are due and returns them.
+    func takeDue(at now: Int64) -> [Timer] {
+        guard now >= next else { return [] }
+        let due = Timer.allCases.filter { deadlines[$0.rawValue] <= now }
+        for timer in due { deadlines[timer.rawValue] = .max }
+        next = deadlines.min() ?? .max
+        return due
+    }
+}
+
 /// Expiry: the loop deletes due entries before it runs later commands.
 extension Server {
     /// Deletes due entries.
     func expire() {
         keyspace.withCore { core in
-            guard let left = core.entries.deadlines.millisecondsLeft(at: Deadlines.now()),
-                left == 0,
+            guard !core.entries.deadlines.heap.isEmpty,
                 core.pending.byteCount < options.limits.queueByteCount
             else { return }
             core.expire(at: Deadlines.now(), wallTime: turn.time)
@@ -52,14 +103,13 @@ extension Server {
 
     /// The time until the next expiry; negative: none.
     var nanosecondsToExpiry: Int64 {
-        let (left, isFull) = keyspace.withCore { core in
-            (
-                core.entries.deadlines.millisecondsLeft(at: Deadlines.now()),
-                core.pending.byteCount >= options.limits.queueByteCount
-            )
+        keyspace.withCore { core in
+            guard !core.entries.deadlines.heap.isEmpty,
+                let left = core.entries.deadlines.millisecondsLeft(at: Deadlines.now())
+            else { return -1 }
+            let isFull = core.pending.byteCount >= options.limits.queueByteCount
+            return min(isFull ? max(left, 10) : left, Int64(Int32.max)) * 1_000_000
         }
-        guard let left else { return -1 }
-        return min(isFull ? max(left, 10) : left, Int64(Int32.max)) * 1_000_000
     }
 
     /// Logs exceeded soft limits.
@@ -109,43 +159,60 @@ extension Server {
     }
 }
 
-/// Damage of the store. Reads are answered from memory, so without this check it would only be
-/// noticed at the next start.
-extension Server {
-    /// Plans the next check.
-    func scheduleCheck() {
-        guard options.checkMilliseconds > 0, keyspace.history != nil else {
-            return timers.set(.check, at: nil)
-        }
-        timers.set(.check, at: SystemClock.monotonicMilliseconds() + options.checkMilliseconds)
+/// A memory limit of the process, and the memory used: above the limit, allocations fail or the
+/// kernel kills the process, without time for a message.
+package struct MemoryBound: Sendable {
+    /// The source of the limit, such as `ulimit -v`.
+    package var name: String
+    package var byteCount: Int
+    /// The memory used that counts towards it.
+    package var usedByteCount: Int
+
+    package init(name: String, byteCount: Int, usedByteCount: Int) {
+        (self.name, self.byteCount, self.usedByteCount) = (name, byteCount, usedByteCount)
     }
 
-    /// Reads the complete store on the history thread.
-    func checkStore() {
-        history.submit(CheckJob(through: keyspace.withCore { $0.revisions.durable }))
+    package var freeByteCount: Int { byteCount - usedByteCount }
+    /// The reserve for buffers and for the next start, which needs more than a running daemon.
+    package var reservedByteCount: Int { max(32 << 20, byteCount / 8) }
+    /// Whether no more values may be added.
+    package var isShort: Bool { freeByteCount < reservedByteCount }
+
+    package var description: String {
+        "\(usedByteCount >> 20) MiB of the \(byteCount >> 20) MiB of memory that \(name) allows"
+    }
+}
+
+/// When the memory of the process is checked next: after some time, or after some values were set.
+package struct MemorySchedule {
+    /// Milliseconds between two checks, with enough and with little room.
+    private static let (long, short): (Int64, Int64) = (250, 20)
+    /// The same without a limit.
+    private static let unbounded: Int64 = 1_000
+
+    /// On the monotonic clock, in milliseconds.
+    private var dueAt: Int64 = 0
+    /// The total bytes of values at which it is due.
+    private var dueByteCount: Int64 = 0
+
+    package init() {}
+
+    package func isDue(at now: Int64, taken byteCount: Int64) -> Bool {
+        now >= dueAt || byteCount >= dueByteCount
     }
 
-    /// Handles the end of a check.
-    func noteCheck(_ failure: StateError?) {
-        scheduleCheck()
-        guard let failure else {
-            if registry.store.damage != nil {
-                options.log(.notice, "the store was read again completely and is not damaged")
-            }
-            registry.store.damage = nil
+    /// Plans the next check, after one that found `bound`.
+    package mutating func plan(after bound: MemoryBound?, at now: Int64, taken byteCount: Int64) {
+        guard let bound, !bound.isShort else {
+            // No value may be added any more, or there is no limit: only time matters.
+            dueAt = now + (bound == nil ? MemorySchedule.unbounded : MemorySchedule.long)
+            dueByteCount = .max
             return
         }
-        noteDamage(failure)
-    }
-
-    /// Reports damage of the store, once in the log and from then on in the status.
-    func noteDamage(_ failure: StateError) {
-        guard registry.store.damage != failure.message else { return }
-        registry.store.damage = failure.message
-        options.log(
-            .error,
-            "\(failure.message); the values in memory are still served: save them with "
-                + "'statectl export', or restore a copy"
-        )
+        let isNear = bound.freeByteCount < 4 * bound.reservedByteCount
+        dueAt = now + (isNear ? MemorySchedule.short : MemorySchedule.long)
+        // With a fast disk, a client can write more than the reserve in 20 ms.
+        let room = bound.freeByteCount - bound.reservedByteCount
+        dueByteCount = byteCount + Int64(max(room / 2, bound.reservedByteCount / 32))
     }
 }

@@ -1,6 +1,5 @@
 import CLinux
 import StateEngine
-import StateWire
 import Synchronization
 
 /// Scheduling: every connection is served in slices, so that none makes the others wait.
@@ -62,7 +61,7 @@ extension Server {
     ///
     /// If two users both had many short events, the one who has used more waits, so that the loop
     /// is not idle.
-    private func isResting(_ account: ClientMemory.Account, at now: Int64) -> Bool {
+    func isResting(_ account: ClientMemory.Account, at now: Int64) -> Bool {
         let rest = account.rest
         guard rest.end > now || rest.debtEnd > now, let other = servedOther(than: account, now)
         else { return false }
@@ -134,29 +133,6 @@ extension Server {
         // Otherwise storage would wait for all events: a turn reads up to 800 commands of 50
         // clients.
         keyspace.publishEarly()
-    }
-
-    /// Postpones the event of a user who rests.
-    ///
-    /// - Returns: Whether it was postponed, or merged into a postponed one.
-    private func postpones(
-        _ event: Poller.Event,
-        of connection: Connection,
-        _ account: ClientMemory.Account,
-        _ now: Int64
-    ) -> Bool {
-        guard connection.inbound.postponedEvent != nil || isResting(account, at: now) else {
-            return false
-        }
-        // Its commands still run, but reads of the history for it would only take memory.
-        if event.isHungUp { history.endJobs(of: connection) }
-        if connection.inbound.postponedEvent != nil {
-            connection.inbound.postponedEvent?.merge(event)
-            return true
-        }
-        connection.inbound.postponedEvent = event
-        if account.postpone(connection) { unfinished.items.append(.events(account)) }
-        return true
     }
 
     /// How long unfinished work waits at most so that ready replies are sent first, in nanoseconds.
@@ -247,5 +223,57 @@ extension Server {
             longest = 0
         }
         account.charge(used, at: stopwatch.now, longestRest: longest)
+    }
+}
+
+/// Unfinished work at the end of slices, which continues after the events.
+///
+/// Used only by the loop thread.
+final class UnfinishedWork {
+    var items: [Unfinished] = []
+    /// The connections with an incomplete command.
+    let frames = FrameTimer()
+    /// Events that wait to be handled.
+    var events: [Poller.Event] = []
+    /// When it last continued, on the monotonic clock in nanoseconds.
+    var wentOnAt: Int64 = 0
+}
+
+/// Unfinished work of a connection, or postponed work of a user.
+enum Unfinished {
+    /// New clients.
+    case arrivals(Arrivals)
+    /// Events that came while a user rested; see ``ClientMemory/Account/takePostponed()``.
+    case events(ClientMemory.Account)
+    /// Input that is not executed yet.
+    case input(Connection)
+    case listing(ListingCommand)
+    /// Output that the socket may accept.
+    case output(Connection)
+
+    /// Nil for events of several connections, and for new clients.
+    private var connection: Connection? {
+        switch self {
+        case .arrivals, .events: nil
+        case .input(let connection), .output(let connection): connection
+        case .listing(let command): command.connection
+        }
+    }
+
+    var isClosed: Bool { connection?.isClosed ?? false }
+
+    /// Nil for a closed connection, and for new clients, whose user is not known yet.
+    var account: ClientMemory.Account? {
+        if case .events(let account) = self { return account }
+        return connection?.share.account
+    }
+
+    /// The time that its user has used recently.
+    var usedNanoseconds: Int64 { account?.nanoseconds ?? 0 }
+
+    /// How long it rests if others are served, on the monotonic clock in nanoseconds.
+    var restEnd: Int64 {
+        if case .arrivals(let arrivals) = self { return arrivals.restEnd }
+        return account.map { max($0.rest.end, $0.rest.debtEnd) } ?? 0
     }
 }

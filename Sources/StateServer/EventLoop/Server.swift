@@ -2,7 +2,6 @@ import CLinux
 import Glibc
 package import StateEngine
 import StateWire
-import Synchronization
 
 /// The keyspace on a socket: one thread, one loop.
 ///
@@ -38,16 +37,6 @@ package final class Server {
         var stop: Int32 = 0
         /// SIGHUP has come.
         var asksToReload = false
-    }
-
-    /// Reserved tokens; connections have their numbers, from 1 on, shifted.
-    enum Token {
-        static let wakeup: UInt64 = 0
-        static let signals: UInt64 = 1
-        static let listener: UInt64 = 2
-        static let connection: UInt64 = 3
-
-        static func make(_ kind: UInt64, _ number: Int) -> UInt64 { UInt64(number) << 2 | kind }
     }
 
     /// Creates a server that does not listen yet.
@@ -88,19 +77,6 @@ package final class Server {
     var options: ServerOptions { services.settings.options }
     var registry: Registry { services.registry }
     var history: HistoryReader { services.history }
-
-    /// Accepts clients from a bound, listening, non-blocking socket, which its creator closes.
-    package func listen(on descriptor: Int32) {
-        listeners.append(descriptor)
-        watchListener(descriptor)
-    }
-
-    /// Polls a listener, whether or not it is polled already.
-    func watchListener(_ descriptor: Int32) {
-        poller.remove(descriptor)
-        let token = Token.make(Token.listener, Int(descriptor))
-        _ = poller.add(descriptor, Poller.readable, token: token)
-    }
 
     /// Serves until a signal comes, then stops in order.
     ///
@@ -213,30 +189,77 @@ package final class Server {
     func take(signal: Int32) {
         if signal == SIGHUP { signals.asksToReload = true } else { signals.stop = max(0, signal) }
     }
+}
 
-    // MARK: Stopping
+/// The current turn of the loop.
+///
+/// Used only by the loop thread.
+final class Turn {
+    /// Wall time in milliseconds since 1970.
+    var time: Int64 = 0
+    /// The expected time to publish the commits of the current slice to watches.
+    var owedNanoseconds: Int64 = 0
+    /// Whether something was committed since the last check.
+    var hasCommitted = false
+    /// The end of the current slice, on the monotonic clock in nanoseconds.
+    var sliceEnd: Int64 = 0
+    /// The client that was accepted last in this turn.
+    var accepted: Connection?
+    /// Why other threads have woken the loop.
+    var reasons: Wakeup.Reasons = []
+    /// Whether the last released replies were those of a single client.
+    var hasAnsweredLoneWriter = false
 
-    /// Commits and answers all accepted commands, for at most 5 seconds, then ends all connections.
-    private func finish() {
-        let deadline = SystemClock.monotonicMilliseconds() + 5_000
-        for connection in registry.connections { connection.isEnding = true }
-        keyspace.publish()
-        settle()
-        while SystemClock.monotonicMilliseconds() < deadline {
-            services.waitingForChanges.expire(at: .max)
-            answerBlocked()
-            for connection in Array(registry.connections) { flush(connection) }
-            guard registry.count > 0 else { break }
-            collectEvents(nanoseconds: unfinished.items.isEmpty ? 100_000_000 : 0)
-            unfinished.events.removeAll(keepingCapacity: true)
-            settle()
-            goOnWithUnfinished()
-            finishHistoryJobs()
-            finishReload()
-            keyspace.publish()
+    func takeReasons() -> Wakeup.Reasons {
+        defer { reasons = [] }
+        return reasons
+    }
+
+    /// Records the commits of `context`.
+    func note(_ context: inout CommandContext) {
+        guard context.hasCommitted else { return }
+        context.hasCommitted = false
+        hasCommitted = true
+        owedNanoseconds += context.core.takePublishingCost()
+    }
+}
+
+/// The time used by a turn.
+struct Stopwatch {
+    private(set) var now = clinux_monotonic_nanoseconds()
+    /// In nanoseconds, including expected later work.
+    private(set) var used: Int64 = 0
+    /// The thread's processor time at the last long lap; 0 if it does not count.
+    private var processor: Int64 = 0
+    /// In longer laps the thread may have been without a processor.
+    private static let longLap: Int64 = 50_000
+
+    init(countsProcessor: Bool) {
+        if countsProcessor { processor = ProcessorClock.nanoseconds }
+    }
+
+    /// - Returns: The time used since the last call, plus `more`.
+    mutating func lap(adding more: Int64) -> Int64 {
+        let last = now
+        now = clinux_monotonic_nanoseconds()
+        var lap = now - last
+        if lap > Stopwatch.longLap, processor > 0 {
+            // This includes the short laps between two long ones, so it is an upper bound.
+            let before = processor
+            processor = ProcessorClock.nanoseconds
+            lap = min(lap, processor - before)
         }
-        for connection in Array(registry.connections) { end(connection) }
-        history.stop()
-        services.configuration.reloader?.stop()
+        lap += more
+        used += lap
+        return lap
+    }
+}
+
+/// The processor time of this thread, in nanoseconds.
+enum ProcessorClock {
+    static var nanoseconds: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }

@@ -119,3 +119,12 @@ extension ServerOptions {
         return frames
     }
 }
+
+/// The options in force; a reload replaces them.
+///
+/// Used only by the loop thread.
+final class Settings {
+    var options: ServerOptions
+
+    init(_ options: ServerOptions) { self.options = options }
+}

@@ -20,11 +20,10 @@ final class EncodedCommit {
     private var bytes = ByteBuffer()
     private var revision: Int64 = 0
     private var form = Form(includesPrevious: false, includesCause: false)
-    private var changes: [Record] = []
+    private(set) var changes: [Record] = []
 
     /// Drops the commit; call this before one of its records may be freed.
     func forget() {
-        guard !changes.isEmpty else { return }
         bytes.removeAll()
         bytes.shrink(to: EncodedCommit.byteLimit)
         changes.removeAll(keepingCapacity: changes.capacity <= 1_024)
@@ -56,7 +55,7 @@ final class EncodedCommit {
         _ changes: [Record],
         _ form: Form
     ) {
-        forget()
+        if !changes.isEmpty { forget() }
         guard bytes.count <= EncodedCommit.byteLimit else { return }
         self.bytes.append(bytes)
         self.revision = revision

@@ -1,0 +1,48 @@
+import Glibc
+import StateEngine
+
+/// The end of the server, and of a connection.
+extension Server {
+    /// Commits and answers all accepted commands, for at most 5 seconds, then ends all connections.
+    func finish() {
+        let deadline = SystemClock.monotonicMilliseconds() + 5_000
+        for connection in registry.connections { connection.isEnding = true }
+        keyspace.publish()
+        settle()
+        while SystemClock.monotonicMilliseconds() < deadline {
+            services.waitingForChanges.expire(at: .max)
+            answerBlocked()
+            for connection in Array(registry.connections) { flush(connection) }
+            guard registry.count > 0 else { break }
+            collectEvents(nanoseconds: unfinished.items.isEmpty ? 100_000_000 : 0)
+            unfinished.events.removeAll(keepingCapacity: true)
+            settle()
+            goOnWithUnfinished()
+            finishHistoryJobs()
+            finishReload()
+            keyspace.publish()
+        }
+        for connection in Array(registry.connections) { end(connection) }
+        history.stop()
+        services.configuration.reloader?.stop()
+    }
+
+    func end(_ connection: Connection) {
+        guard !connection.isClosed else { return }
+        connection.isClosed = true
+        registry.remove(connection)
+        unfinished.frames.end(connection)
+        history.endJobs(of: connection)
+        close(connection.descriptor)
+        keyspace.withCore { core in
+            dispatcher.watches.end(connection, core)
+            services.channels.unsubscribeAll(connection, core)
+            dispatcher.changes.unblock(connection, core)
+            dispatcher.handlers.end(connection)
+            ListingCommand.end(of: connection, core)
+            if let cause = connection.session.cause { core.release(cause) }
+        }
+        connection.releaseMemory()
+        if timers.isSet(.acceptance) { acceptAgain() }
+    }
+}
