@@ -1,10 +1,10 @@
 /// The number and size of all keys of one rule; under the keyspace's lock.
 package final class KeyUsage: @unchecked Sendable {
     // Changed under the lock of the keyspace that uses the rules: the proof of `@unchecked
-    // Sendable`.
-    package internal(set) var keyCount: Int64 = 0
+    // Sendable` and of `@exclusivity(unchecked)`.
+    @exclusivity(unchecked) package internal(set) var keyCount: Int64 = 0
     /// Bytes of keys and values.
-    package internal(set) var byteCount: Int64 = 0
+    @exclusivity(unchecked) package internal(set) var byteCount: Int64 = 0
 
     package init() {}
 

@@ -11,7 +11,7 @@ package final class WatchHub {
     /// Patterns that match every key, one for each way to write that.
     private var everything: [Group] = []
     private var globs = LiteralTable<Group>()
-    package private(set) var count = 0
+    @exclusivity(unchecked) package private(set) var count = 0
     /// The number of different globs.
     package var globCount: Int { globs.count }
     /// How often a key was compared with a pattern: the cost of a commit besides the watchers that
