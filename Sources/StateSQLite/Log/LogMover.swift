@@ -84,19 +84,22 @@ final class LogMover: @unchecked Sendable {
 
     private func move() -> Result<Int, SQLiteFailure> {
         var (frameCount, movedCount): (Int32, Int32) = (0, 0)
-        var code = sqlite3_wal_checkpoint_v2(
+        let code = sqlite3_wal_checkpoint_v2(
             mover.handle,
             "main",
             SQLITE_CHECKPOINT_PASSIVE,
             &frameCount,
             &movedCount
         )
-        // SQLite itself syncs the database only once all of the log is in it.
-        if code == SQLITE_OK { code = csqlite_sync(mover.handle) }
         guard code == SQLITE_OK else {
             return .failure(mover.failure(code, during: "checkpoint"))
         }
-        return .success(Int(movedCount))
+        return Result {
+            // SQLite itself syncs the database only once all of the log is in it.
+            () throws(SQLiteFailure) -> Int in
+            try mover.sync()
+            return Int(movedCount)
+        }
     }
 
     private func endReading() {

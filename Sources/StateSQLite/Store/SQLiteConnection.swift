@@ -63,6 +63,12 @@ package final class SQLiteConnection {
     /// Makes closing the last connection move the log into the database and remove it.
     package func checkpointsOnClose() { _ = csqlite_leave_log_on_close(handle, 0) }
 
+    /// Syncs the database file, but not the log.
+    func sync() throws(SQLiteFailure) {
+        let code = csqlite_sync(handle)
+        guard code == SQLITE_OK else { throw failure(code, during: "sync") }
+    }
+
     /// Whether a transaction is open.
     var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
