@@ -186,6 +186,23 @@ let package = Package(
             swiftSettings: tests
         ),
         .target(name: "CCrashRecorder", path: "Tests/CCrashRecorder"),
+        .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
+        .target(
+            name: "StateFuzzTargets",
+            dependencies: [
+                "StateRules", "StateServer", "StateSalvage", "StateSQLite", "StateContainers",
+                "StateEngine", "StateJSON", "StateWire", "StateClient", "StateTestSupport",
+                "CLinux", "CSQLite", "CFuzzer",
+            ],
+            path: "Tests/Fuzz/Targets",
+            swiftSettings: tests
+        ),
+        .executableTarget(
+            name: "fuzzreplay",
+            dependencies: ["StateFuzzTargets", "StateEngine", "StateTestSupport"],
+            path: "Tests/Fuzz/Replay",
+            swiftSettings: tests
+        ),
         .executableTarget(
             name: "crashstates",
             dependencies: ["CCrashRecorder"],
@@ -306,6 +323,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "StateRules", "StateClient", "StateEngine", "StateWire", "StateTestSupport",
+                "fuzzreplay",
             ],
             swiftSettings: tests
         ),
@@ -321,17 +339,12 @@ if let fuzzer = Context.environment["STATED_FUZZER"] {
             ]
     }
     package.targets += [
-        .target(name: "CFuzzer", path: "Tests/Fuzz/CFuzzer"),
         .executableTarget(
             name: "statefuzz",
-            dependencies: [
-                "StateRules", "StateServer", "StateSalvage", "StateSQLite", "StateContainers",
-                "StateEngine", "StateJSON",
-                "StateWire", "StateClient", "StateTestSupport", "CLinux", "CSQLite", "CFuzzer",
-            ],
+            dependencies: ["StateFuzzTargets", "StateEngine", "CFuzzer"],
             path: "Tests/Fuzz/Program",
             swiftSettings: strict + [.unsafeFlags(["-O", "-sanitize=fuzzer"])],
             linkerSettings: [.unsafeFlags([fuzzer, "-lstdc++"])]
-        ),
+        )
     ]
 }
