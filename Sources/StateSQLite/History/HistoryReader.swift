@@ -1,5 +1,6 @@
 import CSQLite
 import StateEngine
+import StateSystem
 
 /// Reads the history in order and checks each row.
 final class HistoryReader {
@@ -20,9 +21,34 @@ final class HistoryReader {
 
     /// Calls `receive` for every row; the bytes in a change are valid only during that call.
     ///
+    /// A long history is read and checked on another thread meanwhile.
+    ///
     /// - Returns: The number of rows, and the last revision.
     /// - Throws: ``StateError/Code/corrupt``, naming the first damaged row; or SQLite's error.
     static func readAll(
+        _ connection: SQLiteConnection,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> (rowCount: Int64, revision: Int64) {
+        guard try connection.number("PRAGMA page_count") > 1_024 else {
+            return try read(connection, receive)
+        }
+        let relay = RowRelay()
+        let thread = WorkerThread(name: "reading")
+        // Used by the thread until it is joined.
+        nonisolated(unsafe) var result: Result<(rowCount: Int64, revision: Int64), any Error>?
+        nonisolated(unsafe) let connection = connection
+        let isStarted = thread.tryStart {
+            result = Result { try read(connection) { relay.pass($0) } }
+            relay.end()
+        }
+        guard isStarted else { return try read(connection, receive) }
+        relay.forEach(receive)
+        thread.join()
+        guard let result else { preconditionFailure("the rows were not read") }
+        return try result.get()
+    }
+
+    private static func read(
         _ connection: SQLiteConnection,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (rowCount: Int64, revision: Int64) {

@@ -1,0 +1,103 @@
+import Glibc
+import StateEngine
+import StateSystem
+import Synchronization
+
+/// Hands rows from the thread that reads and checks them to the one that takes them over, so that
+/// both work at the same time.
+///
+/// Four blocks of rows go round. One thread calls ``pass(_:)`` and ``end()``, the other one
+/// ``forEach(_:)``; a block belongs to one of them at a time. That is the proof of `@unchecked
+/// Sendable`.
+final class RowRelay: @unchecked Sendable {
+    /// Some rows, with copies of their bytes.
+    private final class Block {
+        private var capacity = 256 << 10
+        private var bytes = UnsafeMutableRawPointer.allocate(byteCount: 256 << 10, alignment: 16)
+        private var byteCount = 0
+        private(set) var rows: [StoredChange] = []
+
+        init() { rows.reserveCapacity(1_024) }
+
+        deinit { bytes.deallocate() }
+
+        /// Adds a copy of a row, unless the block is full.
+        func append(_ change: borrowing StoredChange) -> Bool {
+            let size = change.key.count + (change.value?.count ?? 0) + change.cause.count
+            if byteCount + size > capacity || rows.count == 1_024 {
+                guard rows.isEmpty else { return false }
+                bytes.deallocate()
+                capacity = size
+                bytes = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 16)
+            }
+            var row = copy change
+            row.key = copied(change.key)
+            row.value = change.value.map(copied)
+            row.cause = copied(change.cause)
+            rows.append(row)
+            return true
+        }
+
+        private func copied(_ source: Bytes) -> Bytes {
+            guard let start = source.baseAddress else { return source }
+            let target = bytes + byteCount
+            memcpy(target, start, source.count)
+            byteCount += source.count
+            return Bytes(start: target, count: source.count)
+        }
+
+        func removeAll() {
+            rows.removeAll(keepingCapacity: true)
+            byteCount = 0
+        }
+    }
+
+    private let blocks = (0..<4).map { _ in Block() }
+    /// Counts blocks that may be filled.
+    private let empty = BlockingSemaphore()
+    /// Counts blocks that may be taken over, and the end.
+    private let filled = BlockingSemaphore()
+    /// How many blocks there are in all, once that is known.
+    private let blockCount = Atomic(Int.max)
+    /// The reader's: how many blocks it has filled, and the one that it is filling.
+    private var filledCount = 0
+    private var block: Block?
+
+    init() { for _ in blocks { empty.signal() } }
+
+    /// Passes a row on, whose bytes are copied; waits if all blocks are full.
+    func pass(_ change: borrowing StoredChange) {
+        while !(block ?? nextBlock()).append(change) { passBlock() }
+    }
+
+    private func nextBlock() -> Block {
+        empty.wait()
+        let next = blocks[filledCount % blocks.count]
+        next.removeAll()
+        block = next
+        return next
+    }
+
+    private func passBlock() {
+        block = nil
+        filledCount += 1
+        filled.signal()
+    }
+
+    /// There are no more rows.
+    func end() {
+        if block != nil { passBlock() }
+        blockCount.store(filledCount, ordering: .releasing)
+        filled.signal()
+    }
+
+    /// Calls `receive` for each row until the end.
+    func forEach(_ receive: (borrowing StoredChange) -> Void) {
+        for index in 0... {
+            filled.wait()
+            guard index < blockCount.load(ordering: .acquiring) else { return }
+            for row in blocks[index % blocks.count].rows { receive(row) }
+            empty.signal()
+        }
+    }
+}
