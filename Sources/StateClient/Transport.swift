@@ -119,7 +119,9 @@ struct Transport: ~Copyable {
             switch errno {
             case EACCES, EPERM: "no permission to connect to \(path)"
             case EAGAIN: "no daemon answers at \(path): its queue is full"
-            default: "no daemon answers at \(path): \(String(cString: strerror(errno)))"
+            default:
+                "no daemon answers at \(path) (\(String(cString: strerror(errno)))): "
+                    + "start stated, or name another socket"
             }
         return StateError(.unreachable, sentence)
     }

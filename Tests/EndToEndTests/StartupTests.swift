@@ -66,7 +66,11 @@ struct StartupTests {
         let first = try serving("--socket", socket)
         let (code, message) = try refusal("--memory", "--socket", socket)
         #expect(code == 3)
-        #expect(message == "stated: error: process \(first.pid) already serves \(socket)\n")
+        #expect(
+            message
+                == "stated: error: process \(first.pid) already serves \(socket): "
+                + "stop it, or name another one with --socket\n"
+        )
         try RawSocket.connected(to: socket).ask("PING", awaiting: "+PONG\r\n")
     }
 
@@ -76,7 +80,11 @@ struct StartupTests {
         let inode = fileStatus(socket)?.st_ino
         let (code, message) = try refusal("--memory", "--socket", socket)
         #expect(code == 3)
-        #expect(message == "stated: error: process \(getpid()) already serves \(socket)\n")
+        #expect(
+            message
+                == "stated: error: process \(getpid()) already serves \(socket): "
+                + "stop it, or name another one with --socket\n"
+        )
         #expect(fileStatus(socket)?.st_ino == inode)
         #expect(try RawSocket.connecting(to: socket) != nil)
     }

@@ -33,4 +33,13 @@ struct SQLiteDatabaseTests {
         let error = try #require(throws: StateError.self) { try SQLiteDatabase(path: path) }
         #expect(error.code == .locked && error.message.contains("process \(getpid())"))
     }
+
+    @Test func `a directory is named as what it is, and stays without a lock file`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path(of: "d")
+        try #require(mkdir(path, 0o700) == 0)
+        let error = try #require(throws: StateError.self) { try SQLiteDatabase(path: path) }
+        #expect(error.code == .storage && error.message.contains("\(path) is not a file"))
+        #expect(access(path + ".lock", F_OK) != 0)
+    }
 }

@@ -77,6 +77,10 @@ package struct StoreLocation: Sendable {
         guard fstat(place, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
             throw StateError(.storage, "\(directory) is not a directory")
         }
+        var file = stat()
+        guard stat(database, &file) != 0 || file.st_mode & S_IFMT == S_IFREG else {
+            throw StateError(.storage, "\(database) is not a file: name a database file")
+        }
         if let name = NetworkFileSystem.name(of: place, device: status.st_dev) {
             throw StateError(
                 .storage,

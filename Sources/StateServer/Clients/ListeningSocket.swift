@@ -221,6 +221,9 @@ extension StateError {
     /// Another process serves `path`.
     fileprivate static func served(_ path: String, by pid: pid_t?) -> StateError {
         let owner = pid.map { "process \($0)" } ?? "another process"
-        return StateError(.locked, "\(owner) already serves \(path)")
+        return StateError(
+            .locked,
+            "\(owner) already serves \(path): stop it, or name another one with --socket"
+        )
     }
 }

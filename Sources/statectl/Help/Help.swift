@@ -59,7 +59,7 @@ enum Help {
         options of every verb:
           --socket PATH  the daemon's socket; else $STATED_SOCKET, else the first that exists of
                          $XDG_RUNTIME_DIR/stated/stated.sock, $XDG_STATE_HOME/stated/stated.sock
-                         (~/.local/state) and /run/stated/stated.sock
+                         (~/.local/state) and /run/stated/stated.sock; for root only the last
           --reply-timeout T
                          how long to wait for the answer to one command, such as 10s; 0 waits
                          forever; else $STATED_REPLY_TIMEOUT, else 30s. It does not limit how long
