@@ -14,20 +14,30 @@ extension SQLiteBacking {
     ///   ``StateError/Code/storage``. The store is unchanged.
     /// - Complexity: O(*n*) in the bytes of the history.
     public func load(_ receive: (borrowing StoredChange) -> Void) throws -> LoadedStore {
+        try load(lookingAhead: SQLiteBacking.notLooking, receive)
+    }
+
+    private static func notLooking(ahead changes: ArraySlice<StoredChange>) {}
+
+    package func load(
+        lookingAhead lookAhead: LookAhead,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> LoadedStore {
         precondition(open == nil, "\(location.database) is loaded already")
         try location.prepare()
         let lock = try OwnerLock(path: location.lock, for: location.database)
         try createIfAbsent()
         try lock.hold(location.database)
-        return try openStore(lock, receive)
+        return try openStore(lock, lookAhead, receive)
     }
 
     private func openStore(
         _ lock: OwnerLock,
+        _ lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> LoadedStore {
         do {
-            let (store, loaded) = try checkedStore(lock, receive)
+            let (store, loaded) = try checkedStore(lock, lookAhead, receive)
             gauges.note(freeByteCount: try store.freeByteCount())
             gauges.note(store)
             gauges.note(store.files)
@@ -83,7 +93,7 @@ extension SQLiteBacking {
         open = nil
         for path in [location.database, location.log] { try dropCachedPages(of: path) }
         var rowCount: Int64 = 0
-        let loaded = try openStore(lock) { change in
+        let loaded = try openStore(lock, SQLiteBacking.notLooking) { change in
             if change.revision > revision { receive(change) } else { rowCount += 1 }
         }
         guard acknowledged.rowCounts.contains(rowCount), let open else {
@@ -119,12 +129,13 @@ extension SQLiteBacking {
 
     private func checkedStore(
         _ lock: OwnerLock,
+        _ lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (OpenStore, LoadedStore) {
         try location.requirePage()
         let acknowledged = AcknowledgedCheck(location)
         let connection = try connect(lock)
-        let rows = try check(connection, lock, receive)
+        let rows = try check(connection, lock, lookAhead, receive)
         try require(acknowledged, connection, revision: rows.revision)
         let metadata = try StoreMetadata(connection).metadata()
         found.pendingFileList = try StoreMetadata(connection).value(of: .pendingFiles)
@@ -203,6 +214,7 @@ extension SQLiteBacking {
     private func check(
         _ connection: SQLiteConnection,
         _ lock: OwnerLock,
+        _ lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (rowCount: Int64, revision: Int64, cuts: HistoryCuts, loaded: LoadedRows) {
         try HistorySchema.check(connection)
@@ -223,7 +235,7 @@ extension SQLiteBacking {
         let quickCheck = try QuickCheck(path: location.database, under: lock)
         let rows: (rowCount: Int64, revision: Int64)
         do {
-            rows = try HistoryReader.readAll(connection) { change in
+            rows = try HistoryReader.readAll(connection, lookingAhead: lookAhead) { change in
                 if change.revision > compacted { cuts.read(change) }
                 loaded.read(change)
                 receive(change)

@@ -99,6 +99,10 @@ private final class CompactingHeldBacking: CompactingBacking {
     let shortage: StateError? = nil
 
     func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore { held.load(receive) }
+    func load(
+        lookingAhead lookAhead: LookAhead,
+        _ receive: (borrowing StoredChange) -> Void
+    ) -> LoadedStore { held.load(receive) }
     func commit(_ batch: borrowing CommitBatch) throws { try held.commit(batch) }
     func reopen(
         after revision: Int64,

@@ -1,3 +1,6 @@
+/// Takes changes that are loaded soon; their bytes are valid only during the call.
+package typealias LookAhead = (ArraySlice<StoredChange>) -> Void
+
 /// A backing that removes superseded changes from its history, in pieces of a few milliseconds.
 ///
 /// All of it is called between commits, by the thread that calls ``Backing/commit(_:)``.
@@ -12,6 +15,18 @@ package protocol CompactingBacking: HistoryBacking {
 
     /// Checks whether there is room again.
     func lookForRoom()
+
+    /// Loads as ``Backing/load(_:)`` does.
+    ///
+    /// - Parameters:
+    ///   - lookAhead: Called with changes that `receive` is called with next, if several are known.
+    ///   - receive: Called for each change; the bytes are valid only during that call.
+    /// - Returns: What was found.
+    /// - Throws: As ``Backing/load(_:)``.
+    func load(
+        lookingAhead lookAhead: LookAhead,
+        _ receive: (borrowing StoredChange) -> Void
+    ) throws -> LoadedStore
 
     /// Records, while the store loads, that the change read last superseded the one at `place`.
     ///

@@ -1,3 +1,5 @@
+import CLinux
+
 /// The beginning and the end of the table.
 extension EntryStore {
     /// Takes a durable version from storage.
@@ -36,5 +38,46 @@ extension EntryStore {
         deallocate(deleted)
         live = RadixTree()
         deleted = RadixTree()
+    }
+}
+
+extension RadixTree {
+    /// A look-up that has come down to a slot.
+    private struct Descent {
+        var slot: UnsafeMutablePointer<RadixReference>
+        var depth = 0
+        var hasEnded = false
+    }
+
+    /// Brings what the look-ups of these keys read into the cache.
+    ///
+    /// Each level of a look-up waits for memory. Here the look-ups go down together, so the
+    /// processor waits for all of them at once.
+    func prefetch(_ changes: ArraySlice<StoredChange>) {
+        withUnsafeTemporaryAllocation(of: Descent.self, capacity: changes.count) { descents in
+            descents.initialize(repeating: Descent(slot: root))
+            var isDescending = true
+            while isDescending {
+                isDescending = false
+                for index in descents.indices where !descents[index].hasEnded {
+                    let reference = descents[index].slot.pointee
+                    descents[index].hasEnded = reference.isNone || reference.leaf != nil
+                    if !reference.isNone { clinux_prefetch(reference.address) }
+                }
+                for (index, change) in changes.enumerated() where !descents[index].hasEnded {
+                    let node = descents[index].slot.pointee.node
+                    let depth = descents[index].depth + node.prefixByteCount
+                    guard depth <= change.key.count,
+                        let next = node.child(RadixTree.byte(change.key, depth))
+                    else {
+                        descents[index].hasEnded = true
+                        continue
+                    }
+                    clinux_prefetch(UnsafeMutableRawPointer(next))
+                    descents[index] = Descent(slot: next, depth: depth + 1)
+                    isDescending = true
+                }
+            }
+        }
     }
 }

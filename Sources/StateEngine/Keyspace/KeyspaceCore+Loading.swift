@@ -27,6 +27,9 @@ extension KeyspaceCore {
         return found
     }
 
+    /// Prepares for the next entries to be loaded.
+    func lookAhead(_ changes: ArraySlice<StoredChange>) { entries.live.prefetch(changes) }
+
     /// Everything was loaded from storage.
     func finishLoading(_ store: LoadedStore) {
         self.store.epoch = store.epoch
@@ -38,6 +41,22 @@ extension KeyspaceCore {
         entries.live.forEach(prefix: Bytes(start: nil, count: 0), after: nil) { record in
             entries.deadlines.insert(record, at: now, wallTime: wallTime)
             return true
+        }
+    }
+}
+
+extension LocalKeyspace {
+    /// Loads everything that a backing has.
+    static func load(
+        _ backing: any Backing,
+        into core: KeyspaceCore
+    ) throws -> LoadedStore {
+        guard let compacting = backing.capabilities.compaction else {
+            return try backing.load { _ = core.load($0) }
+        }
+        return try compacting.load(lookingAhead: core.lookAhead) { change in
+            guard let superseded = core.load(change) else { return }
+            compacting.didLoad(superseding: superseded.place, byteCount: superseded.byteCount)
         }
     }
 }

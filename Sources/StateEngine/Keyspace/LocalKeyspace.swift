@@ -43,16 +43,7 @@ public final class LocalKeyspace: WaitableKeyspace {
         )
         let loaded = KeyspaceCore(store, limits: limits)
         do {
-            let compaction = backing.capabilities.compaction
-            loaded.finishLoading(
-                try backing.load { change in
-                    guard let superseded = loaded.load(change) else { return }
-                    compaction?.didLoad(
-                        superseding: superseded.place,
-                        byteCount: superseded.byteCount
-                    )
-                }
-            )
+            loaded.finishLoading(try LocalKeyspace.load(backing, into: loaded))
         } catch let error as StateError {
             throw error
         } catch {

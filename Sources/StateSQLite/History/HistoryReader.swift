@@ -21,12 +21,14 @@ final class HistoryReader {
 
     /// Calls `receive` for every row; the bytes in a change are valid only during that call.
     ///
-    /// A long history is read and checked on another thread meanwhile.
+    /// A long history is read and checked on another thread meanwhile; then `lookAhead` is called
+    /// with the next rows.
     ///
     /// - Returns: The number of rows, and the last revision.
     /// - Throws: ``StateError/Code/corrupt``, naming the first damaged row; or SQLite's error.
     static func readAll(
         _ connection: SQLiteConnection,
+        lookingAhead lookAhead: LookAhead,
         _ receive: (borrowing StoredChange) -> Void
     ) throws -> (rowCount: Int64, revision: Int64) {
         guard try connection.number("PRAGMA page_count") > 1_024 else {
@@ -42,7 +44,7 @@ final class HistoryReader {
             relay.end()
         }
         guard isStarted else { return try read(connection, receive) }
-        relay.forEach(receive)
+        relay.forEach(lookingAhead: lookAhead, receive)
         thread.join()
         guard let result else { preconditionFailure("the rows were not read") }
         return try result.get()

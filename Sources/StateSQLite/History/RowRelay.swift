@@ -7,7 +7,7 @@ import Synchronization
 /// both work at the same time.
 ///
 /// Four blocks of rows go round. One thread calls ``pass(_:)`` and ``end()``, the other one
-/// ``forEach(_:)``; a block belongs to one of them at a time. That is the proof of `@unchecked
+/// ``forEach(lookingAhead:_:)``; a block belongs to one of them at a time. That is the proof of `@unchecked
 /// Sendable`.
 final class RowRelay: @unchecked Sendable {
     /// Some rows, with copies of their bytes.
@@ -91,12 +91,20 @@ final class RowRelay: @unchecked Sendable {
         filled.signal()
     }
 
-    /// Calls `receive` for each row until the end.
-    func forEach(_ receive: (borrowing StoredChange) -> Void) {
+    /// Calls `receive` for each row until the end, and `lookAhead` with the next 16 before.
+    func forEach(
+        lookingAhead lookAhead: LookAhead,
+        _ receive: (borrowing StoredChange) -> Void
+    ) {
         for index in 0... {
             filled.wait()
             guard index < blockCount.load(ordering: .acquiring) else { return }
-            for row in blocks[index % blocks.count].rows { receive(row) }
+            let rows = blocks[index % blocks.count].rows
+            for start in stride(from: 0, to: rows.count, by: 16) {
+                let next = rows[start..<min(start + 16, rows.count)]
+                lookAhead(next)
+                for row in next { receive(row) }
+            }
             empty.signal()
         }
     }
