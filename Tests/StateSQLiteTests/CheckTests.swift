@@ -197,8 +197,8 @@ struct CheckTests {
     @Test func `a page that is damaged is found, and what cannot be read is said`() throws {
         try store.fillWithHistory(commitCount: 300, seed: 3)
         var bytes = try readFile(store.database)
-        let pages = try PageTable(store.database, pageCount: bytes.count / 8_192)
-        bytes[(pages.leaves[10] - 1) * 8_192] = 0xFF
+        let pages = try PageTable(store.database, pageCount: bytes.count / pageByteCount)
+        bytes[(pages.leaves[10] - 1) * pageByteCount] = 0xFF
         try write(bytes, to: store.database)
         let (findings, _) = try store.check()
         #expect(findings.contains { $0.contains("cannot be read") }, "\(findings)")

@@ -9,7 +9,7 @@ import Testing
 struct CraftedStoreTests {
     private let store: TemporaryStore
     private let target: TemporaryStore
-    private static let pageByteCount = 8_192
+    private static let pageByteCount = HistorySchema.pageByteCount
 
     init() throws {
         store = try TemporaryStore()
@@ -42,7 +42,7 @@ struct CraftedStoreTests {
         try change { bytes in
             let page = start(of: leaf)
             // One cell, of 2^62 bytes, which continues on this very page.
-            let place = 4_096
+            let place = Self.pageByteCount / 2
             bytes.put(1, at: page + 3, count: 2)
             bytes.put(place, at: page + 8, count: 2)
             let size: [UInt8] = [0xC0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00]
@@ -106,7 +106,7 @@ struct CraftedStoreTests {
             for leaf in table.leaves {
                 let page = start(of: leaf)
                 bytes[page] = 0x05
-                let count = 1_000
+                let count = Self.pageByteCount / 8
                 bytes.put(count, at: page + 3, count: 2)
                 bytes.put(root, at: page + 8, count: 4)
                 for index in 0..<count {
@@ -127,8 +127,9 @@ struct CraftedStoreTests {
             bytes.put(leaf, at: 32, count: 4)
             let page = start(of: leaf)
             bytes.put(leaf, at: page, count: 4)
-            bytes.put(2_046, at: page + 4, count: 4)
-            for index in 0..<2_046 {
+            let count = Self.pageByteCount / 4 - 2
+            bytes.put(count, at: page + 4, count: 4)
+            for index in 0..<count {
                 bytes.put(1 << 31 + index, at: page + 8 + 4 * index, count: 4)
             }
         }
@@ -232,19 +233,19 @@ extension [UInt8] {
         sum(0..<24)
         var last: (start: Int, first: UInt32, second: UInt32)?
         var start = 32
-        while start + 24 + 8_192 <= count, self[start + 8..<start + 16] == salts {
+        while start + 24 + pageByteCount <= count, self[start + 8..<start + 16] == salts {
             let before = (first, second)
             sum(start..<start + 8)
-            sum(start + 24..<start + 24 + 8_192)
+            sum(start + 24..<start + 24 + pageByteCount)
             if number32(start + 16) != first || number32(start + 20) != second { break }
             if number32(start + 4) > 0 { last = (start, before.0, before.1) }
-            start += 24 + 8_192
+            start += 24 + pageByteCount
         }
         guard let last else { return }
         (first, second) = (last.first, last.second)
         put(pageCount, at: last.start + 4, count: 4)
         sum(last.start..<last.start + 8)
-        sum(last.start + 24..<last.start + 24 + 8_192)
+        sum(last.start + 24..<last.start + 24 + pageByteCount)
         put(Int(first), at: last.start + 16, count: 4)
         put(Int(second), at: last.start + 20, count: 4)
     }

@@ -37,7 +37,7 @@ struct CrashTests {
         #expect(throws: StateError.self) { try store.contents() }
     }
 
-    @Test(arguments: [1, 24, 1_000, 8_216, 8_217])
+    @Test(arguments: [1, 24, 1_000, frameByteCount, frameByteCount + 1])
     func `a tail of the log that a power failure tore costs what it held, and no more`(
         byteCount: Int
     ) throws {
@@ -45,11 +45,11 @@ struct CrashTests {
         try store.forgetAcknowledged()
         var log = try readFile(store.log)
         let end = usedLogByteCount(of: log)
-        try #require(end > 8_216 * 10)
+        try #require(end > frameByteCount * 10)
         for index in end - byteCount..<end { log[index] = 0xA5 }
         try write(log, to: store.log)
         let found = try store.contents().changes.map(\.plain)
-        let lost = byteCount > 8_216 ? 2 : 1
+        let lost = byteCount > frameByteCount ? 2 : 1
         #expect(found == Array(sampleChanges(10).dropLast(lost)))
     }
 
@@ -68,7 +68,7 @@ struct CrashTests {
         try store.forgetAcknowledged()
         var log = try readFile(store.log)
         let end = usedLogByteCount(of: log)
-        try #require(end > 8_216 * 4)
+        try #require(end > frameByteCount * 4)
         log[end - 1] ^= 1
         try write(log, to: store.log)
         #expect(try store.contents().changes.map(\.plain) == sampleChanges(2))
@@ -80,7 +80,7 @@ struct CrashTests {
         var log = try readFile(store.log)
         let end = usedLogByteCount(of: log)
         // A frame of the same log, whose checksum does not fit there.
-        log.replaceSubrange(end..<end + 8_216, with: log[end - 8_216..<end])
+        log.replaceSubrange(end..<end + frameByteCount, with: log[end - frameByteCount..<end])
         try write(log, to: store.log)
         #expect(try store.contents().changes.map(\.plain) == sampleChanges(10))
     }

@@ -25,10 +25,10 @@ struct DamageTests {
         var numbers = SplitMix(seed: seed)
         for _ in 0..<50 {
             var bytes = whole
-            let page = Int.random(in: 0..<whole.count / 8_192, using: &numbers)
+            let page = Int.random(in: 0..<whole.count / pageByteCount, using: &numbers)
             // Every other one where pages say how many cells they have and where.
-            let span = Bool.random(using: &numbers) ? 8_192 : 32
-            let place = page * 8_192 + Int.random(in: 0..<span, using: &numbers)
+            let span = Bool.random(using: &numbers) ? pageByteCount : 32
+            let place = page * pageByteCount + Int.random(in: 0..<span, using: &numbers)
             let bit = UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
             bytes[place] ^= bit
             try store.put(bytes, markedBy: mark)
@@ -73,7 +73,7 @@ struct DamageTests {
         var numbers = SplitMix(seed: seed)
         for _ in 0..<15 {
             var damaged = log
-            let place = Int.random(in: 0..<min(70 * 8_216, log.count), using: &numbers)
+            let place = Int.random(in: 0..<min(70 * frameByteCount, log.count), using: &numbers)
             damaged[place] ^= UInt8(1) << UInt8.random(in: 0..<8, using: &numbers)
             try store.put(database, markedBy: mark)
             // A clean stop takes the log away: it is to be the same file.

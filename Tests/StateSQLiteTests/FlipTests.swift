@@ -46,7 +46,7 @@ struct FlipTests {
             let root = try #require(pages.interiors.min())
             // The first table that is made is the history, the second `meta`.
             return [root, 3].flatMap { page in
-                (0..<12 * 8).map { ((page - 1) * 8_192 + $0 / 8, UInt8(1) << ($0 % 8)) }
+                (0..<12 * 8).map { ((page - 1) * pageByteCount + $0 / 8, UInt8(1) << ($0 % 8)) }
             }
         }
     }
@@ -72,7 +72,7 @@ struct FlipTests {
         page: Int
     ) -> [(place: Int, bit: UInt8)] {
         func number(_ place: Int) -> Int { Int(bytes[place]) << 8 | Int(bytes[place + 1]) }
-        let start = (page - 1) * 8_192
+        let start = (page - 1) * pageByteCount
         let places = (0..<number(start + 3)).map { start + 8 + 2 * $0 }
         let pointers = Set(places.map(number))
         return places.flatMap { place in
@@ -101,15 +101,15 @@ struct FlipTests {
         let expected = try store.contents()
         let whole = try readFile(store.database)
         let mark = try readFile(store.mark)
-        let pages = try PageTable(store.database, pageCount: whole.count / 8_192)
+        let pages = try PageTable(store.database, pageCount: whole.count / pageByteCount)
         try #require(expected.changes.count > rowCount && !pages.interiors.isEmpty)
         for (place, bit) in try places(pages, whole.count) {
             var bytes = whole
             bytes[place] ^= bit
             let flip = Flip(
                 name:
-                    "\(name): byte \(place % 8_192) of page \(place / 8_192 + 1), mask \(bit)",
-                mayLoseRow: !pages.others.contains(place / 8_192 + 1)
+                    "\(name): byte \(place % pageByteCount) of page \(place / pageByteCount + 1), mask \(bit)",
+                mayLoseRow: !pages.others.contains(place / pageByteCount + 1)
             )
             try store.put(bytes, markedBy: mark)
             try check(bytes, flip, expected)
@@ -132,14 +132,15 @@ struct FlipTests {
         switch Int.random(in: 0..<5, using: &numbers) {
         case 0: return Int.random(in: 0..<108, using: &numbers)
         case 1:
-            page = Int.random(in: 0..<byteCount / 8_192, using: &numbers)
-            return page * 8_192 + Int.random(in: 0..<40, using: &numbers)
+            page = Int.random(in: 0..<byteCount / pageByteCount, using: &numbers)
+            return page * pageByteCount + Int.random(in: 0..<40, using: &numbers)
         case 2: page = (pages.others.randomElement(using: &numbers) ?? 1) - 1
         case 3: page = (pages.leaves.randomElement(using: &numbers) ?? 1) - 1
         default: return Int.random(in: 0..<byteCount, using: &numbers)
         }
         let isUnused = Bool.random(using: &numbers)
-        return page * 8_192 + Int.random(in: 0..<(isUnused ? 400 : 8_192), using: &numbers)
+        return page * pageByteCount
+            + Int.random(in: 0..<(isUnused ? 400 : pageByteCount), using: &numbers)
     }
 
     private let files = ["lock", "stated.db", "stated.db-mark"]

@@ -140,15 +140,15 @@ struct LogFlipTests {
         #expect(try stage.store.files() == files)
     }
 
-    /// A page of 8 KiB in the middle of the log, all of it, or the frame with what says which page it is.
-    @Test(arguments: [24..<8_216, 0..<8_216, 5_000..<5_100, 0..<4_096])
+    /// A page in the middle of the log, all of it, or the frame with what says which page it is.
+    @Test(arguments: [24..<frameByteCount, 0..<frameByteCount, 3_000..<3_100, 0..<2_048])
     func `a frame that is gone costs its own rows at most, and they are reported`(
         range: Range<Int>
     ) throws {
         try stage.run(.long, seed: 5)
         let end = usedLogByteCount(of: stage.log)
-        for frame in stride(from: 3, to: (end - 32) / 8_216, by: 7) {
-            let start = 32 + frame * 8_216
+        for frame in stride(from: 3, to: (end - 32) / frameByteCount, by: 7) {
+            let start = 32 + frame * frameByteCount
             var log = stage.log
             for index in range { log[start + index] = 0xA5 }
             try stage.put(database: stage.database, log: log)
@@ -168,7 +168,10 @@ struct LogFlipTests {
 
     @Test func `what was acknowledged and is nowhere is a loss, with its revisions`() throws {
         try stage.run(.long, seed: 6)
-        try stage.put(database: stage.database, log: Array(stage.log.prefix(32 + 100 * 8_216)))
+        try stage.put(
+            database: stage.database,
+            log: Array(stage.log.prefix(32 + 100 * frameByteCount))
+        )
         let error = try #require(throws: StateError.self) { try stage.store.contents() }
         let last = stage.expected.loaded.revision
         #expect(error.message.contains("records revision \(last) as acknowledged"))
@@ -198,7 +201,7 @@ struct LogFlipTests {
         #expect(removed.loaded.revision > stage.expected.loaded.revision)
         try stage.put(database: stage.database, log: stage.log)
         unlink(stage.store.log)
-        try write(Array(stage.log.prefix(32 + 50 * 8_216)), to: stage.store.log)
+        try write(Array(stage.log.prefix(32 + 50 * frameByteCount)), to: stage.store.log)
         let replaced = try stage.store.contents()
         #expect(replaced.loaded.epoch != stage.expected.loaded.epoch)
         #expect(replaced.loaded.revision > stage.expected.loaded.revision)

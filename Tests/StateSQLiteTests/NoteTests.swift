@@ -219,7 +219,7 @@ struct NoteTests {
         )
         let page = try #require(rows[rows.count / 2][0].flatMap { Int($0) })
         var bytes = try readFile(store.database)
-        for index in (page - 1) * 8_192..<page * 8_192 { bytes[index] = 0 }
+        for index in (page - 1) * pageByteCount..<page * pageByteCount { bytes[index] = 0 }
         try write(bytes, to: store.database)
         let salvaged = try TemporaryStore()
         let (lines, summary) = try store.salvage(to: salvaged)

@@ -74,7 +74,7 @@ struct SalvageTests {
         #expect(Set(found).isSubset(of: expected))
     }
 
-    @Test(arguments: [0..<100, 0..<8_192])
+    @Test(arguments: [0..<100, 0..<pageByteCount])
     func `a header that is gone costs nothing`(range: Range<Int>) throws {
         try store.fillWithHistory(commitCount: 100, seed: 4)
         let expected = try store.contents().changes
@@ -89,9 +89,9 @@ struct SalvageTests {
         try store.fillWithHistory(commitCount: 100, seed: 9)
         let expected = try store.contents().changes
         let whole = try readFile(store.database)
-        let pages = try PageTable(store.database, pageCount: whole.count / 8_192)
+        let pages = try PageTable(store.database, pageCount: whole.count / pageByteCount)
         var altered = 0
-        for page in pages.leaves.map({ ($0 - 1) * 8_192 }) {
+        for page in pages.leaves.map({ ($0 - 1) * pageByteCount }) {
             let cellCount = Int(whole[page + 3]) << 8 | Int(whole[page + 4])
             let places = (0..<cellCount).map { index in
                 Int(whole[page + 8 + 2 * index]) << 8 | Int(whole[page + 9 + 2 * index])
@@ -108,7 +108,7 @@ struct SalvageTests {
             let target = try TemporaryStore()
             _ = try store.salvage(to: target)
             let lost = Set(expected).subtracting(try target.contents().changes)
-            #expect(lost.count <= 1, "page \(page / 8_192 + 1): \(lost.count) rows")
+            #expect(lost.count <= 1, "page \(page / pageByteCount + 1): \(lost.count) rows")
         }
         #expect(altered > 0)
     }
@@ -118,7 +118,7 @@ struct SalvageTests {
         let expected = try store.contents()
         let pages = try PageTable(store.database, pageCount: 1_000)
         let page = pages.leaves[pages.leaves.count / 2]
-        try overwrite((page - 1) * 8_192..<page * 8_192)
+        try overwrite((page - 1) * pageByteCount..<page * pageByteCount)
         let (lines, summary) = try store.salvage(to: target)
         let found = try target.contents()
         let lost = expected.changes.filter { !found.changes.contains($0) }
@@ -188,7 +188,7 @@ struct SalvageTests {
         let trunk = try readFile(store.database)[35]
         try #require(trunk > 0)
         if damagesTree {
-            try overwrite((root - 1) * 8_192..<(root - 1) * 8_192 + 1, with: 0xFF)
+            try overwrite((root - 1) * pageByteCount..<(root - 1) * pageByteCount + 1, with: 0xFF)
         } else {
             // A leaf of the history is taken for the list.
             try overwrite(35..<36, with: UInt8(pages.leaves[0]))
@@ -209,14 +209,14 @@ struct SalvageTests {
         let pages = try PageTable(store.database, pageCount: 1_000)
         let bytes = try readFile(store.database)
         let trunk = (Int(bytes[34]) << 8 | Int(bytes[35])) - 1
-        try #require(trunk > 0 && bytes[trunk * 8_192 + 7] > 0)
+        try #require(trunk > 0 && bytes[trunk * pageByteCount + 7] > 0)
         let number =
             switch place {
             case .leaf: try #require(pages.leaves.first)
             case .interior: try #require(pages.interiors.first)
             case .beyond: 0xFFFF
             }
-        let entry = trunk * 8_192 + 8
+        let entry = trunk * pageByteCount + 8
         try overwrite(entry + 2..<entry + 3, with: UInt8(number >> 8))
         try overwrite(entry + 3..<entry + 4, with: UInt8(number & 0xFF))
         #expect(throws: StateError.self) { try store.contents() }
@@ -255,7 +255,7 @@ struct SalvageTests {
         try #require(leaves.count > 2)
         for leaf in leaves {
             var bytes = whole
-            bytes[(leaf - 1) * 8_192 + (place == "kind" ? 0 : 4)] ^= mask
+            bytes[(leaf - 1) * pageByteCount + (place == "kind" ? 0 : 4)] ^= mask
             try write(bytes, to: store.database)
             let target = try TemporaryStore()
             let (lines, summary) = try store.salvage(to: target)

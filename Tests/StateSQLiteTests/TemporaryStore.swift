@@ -124,10 +124,16 @@ struct TestFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
+let pageByteCount = HistorySchema.pageByteCount
+/// Of the log: a page and its header.
+let frameByteCount = pageByteCount + 24
+
 /// Bytes of a log up to the last frame that belongs to its header: those with its salts.
 func usedLogByteCount(of log: [UInt8]) -> Int {
     var end = 32
-    while end + 8_216 <= log.count, log[end + 8..<end + 16] == log[16..<24] { end += 8_216 }
+    while end + frameByteCount <= log.count, log[end + 8..<end + 16] == log[16..<24] {
+        end += frameByteCount
+    }
     return end
 }
 

@@ -113,7 +113,7 @@ extension OpenStore {
 
     /// The bytes of free pages.
     func freeByteCount() throws(SQLiteFailure) -> Int64 {
-        try connection.number("PRAGMA freelist_count") * Int64(HistorySchema.pageByteCount)
+        try connection.number("PRAGMA freelist_count") * Int64(log.pageByteCount)
     }
 
     // MARK: Giving pages back
@@ -155,7 +155,7 @@ extension OpenStore {
         let pageCount = try attempt { () throws(SQLiteFailure) in
             try connection.number("PRAGMA page_count")
         }
-        let used = pageCount * Int64(HistorySchema.pageByteCount) - (try freeByteCount())
+        let used = pageCount * Int64(log.pageByteCount) - (try freeByteCount())
         guard let available = StoreRoom.availableByteCount(of: location.directory) else {
             throw StateError(.storage, "\(location.directory): \(lastSystemError())")
         }

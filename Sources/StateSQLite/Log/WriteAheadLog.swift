@@ -50,7 +50,8 @@ final class WriteAheadLog {
         self.limits = limits
         self.connection = connection
         // A frame is a page and 24 bytes: https://www.sqlite.org/fileformat2.html#walformat
-        frameByteCount = Int(try connection.number("PRAGMA page_size")) + 24
+        frameByteCount =
+            Int(try connection.number("PRAGMA page_size")) + LogPosition.frameHeaderByteCount
         dueFrameCount = limits.checkpointByteCount / frameByteCount
         // SQLite has no locks on the log itself that closing this descriptor would drop.
         descriptor = open(location.log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -106,8 +107,7 @@ final class WriteAheadLog {
     }
 
     private func salts(ofFrame number: Int) -> UInt64? {
-        let size = frameByteCount - LogPosition.frameHeaderByteCount
-        let offset = LogPosition.offset(ofFrame: number, pageByteCount: size)
+        let offset = LogPosition.offset(ofFrame: number, pageByteCount: pageByteCount)
         var salts: UInt64 = 0
         let count = MemoryLayout<UInt64>.size
         return pread(descriptor, &salts, count, off_t(offset + LogPosition.frameSaltsOffset))
@@ -121,6 +121,9 @@ final class WriteAheadLog {
         dueFrameCount = limits.checkpointByteCount / frameByteCount
         status.checkpointFailure = nil
     }
+
+    /// The page size of this database, which an earlier version may have made.
+    var pageByteCount: Int { frameByteCount - LogPosition.frameHeaderByteCount }
 
     /// The size of the log in use, in bytes.
     private var byteCount: Int { frameCount * frameByteCount + 32 }

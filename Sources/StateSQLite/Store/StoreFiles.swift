@@ -186,7 +186,7 @@ final class StoreRoom {
     private func byteCount(_ pages: SQLiteStatement) -> Int64 {
         defer { pages.reset() }
         guard (try? pages.step()) == true else { return 0 }
-        return pages.number(at: 0) * Int64(HistorySchema.pageByteCount)
+        return pages.number(at: 0) * Int64(log.pageByteCount)
     }
 
     /// The bytes that the disk has for this user; 0 if that is unknown.

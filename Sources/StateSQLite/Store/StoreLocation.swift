@@ -46,12 +46,12 @@ package struct StoreLocation: Sendable {
     /// The index of the log, which processes share.
     package var logIndex: String { database + "-shm" }
 
-    /// Checks that the database has at least the size of a page if there is a log: SQLite deletes
-    /// the log of an empty database.
+    /// Checks that the database has at least the size of a page, of any size that was ever used, if
+    /// there is a log: SQLite deletes the log of an empty database.
     ///
     /// - Throws: ``StateError/Code/corrupt``, naming the database.
     func requirePage() throws(StateError) {
-        guard let byteCount = fileByteCount(database), byteCount < HistorySchema.pageByteCount,
+        guard let byteCount = fileByteCount(database), byteCount < HistorySchema.leastByteCount,
             fileByteCount(log) ?? 0 > 0
         else { return }
         throw StateError.damaged(
