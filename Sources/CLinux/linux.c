@@ -123,6 +123,12 @@ void clinux_schedule_as_batch(void) {
     sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
+int clinux_processor_count(void) {
+    cpu_set_t usable;
+    // It fails on machines with more than 1,024.
+    return sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : CPU_SETSIZE;
+}
+
 int clinux_current_processor(void) { return sched_getcpu(); }
 
 _Static_assert(

@@ -65,6 +65,9 @@ int64_t clinux_boottime_milliseconds(void);
 /// privilege.
 void clinux_schedule_as_batch(void);
 
+/// How many processors the calling thread may use.
+int clinux_processor_count(void);
+
 /// The number of the processor that the calling thread runs on; -1 if unknown.
 int clinux_current_processor(void);
 

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 package import StateEngine
+import StateSystem
 import StateWire
 
 /// The keyspace on a socket: one thread, one loop.
@@ -96,7 +97,9 @@ package final class Server {
         while self.signals.stop == 0 {
             if hasMoreToDo {
                 takeTurn(nanoseconds: 0)
-            } else if !expectsSoon || !turnSoon() {
+            } else if expectsSoon {
+                takeTurnSoon()
+            } else {
                 takeTurn(nanoseconds: nanosecondsToSleep)
             }
         }
@@ -133,20 +136,33 @@ package final class Server {
     /// will come soon.
     private var expectsSoon: Bool { registry.hasLoneHolder || turn.hasAnsweredLoneWriter }
 
-    /// Polls for that event without sleeping: at most 200 µs for a commit, 50 µs for the next
-    /// command.
-    ///
-    /// - Returns: Whether there was an event.
-    private func turnSoon() -> Bool {
-        let start = clinux_monotonic_nanoseconds()
-        let deadline = start + (turn.hasAnsweredLoneWriter ? 50_000 : 200_000)
+    /// Takes the turn of that event; waits for it without sleeping, if that pays.
+    private func takeTurnSoon() {
+        let isCommand = turn.hasAnsweredLoneWriter
         turn.hasAnsweredLoneWriter = false
+        let start = clinux_monotonic_nanoseconds()
+        let patience = isCommand ? turn.patienceForCommand : turn.patienceForCommit
+        if !patience.pays || !pollsEvents(until: start + patience.limit) {
+            collectEvents(nanoseconds: nanosecondsToSleep)
+        }
+        let wait = clinux_monotonic_nanoseconds() - start
+        if isCommand {
+            turn.patienceForCommand.note(nanoseconds: wait)
+        } else {
+            turn.patienceForCommit.note(nanoseconds: wait)
+        }
+        takeTurn()
+    }
+
+    /// Polls for events without sleeping.
+    ///
+    /// - Returns: Whether there was one.
+    private func pollsEvents(until deadline: Int64) -> Bool {
         repeat {
             collectEvents(nanoseconds: 0)
             if !turn.reasons.isEmpty || !unfinished.events.isEmpty || signals.stop != 0
                 || signals.asksToReload
             {
-                takeTurn()
                 return true
             }
             sched_yield()
@@ -209,6 +225,9 @@ final class Turn {
     var reasons: Wakeup.Reasons = []
     /// Whether the last released replies were those of a single client.
     var hasAnsweredLoneWriter = false
+    /// For the commit of a single writer, and for its next command.
+    var patienceForCommit = Patience(nanoseconds: 200_000)
+    var patienceForCommand = Patience(nanoseconds: 50_000)
 
     func takeReasons() -> Wakeup.Reasons {
         defer { reasons = [] }
