@@ -7,6 +7,8 @@ import Testing
 /// A daemon that was killed, and a disk that turned a byte of its log over: what was acknowledged is not given up in silence.
 struct DamagedLogTests {
     static let count = 500
+    /// Of the log: a page and its header.
+    private static let frameByteCount = 4_096 + 24
 
     let daemon: Daemon
     let stated = builtProgram("stated")
@@ -27,8 +29,10 @@ struct DamagedLogTests {
     /// Bytes of the log in use: the frames with the salts of its header.
     private func usedByteCount(_ bytes: [UInt8]) -> Int {
         var end = 32
-        while end + 8_216 <= bytes.count, bytes[end + 8..<end + 16] == bytes[16..<24] {
-            end += 8_216
+        while end + DamagedLogTests.frameByteCount <= bytes.count,
+            bytes[end + 8..<end + 16] == bytes[16..<24]
+        {
+            end += DamagedLogTests.frameByteCount
         }
         return end
     }
@@ -74,7 +78,7 @@ struct DamagedLogTests {
         ) throws
     {
         let used = usedByteCount(try readFile(log))
-        try #require(used > DamagedLogTests.count * 8_216)
+        try #require(used > DamagedLogTests.count * DamagedLogTests.frameByteCount)
         try flip(Int(Double(used) * part) / 4 * 4 + byte)
         let before = try files()
 
@@ -114,7 +118,7 @@ struct DamagedLogTests {
     @Test func `a byte behind the end of the log changes nothing`() throws {
         let bytes = try readFile(log)
         let used = usedByteCount(bytes)
-        try #require(bytes.count > used + 8_216)
+        try #require(bytes.count > used + DamagedLogTests.frameByteCount)
         try flip(used + 12)
         try flip(bytes.count - 1)
         try daemon.start()

@@ -59,7 +59,7 @@ final class HistorySweep {
         isComplete = loaded.isComplete
         finder = try RowFinder(connection)
         deleteRun = try connection.prepare("DELETE FROM history WHERE number BETWEEN ? AND ?")
-        stretchRows = try StretchRows(connection, finder, deleteRun)
+        stretchRows = try StretchRows(connection, finder)
         scan = try connection.prepare(
             """
             SELECT number, revision, ordinal, previous_revision, previous_ordinal, length(value),

@@ -201,6 +201,64 @@ private final class RowReceiver {
     }
 }
 
+/// A condition of a statement that is decided here for each row: a function of SQLite.
+///
+/// https://www.sqlite.org/appfunc.html
+final class RowFilter {
+    static let name = "is_chosen"
+    private let connection: SQLiteConnection
+    private let columnCount: Int32
+    private var isChosen: ((SQLiteColumns) -> Bool)?
+
+    /// Defines the function; a statement that has it runs only in ``run(_:_:)``.
+    init(_ connection: SQLiteConnection, columnCount: Int32) throws(SQLiteFailure) {
+        self.connection = connection
+        self.columnCount = columnCount
+        let code = define { context, _, columns in
+            guard let address = sqlite3_user_data(context), let columns else { return }
+            let filter = Unmanaged<RowFilter>.fromOpaque(address)
+            let isChosen = filter._withUnsafeGuaranteedRef { $0.isChosen?(columns) ?? false }
+            sqlite3_result_int(context, isChosen ? 1 : 0)
+        }
+        guard code == SQLITE_OK else { throw connection.failure(code, during: "define filter") }
+    }
+
+    // No statement that has it runs now.
+    deinit { _ = define(nil) }
+
+    private func define(_ function: RowReceiver.Step?) -> Int32 {
+        sqlite3_create_function_v2(
+            connection.handle,
+            RowFilter.name,
+            columnCount,
+            SQLITE_UTF8 | SQLITE_DIRECTONLY,
+            function == nil ? nil : Unmanaged.passUnretained(self).toOpaque(),
+            function,
+            nil,
+            nil,
+            nil
+        )
+    }
+
+    /// Runs a statement.
+    ///
+    /// - Parameters:
+    ///   - statement: Has the function as a condition.
+    ///   - isChosen: Called with the columns of each row, which are valid only during the call.
+    /// - Throws: SQLite's error.
+    func run(
+        _ statement: SQLiteStatement,
+        _ isChosen: (SQLiteColumns) -> Bool
+    ) throws(SQLiteFailure) {
+        let result = withoutActuallyEscaping(isChosen) { isChosen in
+            self.isChosen = isChosen
+            defer { self.isChosen = nil }
+            return Result { () throws(SQLiteFailure) in try statement.run() }
+        }
+        try result.get()
+    }
+}
+
 extension SQLiteBacking {
     /// Turns off SQLite's memory statistics in this process, which saves a lock for each
     /// allocation.

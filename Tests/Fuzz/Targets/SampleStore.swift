@@ -87,7 +87,7 @@ struct Edit {
     }
 
     private func copyPage(in content: inout [UInt8]) {
-        let size = 8_192
+        let size = 4_096
         let count = content.count / size
         guard count > 0 else { return }
         let (from, to) = (offset % count * size, offset / 256 % count * size)
