@@ -10,7 +10,7 @@ package struct Patience {
     package let limit: Int64
     /// About how long the last eight events took, in nanoseconds.
     private var average: Int64 = 0
-    /// On the only processor, whoever stays awake keeps the event from happening.
+    /// With one processor, staying awake would keep the event from happening.
     private static let isAlone = clinux_processor_count() == 1
 
     /// Makes one that stays awake for `limit` nanoseconds.
@@ -20,7 +20,9 @@ package struct Patience {
     package var pays: Bool { average <= limit && !Patience.isAlone }
 
     /// Records how long an event took, whether awake or asleep.
+    ///
+    /// One long pause is not enough to go to sleep.
     package mutating func note(nanoseconds: Int64) {
-        average += (min(nanoseconds, limit * 8) - average) / 8
+        average += (min(nanoseconds, limit * 6) - average) / 8
     }
 }

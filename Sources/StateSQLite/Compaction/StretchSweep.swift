@@ -43,17 +43,19 @@ struct StretchSweep {
     ) throws(SQLiteFailure) -> Int64 {
         let newest = try rows.finder.lastRow()?.number ?? 0
         if number == nil { number = try rows.finder.firstRow(after: place).map { $0.number - 1 } }
+        // Rows behind it are not looked at: their values may be long.
+        let end = try rows.finder.firstRow(after: stretch.last).map { $0.number - 1 } ?? .max
         var count: Int64 = 0
         repeat {
             guard let first = number else {
                 isAtEnd = true
                 break
             }
-            let last = try rows.last(after: first)
-            count += try rows.delete(after: first, through: last ?? .max) { row in
+            let last = min(try rows.last(after: first) ?? .max, end)
+            count += try rows.delete(after: first, through: last) { row in
                 goes(row, newest, &step)
             }
-            if last == nil { isAtEnd = true }
+            isAtEnd = isAtEnd || last == end
         } while !isAtEnd && goesOn()
         return count
     }
@@ -64,15 +66,14 @@ struct StretchSweep {
         _ newest: Int64,
         _ step: inout CompactionStep
     ) -> Bool {
-        guard !isAtEnd else { return false }
         let found = HistoryPlace(
             revision: sqlite3_value_int64(row[1]),
             ordinal: Int32(truncatingIfNeeded: sqlite3_value_int64(row[2]))
         )
         let rowNumber = sqlite3_value_int64(row[0])
         // The newest row of all stays, so that its number is never given again.
-        guard found <= stretch.last, rowNumber < newest else {
-            if found <= stretch.last { keep(row) }
+        guard rowNumber < newest else {
+            keep(row)
             isAtEnd = true
             return false
         }

@@ -7,29 +7,23 @@ import Synchronization
 /// both work at the same time.
 ///
 /// Four blocks of rows go round. One thread calls ``pass(_:)`` and ``end()``, the other one
-/// ``forEach(lookingAhead:_:)``; a block belongs to one of them at a time. That is the proof of `@unchecked
-/// Sendable`.
+/// ``forEach(lookingAhead:_:)``; a block belongs to one of them at a time. That is the proof of
+/// `@unchecked Sendable`.
 final class RowRelay: @unchecked Sendable {
     /// Some rows, with copies of their bytes.
     private final class Block {
-        private var capacity = 256 << 10
-        private var bytes = UnsafeMutableRawPointer.allocate(byteCount: 256 << 10, alignment: 16)
-        private var byteCount = 0
+        static let byteCount = 256 << 10
+        private let bytes = UnsafeMutableRawPointer.allocate(byteCount: byteCount, alignment: 16)
+        private var usedByteCount = 0
         private(set) var rows: [StoredChange] = []
 
         init() { rows.reserveCapacity(1_024) }
 
         deinit { bytes.deallocate() }
 
-        /// Adds a copy of a row, unless the block is full.
-        func append(_ change: borrowing StoredChange) -> Bool {
-            let size = change.key.count + (change.value?.count ?? 0) + change.cause.count
-            if byteCount + size > capacity || rows.count == 1_024 {
-                guard rows.isEmpty else { return false }
-                bytes.deallocate()
-                capacity = size
-                bytes = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 16)
-            }
+        /// Adds a copy of a row of `size` bytes, unless the block is full.
+        func append(_ change: borrowing StoredChange, size: Int) -> Bool {
+            guard usedByteCount + size <= Block.byteCount, rows.count < 1_024 else { return false }
             var row = copy change
             row.key = copied(change.key)
             row.value = change.value.map(copied)
@@ -40,15 +34,18 @@ final class RowRelay: @unchecked Sendable {
 
         private func copied(_ source: Bytes) -> Bytes {
             guard let start = source.baseAddress else { return source }
-            let target = bytes + byteCount
+            let target = bytes + usedByteCount
             memcpy(target, start, source.count)
-            byteCount += source.count
+            usedByteCount += source.count
             return Bytes(start: target, count: source.count)
         }
 
+        /// Takes the row itself as its only one.
+        func refer(to change: borrowing StoredChange) { rows = [copy change] }
+
         func removeAll() {
             rows.removeAll(keepingCapacity: true)
-            byteCount = 0
+            usedByteCount = 0
         }
     }
 
@@ -66,8 +63,20 @@ final class RowRelay: @unchecked Sendable {
     init() { for _ in blocks { empty.signal() } }
 
     /// Passes a row on, whose bytes are copied; waits if all blocks are full.
+    ///
+    /// A row that is longer than a block is not copied: it waits until that is taken over, so that
+    /// long values do not take their memory several times.
     func pass(_ change: borrowing StoredChange) {
-        while !(block ?? nextBlock()).append(change) { passBlock() }
+        let size = change.key.count + (change.value?.count ?? 0) + change.cause.count
+        guard size > Block.byteCount else {
+            while !(block ?? nextBlock()).append(change, size: size) { passBlock() }
+            return
+        }
+        if block != nil { passBlock() }
+        nextBlock().refer(to: change)
+        passBlock()
+        for _ in blocks { empty.wait() }
+        for _ in blocks { empty.signal() }
     }
 
     private func nextBlock() -> Block {
