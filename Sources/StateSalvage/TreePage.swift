@@ -53,7 +53,10 @@ struct TreePage {
         guard let first = (0..<cellCount).lazy.map({ pointer($0) }).min(),
             first >= start + 8 + 2 * cellCount
         else { return count }
-        return (first ^ top).nonzeroBitCount == 1 ? cellCount : count
+        let isTopDamaged =
+            (first ^ top).nonzeroBitCount == 1
+            && fillingCellCount(inIndex: isIndex, from: first) == cellCount
+        return isTopDamaged ? cellCount : count
     }
 
     /// Whether the cells, read as those of a leaf, take exactly the space that is not free.
@@ -79,7 +82,8 @@ struct TreePage {
 
     /// The number of cells of a leaf that takes exactly the space that is not free; nil if there is
     /// none.
-    private func fillingCellCount(inIndex isIndex: Bool = false) -> Int? {
+    private func fillingCellCount(inIndex isIndex: Bool = false, from top: Int? = nil) -> Int? {
+        let top = top ?? self.top
         let taken = bytes.count - top - Int(bytes[start + 7]) - freeBlockByteCount
         var (count, sum, lowest) = (0, 0, bytes.count)
         var places: Set<Int> = []
