@@ -65,8 +65,8 @@ extension SQLiteBacking {
     ///   - revision: The last acknowledged revision.
     ///   - receive: Called for each change after it; the bytes are valid only during that call.
     /// - Returns: The metadata of the store.
-    /// - Throws: ``StateError``, if it cannot be opened or has lost acknowledged rows; it is not
-    ///   open then.
+    /// - Throws: ``StateError``, if a file of the store is missing or replaced, or if it cannot be
+    ///   opened or has lost acknowledged rows; it is not open then.
     /// - Complexity: O(*n*) in the bytes of the history.
     @discardableResult
     public func reopen(
@@ -76,6 +76,7 @@ extension SQLiteBacking {
         guard let ownership else {
             throw StateError(.storage, "\(location.database) is not open")
         }
+        if let fileFinding { throw StateError(.storage, fileFinding) }
         return try inTurn {
             try gate.whileShut { try reopen(ownership.lock, after: revision, receive) }
         }

@@ -60,4 +60,43 @@ struct StateDirectoryTests {
         let error = try #require(throws: StateError.self) { try StateDirectory(path: path) }
         #expect(error.code == .storage && error.message.contains(path))
     }
+
+    /// What happens to the directory `outer/conf`.
+    enum Loss: CaseIterable {
+        case removed, moved, replaced, parentMoved, linkMoved
+    }
+
+    @Test(arguments: Loss.allCases)
+    func `never silent: a change in a directory that is gone is refused by name`(loss: Loss) throws
+    {
+        let outer = directory.path(of: "outer")
+        let place = outer + "/conf"
+        let link = directory.path(of: "link")
+        let away = directory.path(of: "away")
+        for path in [outer, place, directory.path(of: "new")] { mkdir(path, 0o700) }
+        symlink(place, link)
+        let opened = try StateDirectory(path: loss == .linkMoved ? link : place)
+        let state = try FileState(0, key: "sub/n", in: opened)
+        try state ~> 1
+        switch loss {
+        case .removed: _ = try runCommand("/bin/rm", ["-rf", place])
+        case .moved: try #require(rename(place, away) == 0)
+        case .replaced:
+            try #require(rename(place, away) == 0 && rename(directory.path(of: "new"), place) == 0)
+        case .parentMoved: try #require(rename(outer, away) == 0)
+        case .linkMoved:
+            unlink(link)
+            symlink(directory.path(of: "new"), link)
+        }
+        for number in 2...4 {
+            let error = #expect(throws: StateError.self) { try state ~> number }
+            #expect(error?.code == .readOnly)
+            #expect(error?.message.contains(opened.path) == true, "\(error?.message ?? "")")
+            #expect(error?.message.contains("restart") == true)
+        }
+        guard loss == .moved else { return }
+        try #require(rename(away, place) == 0)
+        try state ~> 5
+        #expect(try readFile(place + "/sub/n") == Array("5".utf8))
+    }
 }

@@ -5,13 +5,14 @@ extension FileBacking {
     /// - Throws: ``EditedMeanwhile``, if others changed one of the files or something else is in
     ///   its place. ``StateError`` with ``StateError/Code/noSpace`` or
     ///   ``StateError/Code/readOnly``: every file is as it was, unless the message begins with
-    ///   `outcome unknown`.
+    ///   `outcome unknown`. If the directory is no longer at its path, it names the path.
     /// - Complexity: O(*n*) in the bytes of the values, with one sync for each file and each
     ///   directory, and two for a journal if there are several files.
     public func commit(_ batch: borrowing CommitBatch) throws {
         guard let files, unfinished == nil else {
             throw StateError(.readOnly, "\(directory) is not open: nothing was committed")
         }
+        if let finding = place?.finding { throw StateError(.readOnly, finding) }
         var changes: [FileChange] = []
         try batch.forEachChange {
             let path = try FileName.path(of: $0.key)
@@ -22,6 +23,7 @@ extension FileBacking {
             staged = try files.stage(changes.lastOfEach(\.path))
             try meet(staged, in: files)
             try publish(staged, in: files)
+            try requirePlace()
         } catch let failure as FileFailure {
             throw failure.refusal
         } catch let error as StateError where error.isOutcomeUnknown {
@@ -29,6 +31,12 @@ extension FileBacking {
             throw error
         }
         files.finish(staged)
+    }
+
+    /// A commit to a directory that was moved meanwhile is not acknowledged.
+    private func requirePlace() throws(StateError) {
+        guard let finding = place?.finding else { return }
+        throw StateError(.readOnly, "\(StateError.unknownOutcome): \(finding)")
     }
 
     /// Adopts the edits that the commit has found; nothing of it is staged then.

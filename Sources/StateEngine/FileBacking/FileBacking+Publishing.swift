@@ -75,6 +75,7 @@ extension FileBacking {
         guard let files, let commit = unfinished else {
             throw StateError(.storage, "\(directory) is not open")
         }
+        if let finding = place?.finding { throw StateError(.storage, finding) }
         let tree = files.tree
         var publisher = FilePublisher(tree)
         do throws(FileFailure) {

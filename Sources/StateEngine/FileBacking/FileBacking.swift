@@ -43,6 +43,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
 
     // From load to close; only for the thread that has the backing.
     var files: FileDirectory?
+    var place: DirectoryPlace?
     /// The remaining steps of a commit whose outcome is unknown.
     var unfinished: UnfinishedCommit?
     /// Edits that a commit has found.
@@ -151,6 +152,7 @@ public final class FileBacking: EditableBacking, @unchecked Sendable {
                 report: { onUnreadable(Unreadable(path: $0.description, error: $1)) }
             )
             let count = readAll(files, receive)
+            place = try DirectoryPlace(directory, tree.root)
             self.files = files
             files.watcher.start()
             return LoadedStore(epoch: .random(), revision: count > 0 ? 1 : 0)

@@ -1,7 +1,6 @@
 import CLinux
 import Glibc
 import StateEngine
-import Synchronization
 
 /// The files of an open store, by their identities when it was opened.
 ///
@@ -57,14 +56,10 @@ struct StoreFiles: Sendable {
     private func finding(among files: ArraySlice<File>) -> String? {
         for file in files {
             guard let number = Number(of: file.path) else {
-                return
-                    "\(file.path) is missing (\(lastSystemError())): writes would be lost; "
-                    + "put it back, or restart with the intended files"
+                return LostPlace.missing(file.path)
             }
             guard number == file.number else {
-                return
-                    "\(file.path) was replaced by another file: writes would be lost; "
-                    + "put the original back, or restart with the intended files"
+                return LostPlace.replaced(file.path, by: "file")
             }
         }
         return nil
@@ -90,46 +85,6 @@ struct FileCheck {
         }
         checkedAt = now
         return files.finding
-    }
-}
-
-/// Notices that names in a directory were removed or given to other files, with inotify(7).
-///
-/// The kernel queues an event before unlink(2) and rename(2) return. Changes without events, such
-/// as a replaced parent directory, are noticed by ``StoreFiles/finding``.
-private final class NameWatch: Sendable {
-    private static let events = UInt32(
-        IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
-    )
-    /// A user has 128 instances by default, and other programs need some; so a process with many
-    /// stores is limited.
-    private static let limit = 8
-    private static let count = Atomic(0)
-    private let queue: Int32
-
-    /// Nil if the limit is reached, or the system has no watch left.
-    init?(_ directory: String) {
-        let isAllowed = NameWatch.count.add(1, ordering: .relaxed).newValue <= NameWatch.limit
-        queue = isAllowed ? inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK)) : -1
-        // From here on `deinit` is called, even if this fails.
-        guard queue >= 0, inotify_add_watch(queue, directory, NameWatch.events) >= 0 else {
-            return nil
-        }
-    }
-
-    deinit {
-        if queue >= 0 { close(queue) }
-        NameWatch.count.subtract(1, ordering: .relaxed)
-    }
-
-    /// Whether any names have changed since the last call.
-    var haveChanged: Bool {
-        var byteCount: Int32 = 0
-        guard clinux_waiting_byte_count(queue, &byteCount) == 0 else { return true }
-        guard byteCount > 0 else { return false }
-        var events = [UInt8](repeating: 0, count: 4_096)
-        while read(queue, &events, events.count) > 0 {}
-        return true
     }
 }
 
