@@ -104,27 +104,24 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
         return try result.get()
     }
 
-    /// Traps if the calling thread is in the body of a `modify`: using a container there sooner or
-    /// later deadlocks.
+    /// Traps if the calling thread is in the body of a `modify`, where using a container sooner or
+    /// later deadlocks, or of a transaction, where it loses updates.
     @inlinable
     final func checkBody() {
-        if let container = clinux_body() { trapInBody(container) }
+        if let owner = clinux_body() { trapInBody(owner) }
     }
 
     @usableFromInline
-    final func trapInBody(_ container: UnsafeRawPointer) -> Never {
-        let other = Unmanaged<AnyObject>.fromOpaque(container).takeUnretainedValue()
-        let name = (other as? any KeyedCore)?.key.description ?? "another"
-        fatalError(
-            "state '\(key)' is used in the body of modify of state '\(name)': use withTransaction"
-        )
+    final func trapInBody(_ owner: UnsafeRawPointer) -> Never {
+        RunningBody.trap(owner, "state '\(key)'")
     }
 
     // MARK: In transactions
 
     /// The entry that a transaction begins with.
     func transactionEntry(check: Check?) -> StateTransaction.Entry<Value> {
-        let (value, revision) = versioned
+        // Not checked: the thread is in the body of the transaction.
+        let (value, revision) = published.withLock { ($0.value, $0.revision) }
         return StateTransaction.Entry(self, value, revision, check: check)
     }
 
@@ -162,11 +159,15 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     final func drain() {
         for queue in published.withLock({ $0.queues }) { queue.drain() }
     }
+
+    /// Makes the notifier deliver the waiting changes.
+    final func deliverLater() {
+        for queue in published.withLock({ $0.queues }) { queue.drainLater() }
+    }
 }
 
-/// A core with a value of any type, for messages.
-protocol KeyedCore: AnyObject {
-    var key: Key { get }
+extension StateCore: BodyOwner {
+    func trap(_ user: String) -> Never {
+        fatalError("\(user) is used in the body of modify of state '\(key)': use withTransaction")
+    }
 }
-
-extension StateCore: KeyedCore {}

@@ -92,7 +92,7 @@ extension PersistentCore {
             if let error = base.unreadable, !change.replaces { throw error }
             try base.revision.check(isExpected: change.expected, of: key)
             var value = base.value
-            let result = try runBody { try body(&value) }
+            let result = try RunningBody.with(self) { try body(&value) }
             try check?(value)
             let bytes = try codec.encode(value)
             return submit(value, bytes, on: base, change, commitsOnCaller: commitsOnCaller, result)
@@ -100,12 +100,6 @@ extension PersistentCore {
             turn.give()
             throw error
         }
-    }
-
-    func runBody<R>(_ body: () throws -> R) rethrows -> R {
-        clinux_set_body(Unmanaged.passUnretained(self).toOpaque())
-        defer { clinux_set_body(nil) }
-        return try body()
     }
 
     private func submit<R>(

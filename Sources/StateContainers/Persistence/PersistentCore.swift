@@ -113,11 +113,8 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         failure.modify(error)
     }
 
-    func deliverLater() { for queue in published.withLock({ $0.queues }) { queue.drainLater() } }
-
     override func transactionEntry(check: Check?) -> StateTransaction.Entry<Value> {
-        checkBody()
-        return StateTransaction.StoredEntry(self, base, check: check)
+        StateTransaction.StoredEntry(self, base, check: check)
     }
 
     // MARK: Events of the keyspace

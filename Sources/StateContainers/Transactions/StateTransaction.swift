@@ -9,8 +9,9 @@ public struct StateTransaction: ~Copyable {
 
     private(set) var entries: [any TransactionEntry] = []
     private var places: [ObjectIdentifier: Int] = [:]
+    private let caller: TransactionCaller
 
-    init() {}
+    init(_ caller: TransactionCaller) { self.caller = caller }
 
     /// The value of `state` in this transaction.
     public subscript<Value, Failure>(_ state: State<Value, Failure>) -> Value {
@@ -26,6 +27,7 @@ public struct StateTransaction: ~Copyable {
         of state: State<Value, Failure>
     ) -> Entry<Value> {
         let core = state.core
+        caller.key = core.key
         if let place = places[ObjectIdentifier(core)],
             let entry = entries[place] as? Entry<Value>
         {
@@ -77,6 +79,26 @@ public struct StateTransaction: ~Copyable {
         func commitInMemory(_ others: () -> Bool) -> Bool {
             core.publish(isWritten ? value : nil, ifRevision: read, and: others)
         }
+    }
+}
+
+/// A transaction to those who use a container in its body, but not through it.
+final class TransactionCaller: BodyOwner {
+    private let file: StaticString
+    private let line: UInt
+    /// The container that was last read or written through it; nil if none was.
+    var key: Key?
+
+    init(_ file: StaticString, _ line: UInt) { (self.file, self.line) = (file, line) }
+
+    func trap(_ user: String) -> Never {
+        let others = key.map { " of state '\($0)'" } ?? ""
+        fatalError(
+            "\(user) is used in the body of the transaction\(others), but not through it: "
+                + "read and write with tx[state]",
+            file: file,
+            line: line
+        )
     }
 }
 

@@ -13,14 +13,17 @@ struct TransactionRun<R> {
     ///
     /// - Parameters:
     ///   - patience: Ends runs whose reads storage keeps refusing as outdated.
+    ///   - caller: Names the transaction to those who use a container in its body.
     ///   - body: Reads and writes.
     /// - Throws: What `body` threw, or why its result cannot be committed.
     init(
         _ patience: inout StalePatience,
+        _ caller: TransactionCaller,
         _ body: (inout StateTransaction) throws -> R
     ) throws {
-        var transaction = StateTransaction()
-        result = try body(&transaction)
+        RunningBody.check("withTransaction")
+        var transaction = StateTransaction(caller)
+        result = try RunningBody.with(caller) { try body(&transaction) }
         entries = transaction.entries
         stored = entries.compactMap { $0 as? any StoredTransactionEntry }
             .sorted { $0.key < $1.key }

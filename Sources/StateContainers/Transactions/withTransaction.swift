@@ -9,10 +9,15 @@ import StateEngine
 /// }
 /// ```
 ///
-/// `body` must read and write only through `tx`. It runs again if a value that it read has changed
-/// meanwhile, so it must have no side effects. A listener that gets one of the changes reads the
-/// others too.
+/// `body` must read and write only through `tx`: using a container in another way, or another
+/// transaction, ends the process with a message that names both keys and the line. It runs again if
+/// a value that it read has changed meanwhile, so it must have no side effects. A listener that
+/// gets one of the changes reads the others too.
 ///
+/// - Parameters:
+///   - file: The caller's file, for that message.
+///   - line: The caller's line.
+///   - body: Reads and writes.
 /// - Returns: What `body` returned in the run that was committed.
 /// - Throws: What `body` threw. ``StateError/Code/mixedKeyspaces`` if the containers are not all in
 ///   memory or all in one keyspace. ``StateError/Code/tooBig`` if there are more than
@@ -20,11 +25,13 @@ import StateEngine
 /// - Complexity: One sync for all changes.
 @discardableResult
 public func withTransaction<R>(
+    file: StaticString = #fileID,
+    line: UInt = #line,
     _ body: (inout StateTransaction) throws -> R
 ) throws -> R {
     var patience = StalePatience()
     while true {
-        var run = try TransactionRun(&patience, body)
+        var run = try TransactionRun(&patience, TransactionCaller(file, line), body)
         run.checkMayWait()
         let commit = try run.begin(commitsOnCaller: true) { $0.take() }
         run.wait(for: commit)
