@@ -261,7 +261,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StateDefaultsTests",
-            dependencies: ["StateDefaults"],
+            dependencies: ["StateDefaults", "StateEngine", "StateTestSupport"],
             swiftSettings: tests
         ),
         .testTarget(

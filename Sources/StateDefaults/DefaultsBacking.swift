@@ -1,62 +1,77 @@
+import Dispatch
 import Foundation
 import StateEngine
 
 /// A suite of the user's defaults as a store: one default for each key.
 ///
-/// A UTF-8 value is stored as a string, any other as data. A number or Boolean that another program
-/// has set is read as a person would type it. Only the present values are kept: each start has
-/// another epoch.
+/// An entry is the property list of its default. Only the present values are kept: each start has
+/// another epoch. Other code may set defaults too, and on Linux Foundation reports none of it. So
+/// the suite is compared with what is known before each commit, when a container is made, and ten
+/// times a second.
 ///
-/// Stored properties are constant, and Foundation guards the defaults: the proof of `@unchecked
-/// Sendable`.
-final class DefaultsBacking: Backing, @unchecked Sendable {
+/// What is known is under the lock, and only calls that ``Backing`` orders use the timer: the proof
+/// of `@unchecked Sendable`.
+final class DefaultsBacking: EditableBacking, @unchecked Sendable {
     let isPersistent = true
-    private let suite: String
-    private let defaults: UserDefaults
+    let keysArePaths = false
+    private let suite: DefaultsSuite
+    /// What the keyspace has, or is about to adopt; the lock is held while the suite is used.
+    private let known = StateLock<[String: PropertyList]>([:])
+    /// Set after the load, and ended by the close.
+    private var timer: (any DispatchSourceTimer)?
+
+    private static let pause = DispatchTimeInterval.milliseconds(100)
 
     /// - Throws: ``StateError/Code/err`` for an invalid suite name.
-    init(suite: String) throws(StateError) {
-        guard let defaults = UserDefaults(suiteName: suite) else {
-            throw StateError(.err, "'\(suite)' is not a valid name for a suite of defaults")
-        }
-        self.suite = suite
-        self.defaults = defaults
+    init(suite: String?) throws(StateError) { self.suite = try DefaultsSuite(suite) }
+
+    var capabilities: BackingCapabilities {
+        var capabilities = BackingCapabilities()
+        capabilities.editing = self
+        return capabilities
     }
 
     func load(_ receive: (borrowing StoredChange) -> Void) -> LoadedStore {
-        let domain = defaults.persistentDomain(forName: suite) ?? [:]
+        let found = known.withLock { known in
+            known = suite.read()
+            return known
+        }
         var ordinal: Int32 = 0
-        for (name, value) in domain.sorted(by: { $0.key < $1.key }) {
-            guard let key = try? Key(name), let bytes = DefaultsBacking.bytes(of: value) else {
-                continue
-            }
+        for (name, value) in found.sorted(by: { $0.key < $1.key }) {
+            guard let key = try? Key(name) else { continue }
             key.bytes.withUnsafeBytes { key in
-                bytes.withUnsafeBytes { receive(.first(ordinal, key: key, value: $0)) }
+                value.bytes.withUnsafeBytes { receive(.first(ordinal, key: key, value: $0)) }
             }
             ordinal += 1
         }
         return LoadedStore(epoch: .random(), revision: 1)
     }
 
+    /// Sets the defaults, and makes Foundation write them.
+    ///
+    /// - Throws: ``EditedMeanwhile`` if others have set anything; ``StateError/Code/readOnly`` if
+    ///   they could not be written: the outcome is unknown then.
     func commit(_ batch: borrowing CommitBatch) throws {
+        var changes: [String: PropertyList?] = [:]
         batch.forEachChange { change in
             let name = String(decoding: change.key, as: UTF8.self)
-            guard let value = change.value else { return defaults.removeObject(forKey: name) }
-            if let text = String(validating: value, as: UTF8.self) {
-                defaults.set(text, forKey: name)
-            } else {
-                defaults.set(Data(value), forKey: name)
-            }
+            changes[name] = .some(change.value.flatMap { PropertyList(entry: Array($0)) })
         }
-        guard defaults.synchronize() else {
-            throw StateError(
-                .readOnly,
-                "outcome unknown: the defaults of '\(suite)' could not be written"
-            )
+        try known.withLock { known in
+            guard suite.read() == known else { throw EditedMeanwhile() }
+            for (name, value) in changes { suite.set(value, for: name) }
+            guard suite.synchronize() else {
+                throw StateError(
+                    .readOnly,
+                    "outcome unknown: the defaults of '\(suite.name)' could not be written"
+                )
+            }
+            for (name, value) in changes { known[name] = value }
         }
     }
 
-    /// Foundation keeps unwritten values in memory, as if they had been written.
+    /// Foundation keeps unwritten values in memory, as if they had been written; they are then
+    /// adopted like those of others.
     func reopen(
         after revision: Int64,
         _ receive: (borrowing StoredChange) -> Void
@@ -66,19 +81,51 @@ final class DefaultsBacking: Backing, @unchecked Sendable {
 
     var needsMaintenance: Bool { false }
 
-    func close() { defaults.synchronize() }
+    func close() {
+        timer?.cancel()
+        timer = nil
+        _ = suite.synchronize()
+    }
 
-    /// A default as a person would type it; nil for a list or a dictionary, which cannot be a value
-    /// here.
-    private static func bytes(of value: Any) -> [UInt8]? {
-        switch value {
-        case let text as String: Array(text.utf8)
-        case let data as Data: Array(data)
-        case let flag as Bool: Array((flag ? "true" : "false").utf8)
-        case let number as NSNumber: Array(number.stringValue.utf8)
-        default: nil
+    // MARK: What others set
+
+    func validate(_ key: Bytes) throws(StateError) {}
+
+    func watchOutside(_ wake: @escaping @Sendable () -> Void) {
+        let new = DispatchSource.makeTimerSource(queue: .global(qos: .utility))
+        new.setEventHandler { [weak self] in
+            guard let self, known.withLock({ $0 != suite.read() }) else { return }
+            wake()
+        }
+        new.schedule(
+            deadline: .now() + DefaultsBacking.pause,
+            repeating: DefaultsBacking.pause,
+            leeway: .milliseconds(20)
+        )
+        new.resume()
+        timer = new
+    }
+
+    func takeOutsideChanges() -> [OutsideChange] {
+        known.withLock { known in
+            let before = known
+            known = suite.read()
+            return Set(before.keys).union(known.keys).compactMap { name in
+                guard before[name] != known[name], let key = try? Key(name) else { return nil }
+                return OutsideChange(
+                    key: key.bytes,
+                    value: known[name]?.bytes,
+                    writer: Cause(uid: geteuid(), gid: getegid(), pid: 0, command: "defaults"),
+                    time: Int64(Date().timeIntervalSince1970 * 1_000)
+                )
+            }
         }
     }
+}
+
+extension PropertyList {
+    /// The bytes of its entry; none if it cannot be written, which no codec reads.
+    fileprivate var bytes: [UInt8] { (try? entry()) ?? [] }
 }
 
 extension StoredChange {

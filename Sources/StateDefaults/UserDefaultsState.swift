@@ -4,7 +4,12 @@ import StateEngine
 
 /// A container whose value is one of the user's defaults.
 ///
-/// For programs that already keep their preferences there. It is as safe as Foundation's
+/// For programs that already keep their preferences there. A value is stored as `UserDefaults`
+/// stores it: a number as a number, and Booleans, strings, dates, data, arrays, dictionaries and
+/// URLs likewise; a struct is a dictionary. What other code sets in the suite arrives as a change
+/// within about 0.1 s, and a change of this container is never based on an older value.
+///
+/// It is as safe as Foundation's
 /// `UserDefaults` and no safer: on Linux each change truncates the suite's file and rewrites it, so
 /// that a crash in between loses the suite, and a second process overwrites what the first has set.
 /// If values must not be lost, use `SQLiteState`.
@@ -20,30 +25,42 @@ public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState
     /// - Parameters:
     ///   - defaultValue: The value if the default is not set.
     ///   - key: The name of the default.
-    ///   - suite: The suite; nil: that of this program.
-    ///   - codec: Converts a value to bytes and back.
+    ///   - suite: The suite; nil: that of `UserDefaults.standard`.
+    ///   - codec: Converts a value to bytes and back, which are stored as a string, or as data if
+    ///     they are not UTF-8; nil: the value is stored in the defaults' own types.
+    ///   - acceptsUnreadable: Whether to accept a default that cannot be read as `Value`: the
+    ///     container then has the default value, ``status`` says why, and only ``replace(_:)``
+    ///     writes.
     /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
     public init(
         _ defaultValue: Value,
         key: Key,
         suite: String? = nil,
-        codec: StateCodec<Value> = .standard
+        codec: StateCodec<Value>? = nil,
+        acceptsUnreadable: Bool = false
     ) throws(StateError) {
-        let name = suite ?? ProcessInfo.processInfo.processName
         try super.init(
             defaultValue,
             key: key,
-            in: DefaultsSuites.keyspace(of: name),
-            codec: codec
+            in: DefaultsSuites.keyspace(of: suite),
+            codec: codec?.asText ?? .propertyList,
+            acceptsUnreadable: acceptsUnreadable
         )
     }
 }
 
 /// The open suites: one keyspace each, until the process ends.
 private enum DefaultsSuites {
-    private static let open = StateLock<[String: LocalKeyspace]>([:])
+    private static let open = StateLock<[String?: LocalKeyspace]>([:])
 
-    static func keyspace(of suite: String) throws(StateError) -> LocalKeyspace {
+    /// The keyspace of a suite, with what others have set by now.
+    static func keyspace(of suite: String?) throws(StateError) -> LocalKeyspace {
+        let keyspace = try opened(suite)
+        try keyspace.adoptOutsideChanges()
+        return keyspace
+    }
+
+    private static func opened(_ suite: String?) throws(StateError) -> LocalKeyspace {
         let result = open.withLock { open -> Result<LocalKeyspace, StateError> in
             if let keyspace = open[suite] { return .success(keyspace) }
             return Result { () throws(StateError) in

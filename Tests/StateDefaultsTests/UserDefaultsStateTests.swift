@@ -1,32 +1,209 @@
 import Foundation
 import StateDefaults
+import StateTestSupport
 import Testing
 
+/// Defaults as `UserDefaults` has them, beside other code that uses them.
 struct UserDefaultsStateTests {
+    private let suite = "stated-tests-\(UUID().uuidString)"
+    private let defaults: UserDefaults
+
+    init() throws { defaults = try #require(UserDefaults(suiteName: suite)) }
+
+    private func state<Value>(_ value: Value, _ key: Key) throws -> UserDefaultsState<Value> {
+        try UserDefaultsState(value, key: key, suite: suite)
+    }
+
+    private func removeAll() { defaults.removePersistentDomain(forName: suite) }
+
     @Test func `a default is what the container says, and the other way round`() throws {
-        let suite = "stated-tests-\(UUID().uuidString)"
-        let defaults = try #require(UserDefaults(suiteName: suite))
-        defer { defaults.removePersistentDomain(forName: suite) }
+        defer { removeAll() }
         defaults.set("Ada", forKey: "name")
         defaults.set(true, forKey: "isTouchIDEnabled")
         defaults.set(0.5, forKey: "volume")
-        defaults.synchronize()
-
-        let name = try UserDefaultsState("", key: "name", suite: suite)
-        let touchID = try UserDefaultsState(false, key: "isTouchIDEnabled", suite: suite)
-        let volume = try UserDefaultsState(0.0, key: "volume", suite: suite)
-        #expect(name.value == "Ada")
-        #expect(touchID.value)
-        #expect(volume.value == 0.5)
+        let name = try state("", "name")
+        let touchID = try state(false, "isTouchIDEnabled")
+        let volume = try state(0.0, "volume")
+        #expect(name.value == "Ada" && touchID.value && volume.value == 0.5)
 
         try name ~> "Grace"
         try volume ~> { $0 += 0.25 }
+        try touchID ~> false
         #expect(defaults.string(forKey: "name") == "Grace")
-        #expect(defaults.string(forKey: "volume") == "0.75")
-        let rating = try UserDefaultsState<Int?>(nil, key: "rating", suite: suite)
+        #expect(defaults.object(forKey: "volume") as? Double == 0.75)
+        #expect(defaults.object(forKey: "isTouchIDEnabled") as? Bool == false)
+        let rating = try state(Int?.none, "rating")
         try rating ~> 5
-        #expect(defaults.string(forKey: "rating") == "5")
+        #expect(defaults.object(forKey: "rating") as? Int == 5)
         try rating ~> nil
         #expect(defaults.object(forKey: "rating") == nil)
+    }
+
+    @Test func `never silent: what another program stored is read as what it is`() throws {
+        defer { removeAll() }
+        let date = Date(timeIntervalSince1970: 86_400)
+        defaults.set(["a", "b"], forKey: "list")
+        defaults.set(["x": 1, "y": 2], forKey: "sizes")
+        defaults.set(date, forKey: "date")
+        defaults.set(Data([0xFF, 0]), forKey: "data")
+        defaults.set(7, forKey: "number")
+        defaults.set(URL(fileURLWithPath: "/tmp/x"), forKey: "file")
+        let list = try state([String](), "list")
+        try list ~> { $0.append("c") }
+        #expect(defaults.stringArray(forKey: "list") == ["a", "b", "c"])
+        let sizes = try state([String: Int](), "sizes")
+        try sizes ~> { $0["z"] = 3 }
+        #expect(defaults.dictionary(forKey: "sizes") as? [String: Int] == ["x": 1, "y": 2, "z": 3])
+        #expect(try state(Date(), "date").value == date)
+        #expect(try state(Data(), "data").value == Data([0xFF, 0]))
+        #expect(try state([UInt8](), "data").value == [0xFF, 0])
+        #expect(try state(Double(0.5), "number").value == 7)
+        #expect(try state(URL?.none, "file").value == URL(fileURLWithPath: "/tmp/x"))
+    }
+
+    private struct Window: Codable, Hashable, Sendable {
+        enum Side: String, Codable { case left, right }
+        var side = Side.left
+        var size: [Double] = [1, 2.5]
+        var opened: Date? = Date(timeIntervalSince1970: 5)
+        var title = "true"
+    }
+
+    private func expectKept<Value: Codable & Equatable & Sendable>(
+        _ value: Value,
+        insteadOf other: Value,
+        as type: Any.Type
+    ) throws {
+        let key = "\(Value.self)"
+        try state(other, Key(verified: key)) ~> value
+        let stored = try #require(defaults.object(forKey: key))
+        #expect(Swift.type(of: stored) == type, "\(key) is stored as \(Swift.type(of: stored))")
+        defaults.synchronize()
+        // As the next start reads it.
+        let copy = "\(suite)-copy"
+        let next = try #require(UserDefaults(suiteName: copy))
+        defer { next.removePersistentDomain(forName: copy) }
+        next.set(stored, forKey: key)
+        let read = try UserDefaultsState(other, key: Key(verified: key), suite: copy)
+        #expect(read.value == value)
+    }
+
+    @Test func `a value is stored in the type that the defaults have for it`() throws {
+        defer { removeAll() }
+        let home = try #require(URL(string: "https://example.org/a?b=c"))
+        defaults.set([1], forKey: "[]")
+        defaults.set(["a": 1], forKey: "[:]")
+        let list = type(of: try #require(defaults.object(forKey: "[]")))
+        let members = type(of: try #require(defaults.object(forKey: "[:]")))
+        try expectKept(41, insteadOf: 0, as: Int.self)
+        try expectKept(UInt64.max, insteadOf: 0, as: UInt64.self)
+        try expectKept(Float(1.5), insteadOf: 0, as: Double.self)
+        try expectKept(1.0, insteadOf: 0, as: Double.self)
+        try expectKept(true, insteadOf: false, as: Bool.self)
+        try expectKept("41", insteadOf: "", as: String.self)
+        try expectKept(Date(timeIntervalSince1970: 9), insteadOf: Date(), as: Date.self)
+        try expectKept(Data([1]), insteadOf: Data(), as: Data.self)
+        try expectKept([UInt8](0...255), insteadOf: [], as: Data.self)
+        try expectKept(Int?.some(0), insteadOf: nil, as: Int.self)
+        try expectKept([1, 0, 7], insteadOf: [], as: list)
+        try expectKept([[true]], insteadOf: [], as: list)
+        try expectKept(["a": Date(timeIntervalSince1970: 9)], insteadOf: [:], as: members)
+        try expectKept(Window(), insteadOf: Window(title: ""), as: members)
+        try expectKept(Window.Side.right, insteadOf: .left, as: String.self)
+        try expectKept(URL(fileURLWithPath: "/a b"), insteadOf: home, as: String.self)
+        try expectKept(home, insteadOf: URL(fileURLWithPath: "/"), as: Data.self)
+        #expect(defaults.url(forKey: "URL") == home)
+    }
+
+    @Test func `never silent: a default of another type is refused by name, and stays`() throws {
+        defer { removeAll() }
+        defaults.set(["a", "b"], forKey: "list")
+        let error = #expect(throws: StateError.self) { try state(0, "list") }
+        #expect(error?.code == .undecodable)
+        #expect(
+            error?.message.contains("'list'") == true && error?.message.contains("array") == true
+        )
+        let accepting = try UserDefaultsState(
+            0,
+            key: "list",
+            suite: suite,
+            acceptsUnreadable: true
+        )
+        #expect(throws: StateError.self) { try accepting ~> 1 }
+        #expect(defaults.stringArray(forKey: "list") == ["a", "b"])
+        try accepting.replace(1)
+        #expect(defaults.object(forKey: "list") as? Int == 1)
+    }
+
+    @Test func `what an earlier version stored as text is read`() throws {
+        defer { removeAll() }
+        defaults.set("0.75", forKey: "volume")
+        defaults.set(#"["c"]"#, forKey: "list")
+        defaults.set("https://example.org/a", forKey: "url")
+        #expect(try state(Double(0), "volume").value == 0.75)
+        #expect(try state([String](), "list").value == ["c"])
+        #expect(try state(URL?.none, "url").value?.host() == "example.org")
+        let text = try UserDefaultsState([1], key: "text", suite: suite, codec: .standard)
+        try text ~> { $0.append(2) }
+        #expect(defaults.string(forKey: "text") == "[1,2]")
+    }
+
+    @Test func `Convergent: what others set arrives in every container`() throws {
+        defer { removeAll() }
+        let first = try state(0, "first")
+        let second = try state(0, "second")
+        let seen = Observed(0)
+        let observation = second.observe { change in seen.update { $0 = change.new } }
+        let other = try #require(UserDefaults(suiteName: suite))
+        other.set(1, forKey: "first")
+        other.set(2, forKey: "second")
+        other.set(3, forKey: "late")
+        // Made after the suite was opened, and not overwritten.
+        let late = try state(0, "late")
+        #expect(late.value == 3)
+        try first ~> { $0 += 10 }
+        #expect(first.value == 11 && other.integer(forKey: "first") == 11)
+        #expect(second.value == 2 && seen.wait { $0 == 2 })
+        // Without a write of ours, too.
+        other.removeObject(forKey: "second")
+        #expect(seen.wait { $0 == 0 })
+        #expect(second.value == 0)
+        observation.cancel()
+    }
+
+    @Test func `a key may be below another one`() throws {
+        defer { removeAll() }
+        try state(0, "audio") ~> 1
+        try state(0, "audio/volume") ~> 2
+        #expect(defaults.integer(forKey: "audio") == 1)
+        #expect(defaults.integer(forKey: "audio/volume") == 2)
+    }
+
+    @Test func `without a suite it is the standard one`() throws {
+        let key = "stated-tests-\(UUID().uuidString)"
+        defer { UserDefaults.standard.removeObject(forKey: key) }
+        UserDefaults.standard.set(4, forKey: key)
+        let state = try UserDefaultsState(0, key: Key(verified: key))
+        #expect(state.value == 4)
+        try state ~> { $0 += 1 }
+        #expect(UserDefaults.standard.integer(forKey: key) == 5)
+    }
+
+    @Test func `an object that only NSCoding knows is stored as a secure archive`() throws {
+        defer { removeAll() }
+        let state = try state(Archived<NSURL>?.none, "object")
+        let url = try #require(NSURL(string: "https://example.org/a"))
+        try state ~> Archived(url)
+        #expect(defaults.url(forKey: "object") == url as URL)
+        let data = try #require(defaults.data(forKey: "object"))
+        #expect(
+            try NSKeyedUnarchiver.unarchivedObject(ofClass: NSURL.self, from: data) == url
+        )
+        let error = #expect(throws: StateError.self) {
+            try UserDefaultsState(Archived<NSDate>?.none, key: "object", suite: "\(suite)")
+        }
+        #expect(error?.code == .typeMismatch)
+        try state ~> nil
+        #expect(defaults.object(forKey: "object") == nil)
     }
 }

@@ -108,7 +108,7 @@ struct StandardForm<Value: Codable & Sendable>: Sendable {
 /// An Optional: its nil removes the entry.
 ///
 /// No Optional is cast to another one, because a cast could change the nesting depth of a nil.
-protocol AbsentValue: SendableMetatype {
+package protocol AbsentValue: SendableMetatype {
     /// Whether this Optional wraps another Optional.
     static var isNested: Bool { get }
     /// The nil of this type.
@@ -118,14 +118,14 @@ protocol AbsentValue: SendableMetatype {
 }
 
 extension Optional: AbsentValue {
-    static var isNested: Bool { Wrapped.self is any AbsentValue.Type }
+    package static var isNested: Bool { Wrapped.self is any AbsentValue.Type }
 
-    static func absent<Value>(as type: Value.Type) -> Value {
+    package static func absent<Value>(as type: Value.Type) -> Value {
         precondition(type == Self.self)
         return unsafeBitCast(Self.none, to: Value.self)
     }
 
-    static func isAbsent<Value>(_ value: Value) -> Bool {
+    package static func isAbsent<Value>(_ value: Value) -> Bool {
         precondition(Value.self == Self.self)
         if case .none = unsafeBitCast(value, to: Self.self) { return true }
         return false

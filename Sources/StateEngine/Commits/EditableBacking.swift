@@ -1,6 +1,6 @@
 /// A backing whose store others may change too: files, which people edit.
 ///
-/// Its keys are paths: if a path is a key, no path below it is one, neither in the store nor in
+/// If its keys are paths and a path is a key, no path below it is one, neither in the store nor in
 /// what is written to it.
 ///
 /// What others changed is a commit of its own. If a commit finds such a change, nothing of the
@@ -8,6 +8,9 @@
 /// changes of others, and then repeats what its callers asked for. So a condition on the old
 /// revision fails, and a plain set wins.
 public protocol EditableBacking: Backing {
+    /// Whether keys are paths, so that no key can be below another. True by default.
+    var keysArePaths: Bool { get }
+
     /// Refuses a key that the store cannot hold, or cannot write now.
     ///
     /// Called under the keyspace's lock for each set and delete; it may not wait for storage.
@@ -26,6 +29,11 @@ public protocol EditableBacking: Backing {
     /// Called from the commit thread, or after a commit that it interrupted from the same thread.
     /// May contain values that the keyspace has already; these are not changes.
     func takeOutsideChanges() -> [OutsideChange]
+}
+
+extension EditableBacking {
+    /// True.
+    public var keysArePaths: Bool { true }
 }
 
 /// Thrown by the `commit` of an ``EditableBacking``: nothing was committed, and

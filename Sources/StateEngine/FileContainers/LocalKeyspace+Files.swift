@@ -75,7 +75,7 @@ extension LocalKeyspace {
     }
 
     /// Waits until the commit thread has run `body`, between two commits.
-    private func onCommitThread(
+    func onCommitThread(
         _ body: @escaping @Sendable () throws(StateError) -> Void
     ) throws(StateError) {
         let answer = Answer()

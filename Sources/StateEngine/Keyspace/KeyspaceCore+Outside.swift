@@ -6,6 +6,7 @@ extension KeyspaceCore {
     /// - Complexity: O(*n*) in the bytes of the key, once for each segment.
     func checkPlace(of key: Bytes, in editable: any EditableBacking) throws(StateError) {
         try editable.validate(key)
+        guard editable.keysArePaths else { return }
         try checkNesting(of: key, from: 0) { _ in true }
     }
 
@@ -101,6 +102,16 @@ extension KeyspaceCore {
             }
             pending.hold(again, above: revisions.durable)
         }
+    }
+}
+
+extension LocalKeyspace {
+    /// Waits until what others have changed by now is adopted.
+    ///
+    /// - Throws: ``StateError/Code/readOnly`` if the keyspace is closed.
+    package func adoptOutsideChanges() throws(StateError) {
+        checkMayWait()
+        try onCommitThread { [queue] () throws(StateError) in queue.adoptEdits() }
     }
 }
 

@@ -1,0 +1,125 @@
+import Foundation
+import StateEngine
+
+/// A default as it is stored: a property list.
+///
+/// An entry of the keyspace of a suite is a binary property list with the default as its only
+/// element, because Foundation reads and writes no numbers and strings at the top.
+enum PropertyList: Hashable, Sendable {
+    case bool(Bool)
+    case integer(Int64)
+    /// Above the largest `Int64`.
+    case unsigned(UInt64)
+    case real(Double)
+    case string(String)
+    case date(Date)
+    case data(Data)
+    case array([PropertyList])
+    case dictionary([String: PropertyList])
+    /// Of a type that property lists do not have: it cannot be read, and is not overwritten.
+    case unknown(type: String)
+
+    // MARK: As Foundation has it
+
+    init(_ value: Any) {
+        // Foundation on Linux has Optionals in its lists, and takes the number 1 for a Bool.
+        if let optional = value as? any OptionalValue, let wrapped = optional.wrappedValue {
+            self.init(wrapped)
+            return
+        }
+        switch value {
+        case let flag as Bool where type(of: value) == Bool.self: self = .bool(flag)
+        case let text as String: self = .string(text)
+        case let date as Date: self = .date(date)
+        case let data as Data: self = .data(data)
+        case let number as NSNumber: self.init(number)
+        case let list as [Any]: self = .array(list.map { PropertyList($0) })
+        case let members as [String: Any]:
+            self = .dictionary(members.mapValues { PropertyList($0) })
+        default: self = .unknown(type: "\(type(of: value))")
+        }
+    }
+
+    private init(_ number: NSNumber) {
+        switch String(cString: number.objCType) {
+        case "c", "B": self = .bool(number.boolValue)
+        case "f", "d": self = .real(number.doubleValue)
+        case "Q" where number.uint64Value > Int64.max: self = .unsigned(number.uint64Value)
+        default: self = .integer(number.int64Value)
+        }
+    }
+
+    /// The object to pass to `UserDefaults`.
+    var object: Any {
+        switch self {
+        case .bool(let flag): flag
+        case .integer(let number): NSNumber(value: number)
+        case .unsigned(let number): NSNumber(value: number)
+        case .real(let number): NSNumber(value: number)
+        case .string(let text): text
+        case .date(let date): date
+        case .data(let data): data
+        case .array(let elements): elements.map(\.object)
+        case .dictionary(let members): members.mapValues(\.object)
+        case .unknown(let type): preconditionFailure("a default of type \(type) was written")
+        }
+    }
+
+    // MARK: As an entry
+
+    /// Reads the bytes of an entry; nil if they are none.
+    init?(entry bytes: [UInt8]) {
+        let list = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil)
+        guard let value = (list as? [Any])?.first else { return nil }
+        self.init(value)
+    }
+
+    /// The bytes of an entry.
+    ///
+    /// - Throws: ``StateError/Code/err`` if Foundation cannot write it.
+    func entry() throws(StateError) -> [UInt8] {
+        guard !isUnknown else { throw StateError(.err, "the default is not a property list") }
+        do {
+            let data = try PropertyListSerialization.data(
+                fromPropertyList: [object],
+                format: .binary,
+                options: 0
+            )
+            return Array(data)
+        } catch {
+            throw StateError(.err, "the default cannot be written as a property list: \(error)")
+        }
+    }
+
+    /// A scalar as a person would type it; nil for other values.
+    var text: [UInt8]? {
+        switch self {
+        case .string(let text): Array(text.utf8)
+        case .data(let data): Array(data)
+        case .bool(let flag): Array("\(flag)".utf8)
+        case .integer(let number): Array("\(number)".utf8)
+        case .unsigned(let number): Array("\(number)".utf8)
+        case .real(let number): Array(NSNumber(value: number).stringValue.utf8)
+        case .date, .array, .dictionary, .unknown: nil
+        }
+    }
+
+    /// Whether any part of it is of another type.
+    private var isUnknown: Bool {
+        switch self {
+        case .unknown: true
+        case .array(let elements): elements.contains(where: \.isUnknown)
+        case .dictionary(let members): members.values.contains(where: \.isUnknown)
+        case .bool, .integer, .unsigned, .real, .string, .date, .data: false
+        }
+    }
+}
+
+/// An Optional of any type.
+private protocol OptionalValue {
+    var wrappedValue: Any? { get }
+}
+
+extension Optional: OptionalValue {
+    var wrappedValue: Any? { self.map { $0 as Any } }
+}
