@@ -2,9 +2,10 @@ public import StateEngine
 
 /// The current results of a query: an ordered collection that publishes its changes.
 ///
-/// It always shows the complete state after some commit, and always reaches the newest one. It is
-/// read-only: write to the keyspace, or to a container of one of the keys. It follows the keyspace
-/// until its last reference is released.
+/// It always shows the complete state after some commit. When a write has returned, the rows show
+/// it, or a later one; a change that is visible before it is stored (``Durability/memory``) is shown
+/// once it is stored. It is read-only: write to the keyspace, or to a container of one of the keys.
+/// It follows the keyspace until its last reference is released.
 public final class LiveQuery<Value: Codable & Sendable>: Sendable {
     /// The query.
     public let query: StateQuery<Value>
@@ -14,8 +15,7 @@ public final class LiveQuery<Value: Codable & Sendable>: Sendable {
     /// Runs `query` on `keyspace`; blocks until the rows are loaded.
     ///
     /// - Throws: Any error of the keyspace.
-    /// - Complexity: O(*n* log *n*) in the rows; the same again for each group of commits that
-    ///   touches them.
+    /// - Complexity: O(*n* log *n*) in the rows; afterwards O(log *n*) comparisons for each change.
     public init(_ query: StateQuery<Value>, in keyspace: any Keyspace) throws(StateError) {
         self.query = query
         let feed = QueryFeed(query)
@@ -31,12 +31,18 @@ public final class LiveQuery<Value: Codable & Sendable>: Sendable {
 
     /// The current rows, in order.
     ///
-    /// - Complexity: O(1).
-    public var rows: [QueryRow<Value>] { feed.rows.value }
+    /// - Complexity: O(1) if nothing has changed. Otherwise this thread shows the changes, unless
+    ///   another has begun.
+    public var rows: QueryRows<Value> { feed.current }
 
     /// The current rows, then always the latest, as long as the query lives; see
     /// ``MonitoredState/values``.
-    public var values: StateValues<[QueryRow<Value>]> { feed.rows.values }
+    public var values: StateValues<QueryRows<Value>> {
+        StateValues { [feed] slot in
+            feed.catchUp()
+            return feed.rows.join(slot, from: .current)
+        }
+    }
 
     /// Calls `body` for changes of the rows, as long as the query lives and the observation is
     /// kept.
@@ -51,9 +57,10 @@ public final class LiveQuery<Value: Codable & Sendable>: Sendable {
     public func observe(
         on queue: StateQueue = .notifier,
         initial: Bool = true,
-        _ body: @escaping @Sendable (StateChange<[QueryRow<Value>]>) -> Void
+        _ body: @escaping @Sendable (StateChange<QueryRows<Value>>) -> Void
     ) -> StateObservation {
-        feed.rows.observe(on: queue, initial: initial, body)
+        feed.catchUp()
+        return feed.rows.observe(on: queue, initial: initial, body)
     }
 
     /// The keys whose values cannot be read, with the errors; they have no rows.

@@ -1,7 +1,10 @@
 import StateEngine
 
 /// Keeps a live query current: takes in complete commits as the keyspace delivers them, and
-/// computes the rows on another thread.
+/// computes the rows when somebody reads them, or else on another thread.
+///
+/// A keyspace delivers a commit before its write returns. So who reads the rows after a write has
+/// its commit in the inbox, or in the rows.
 ///
 /// Until the rows are computed it keeps one change for each key, however many commits arrive.
 final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
@@ -10,33 +13,53 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
         var changes: [Key: KeyspaceChange] = [:]
         /// Whether `changes` are all rows, not only the differences.
         var isWhole = false
-        var epoch: Epoch?
+        var epoch = Epoch(bits: 1)
         var absence: StateError?
+        /// Whether the notifier has this job.
         var isDraining = false
+
+        var isEmpty: Bool { !isWhole && changes.isEmpty }
     }
 
-    /// The visible rows; only the draining thread changes them.
+    /// What the rows show.
     private struct Shown {
         var byKey: [Key: QueryRow<Value>] = [:]
         var unreadable: [Key: StateError] = [:]
+        var rows = QueryRows<Value>()
     }
 
     private let query: StateQuery<Value>
     private let inbox = StateLock(Inbox())
+    /// Held while changes are taken from the inbox and shown: one thread after the other, and who
+    /// waits for it reads what the other has shown.
     private let shown = StateLock(Shown())
-    let rows: MonitoredState<[QueryRow<Value>], Never>
+    /// The rows; scopes do not divide them.
+    let rows: MonitoredState<QueryRows<Value>, StateError>
     /// Answered once there are rows, or an error.
     let loading = Answer()
 
     init(_ query: StateQuery<Value>) {
         self.query = query
-        rows = MonitoredState([], key: .queryName)
+        let core = StateCore.inMemory(QueryRows<Value>(), key: .queryName, isDirect: false)
+        rows = MonitoredState(core: core, check: nil)
     }
 
-    var unreadable: [Key: StateError] { shown.withLock { $0.unreadable } }
+    /// The rows with all commits that were delivered before the call.
+    var current: QueryRows<Value> {
+        catchUp()
+        return rows.ownCore.read()
+    }
+
+    var unreadable: [Key: StateError] {
+        catchUp()
+        return shown.withLock { $0.unreadable }
+    }
+
     var absence: StateError? { inbox.withLock { $0.absence } }
 
-    /// Takes in an event of the keyspace; the rows follow on the notifier.
+    // MARK: The keyspace's side
+
+    /// Takes in an event of the keyspace; the rows follow at the next read, or on the notifier.
     func receive(_ event: KeyspaceEvent) {
         let drains = inbox.withLock { inbox in
             switch event {
@@ -69,46 +92,90 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
 
     /// Shows what has arrived; later changes wait behind the listeners.
     func run() {
-        guard let taken = take() else { return }
-        show(taken)
+        let isDone = inbox.withLock { inbox in
+            inbox.isDraining = !inbox.isEmpty
+            return inbox.isEmpty
+        }
+        guard !isDone else { return }
+        catchUp()
         Notifier.shared.run(self)
     }
 
-    private func take() -> Inbox? {
+    // MARK: The rows
+
+    /// Shows everything that has arrived.
+    ///
+    /// Order, filter and codec of the query run on this thread.
+    ///
+    /// - Complexity: O(log *n*) comparisons for each change; if there are many, O(*n* log *n*) for
+    ///   all of them.
+    func catchUp() {
+        rows.ownCore.checkBody()
+        let isNew = shown.withLock { shown in
+            let taken = takeArrived()
+            guard !taken.isEmpty, show(taken, in: &shown) || taken.isWhole else { return false }
+            rows.ownCore.publish(shown.rows)
+            return true
+        }
+        guard isNew else { return }
+        loading.putFirst(.success(0))
+        rows.ownCore.deliverLater()
+    }
+
+    private func takeArrived() -> Inbox {
         inbox.withLock { inbox in
-            guard inbox.isWhole || !inbox.changes.isEmpty else {
-                inbox.isDraining = false
-                return nil
-            }
-            defer {
-                inbox.changes = [:]
-                inbox.isWhole = false
-            }
+            defer { (inbox.changes, inbox.isWhole) = ([:], false) }
             return inbox
         }
     }
 
-    private func show(_ taken: Inbox) {
-        let epoch = taken.epoch ?? Epoch(bits: 1)
-        let ordered = shown.withLock { shown in
-            if taken.isWhole { shown = Shown() }
-            for (key, change) in taken.changes {
-                shown.byKey[key] = nil
-                shown.unreadable[key] = nil
-                guard let bytes = change.value else { continue }
-                do throws(StateError) {
-                    let value = try query.codec.decode(bytes)
-                    guard query.isIncluded(value) else { continue }
-                    let revision = Revision(epoch: epoch, number: change.revision)
-                    shown.byKey[key] = QueryRow(key: key, value: value, revision: revision)
-                } catch {
-                    shown.unreadable[key] = error
-                }
-            }
-            return shown.byKey.values.sorted(by: query.precedes)
+    /// - Returns: Whether any row has changed.
+    private func show(_ taken: Inbox, in shown: inout Shown) -> Bool {
+        if taken.isWhole { shown = Shown() }
+        // Sorting all of them is cheaper then.
+        let isAnew = taken.isWhole || taken.changes.count > max(64, shown.rows.count / 8)
+        var hasChanged = false
+        for (key, change) in taken.changes {
+            let new = row(key, change, taken.epoch, &shown.unreadable)
+            let old =
+                new.map { shown.byKey.updateValue($0, forKey: key) }
+                ?? shown.byKey.removeValue(forKey: key)
+            hasChanged = hasChanged || old != nil || new != nil
+            if !isAnew { shown.rows.replace(old, with: new, in: query.precedes) }
         }
-        rows.modify(ordered)
-        loading.putFirst(.success(0))
+        if isAnew { shown.rows = QueryRows(sorted: shown.byKey.values.sorted(by: query.precedes)) }
+        return hasChanged
+    }
+
+    /// The row of a change; nil if there is none.
+    private func row(
+        _ key: Key,
+        _ change: KeyspaceChange,
+        _ epoch: Epoch,
+        _ unreadable: inout [Key: StateError]
+    ) -> QueryRow<Value>? {
+        if !unreadable.isEmpty { unreadable[key] = nil }
+        guard let bytes = change.value else { return nil }
+        do throws(StateError) {
+            let value = try query.codec.decode(bytes)
+            guard query.isIncluded(value) else { return nil }
+            let revision = Revision(epoch: epoch, number: change.revision)
+            return QueryRow(key: key, value: value, revision: revision)
+        } catch {
+            unreadable[key] = error
+            return nil
+        }
+    }
+}
+
+extension StateCore {
+    /// Publishes a value that this process has computed; its delivery is left to
+    /// ``deliverLater()``.
+    fileprivate final func publish(_ value: Value) {
+        published.withLock { published in
+            let next = Revision(epoch: published.epoch, number: published.number + 1)
+            published.publish(value, next, cause: .thisProcess, depth: 0, merges: true)
+        }
     }
 }
 

@@ -1,0 +1,153 @@
+import StateEngine
+
+/// The rows of a query, in its order.
+///
+/// A value: it stays as it is when the query goes on. Rows are kept in blocks, and two values of
+/// one query share the blocks in which nothing has changed; so a change costs the same in a query
+/// of any length.
+public struct QueryRows<Value: Sendable>: Sendable {
+    /// None is empty.
+    private var blocks: [[QueryRow<Value>]] = []
+    /// The position of the first row of each block.
+    private var starts: [Int] = []
+    /// How many rows there are.
+    public private(set) var count = 0
+
+    /// Whether one row comes before another; keys decide last, so no two rows are equal.
+    typealias Order = (QueryRow<Value>, QueryRow<Value>) -> Bool
+
+    /// How many rows a block has at most; after that it is split.
+    private static var blockLimit: Int { 256 }
+
+    /// Makes no rows.
+    init() {}
+
+    /// Makes rows that are in order already.
+    init(sorted rows: [QueryRow<Value>]) {
+        // Not full, so that the next changes do not split every block.
+        let length = QueryRows.blockLimit * 3 / 4
+        for start in stride(from: 0, to: rows.count, by: length) {
+            starts.append(start)
+            blocks.append(Array(rows[start...].prefix(length)))
+        }
+        count = rows.count
+    }
+
+    // MARK: Changing
+
+    /// Replaces a row, inserts it if there is no old one, or removes it if there is no new one.
+    ///
+    /// - Complexity: O(log *n*) comparisons and O(√*n*) in the rows, with a small factor: the copy
+    ///   of a block and of the list of blocks.
+    mutating func replace(
+        _ old: QueryRow<Value>?,
+        with new: QueryRow<Value>?,
+        in order: Order
+    ) {
+        if let old { remove(old, order) }
+        if let new { insert(new, order) }
+    }
+
+    private mutating func insert(_ row: QueryRow<Value>, _ order: Order) {
+        guard !blocks.isEmpty else {
+            self = QueryRows(sorted: [row])
+            return
+        }
+        let (found, offset) = place(of: row, order)
+        // Behind all others: at the end of the last block.
+        let block = Swift.min(found, blocks.count - 1)
+        blocks[block].insert(row, at: found == block ? offset : blocks[block].count)
+        shift(after: block, by: 1)
+        if blocks[block].count > QueryRows.blockLimit { split(block) }
+    }
+
+    private mutating func remove(_ row: QueryRow<Value>, _ order: Order) {
+        guard let (block, offset) = find(row, order) else { return }
+        blocks[block].remove(at: offset)
+        shift(after: block, by: -1)
+        if blocks[block].isEmpty {
+            blocks.remove(at: block)
+            starts.remove(at: block)
+        }
+    }
+
+    private mutating func split(_ block: Int) {
+        let half = blocks[block].count / 2
+        let rest = Array(blocks[block][half...])
+        blocks[block].removeSubrange(half...)
+        blocks.insert(rest, at: block + 1)
+        starts.insert(starts[block] + half, at: block + 1)
+    }
+
+    private mutating func shift(after block: Int, by difference: Int) {
+        count += difference
+        for next in starts.indices.dropFirst(block + 1) { starts[next] += difference }
+    }
+
+    // MARK: Finding
+
+    /// Where the first row is that does not come before `row`; behind the last block if all do.
+    private func place(of row: QueryRow<Value>, _ order: Order) -> (block: Int, offset: Int) {
+        let block = blocks.partitioningIndex { !order($0[$0.count - 1], row) }
+        guard block < blocks.count else { return (block, 0) }
+        return (block, blocks[block].partitioningIndex { !order($0, row) })
+    }
+
+    /// Where a row with the same key is.
+    ///
+    /// If fields do not order strictly, such as numbers that are not a number, it may be anywhere.
+    private func find(_ row: QueryRow<Value>, _ order: Order) -> (block: Int, offset: Int)? {
+        let (block, offset) = place(of: row, order)
+        if block < blocks.count, blocks[block][offset].key == row.key { return (block, offset) }
+        for (block, rows) in blocks.enumerated() {
+            if let offset = rows.firstIndex(where: { $0.key == row.key }) { return (block, offset) }
+        }
+        return nil
+    }
+}
+
+extension QueryRows: RandomAccessCollection {
+    /// 0.
+    public var startIndex: Int { 0 }
+
+    /// How many rows there are.
+    public var endIndex: Int { count }
+
+    /// The row at a position.
+    ///
+    /// - Complexity: O(log *n*).
+    public subscript(position: Int) -> QueryRow<Value> {
+        precondition(position >= 0 && position < count, "row \(position) of \(count)")
+        let block = starts.partitioningIndex { $0 > position } - 1
+        return blocks[block][position - starts[block]]
+    }
+
+    /// Goes through the rows in order; O(1) for each.
+    public func makeIterator() -> FlattenSequence<[[QueryRow<Value>]]>.Iterator {
+        blocks.joined().makeIterator()
+    }
+}
+
+extension QueryRows: Equatable where Value: Equatable {
+    /// Whether both have equal rows in the same order.
+    public static func == (left: QueryRows, right: QueryRows) -> Bool {
+        left.count == right.count && left.elementsEqual(right)
+    }
+}
+
+extension QueryRows: CustomStringConvertible {
+    /// The rows as an array.
+    public var description: String { "\(Array(self))" }
+}
+
+extension Array {
+    /// The first position at which `isAfter` is true; it must be true from there on.
+    fileprivate func partitioningIndex(where isAfter: (Element) -> Bool) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if isAfter(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}
