@@ -1,4 +1,5 @@
 import Glibc
+import StateContainers
 import StateEngine
 import StateSQLite
 import StateTestSupport
@@ -41,5 +42,24 @@ struct SQLiteDatabaseTests {
         let error = try #require(throws: StateError.self) { try SQLiteDatabase(path: path) }
         #expect(error.code == .storage && error.message.contains("\(path) is not a file"))
         #expect(access(path + ".lock", F_OK) != 0)
+    }
+
+    @Test func `a database in memory is one of its own, and gone with its last container`() throws {
+        let database = SQLiteDatabase.inMemory
+        let first = try SQLiteState(0, key: "n", in: database)
+        let same = try SQLiteState(0, key: "n", in: database)
+        let other = try SQLiteState(0, key: "n", in: .inMemory)
+        try first ~> { $0 += 1 }
+        try withTransaction { tx in tx[first] += 1 }
+        #expect(same.value == 2 && other.value == 0)
+        #expect(database.path == ":memory:")
+        #expect(access(":memory:", F_OK) != 0 && access(":memory:.lock", F_OK) != 0)
+    }
+
+    @Test func `SQLite's name of a database in memory is refused with ours`() throws {
+        let error = #expect(throws: StateError.self) { try SQLiteDatabase(path: ":memory:") }
+        #expect(error?.code == .storage)
+        #expect(error?.message.contains("SQLiteDatabase.inMemory") == true)
+        #expect(access(":memory:.lock", F_OK) != 0)
     }
 }

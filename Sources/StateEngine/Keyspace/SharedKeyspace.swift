@@ -73,6 +73,9 @@ package final class SharedKeyspace: Sendable {
     package let keyspace: LocalKeyspace
     private let slot: Slot
 
+    /// A keyspace that nobody can find; it is closed with this object.
+    package convenience init(unshared keyspace: LocalKeyspace) { self.init(keyspace, Slot()) }
+
     private init(_ keyspace: LocalKeyspace, _ slot: Slot) {
         self.keyspace = keyspace
         self.slot = slot

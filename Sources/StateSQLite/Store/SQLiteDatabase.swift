@@ -7,7 +7,10 @@ public import StateEngine
 /// last of them is released. While it is open, no other process can open it. The format is the one
 /// that `stated` serves.
 public final class SQLiteDatabase: Sendable {
-    /// The path of the file, as it was given.
+    /// SQLite's own name of a database in memory.
+    static let memoryPath = ":memory:"
+
+    /// The path of the file, as it was given; `:memory:` for a database in memory.
     public let path: String
     private let shared: SharedKeyspace
 
@@ -26,5 +29,26 @@ public final class SQLiteDatabase: Sendable {
         let identity = try SharedKeyspace.Identity(kind: "sqlite", file: path)
         self.path = path
         shared = try SharedKeyspace.open(identity) { SQLiteBacking(path: path) }
+    }
+
+    /// A new, empty database in memory, which is gone with its last container.
+    ///
+    /// For tests and previews: containers behave as in a file, and changes are at once as durable
+    /// as they get. Each access makes another database. To put several containers in one, keep it:
+    ///
+    /// ```swift
+    /// let database = SQLiteDatabase.inMemory
+    /// let volume = try SQLiteState(0.5, key: "audio/volume", in: database)
+    /// let muted = try SQLiteState(false, key: "audio/muted", in: database)
+    /// ```
+    public static var inMemory: SQLiteDatabase { SQLiteDatabase() }
+
+    private init() {
+        path = SQLiteDatabase.memoryPath
+        do throws(StateError) {
+            shared = SharedKeyspace(unshared: try LocalKeyspace(backing: MemoryBacking()))
+        } catch {
+            preconditionFailure("a keyspace in memory did not open: \(error)")
+        }
     }
 }

@@ -65,6 +65,12 @@ package struct StoreLocation: Sendable {
     ///
     /// - Throws: ``StateError/Code/storage``, naming the directory and the problem.
     package func prepare() throws(StateError) {
+        guard database != SQLiteDatabase.memoryPath else {
+            throw StateError(
+                .storage,
+                "'\(database)' is not a file; for a database in memory, use SQLiteDatabase.inMemory"
+            )
+        }
         if ownsDirectory, mkdir(directory, 0o700) != 0, errno != EEXIST {
             throw StateError(.storage, "\(directory) cannot be created: \(lastSystemError())")
         }
