@@ -70,18 +70,18 @@ final class SimpleNumbers: OpenStore<Numbers.State, Numbers.Output>, @unchecked 
     init() { super.init(.idle) }
 
     func load(_ number: Int) async {
-        state = .loading
+        modify(.loading)
         switch await Numbers.feedback(for: number) {
         case .loaded(let number):
-            state = .loaded(number)
+            modify(.loaded(number))
             send(output: .done)
         case .failed(let message):
-            state = .failed(message)
+            modify(.failed(message))
             send(output: .gaveUp)
         }
     }
 
-    func reset() { state = .idle }
+    func reset() { modify(.idle) }
 }
 
 /// How states follow each other; how to load is a parameter.

@@ -1,6 +1,6 @@
 import StateContainers
 
-/// A store to subclass, without a reducer: its methods set ``state`` and send outputs.
+/// A store to subclass, without a reducer: its methods modify ``state`` and send outputs.
 ///
 /// ```swift
 /// final class Counter: OpenStore<Int, String>, @unchecked Sendable {
@@ -21,11 +21,11 @@ open class OpenStore<State: Sendable, Output: Sendable>: StoreType, @unchecked S
 
     /// The current state.
     ///
-    /// Reading and then setting it are two steps; ``modify(_:)`` is one.
-    public final var state: State {
-        get { container.value }
-        set { container.modify(newValue) }
-    }
+    /// It has no setter, because `state += 1` by two threads would lose one of the changes.
+    public final var state: State { container.value }
+
+    /// Replaces the state.
+    public final func modify(_ newState: State) { container.modify(newState) }
 
     /// Changes the state in one step; `body` must not use any store or container.
     ///

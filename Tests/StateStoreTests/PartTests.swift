@@ -85,7 +85,7 @@ struct PartTests {
             let store = OpenStoreMock("mock")
             var state: String { store.state }
             var stateStream: StoreStates<String> { store.stateStream }
-            func trigger(_ input: Int) { store.state = "mock \(input)" }
+            func trigger(_ input: Int) { store.modify("mock \(input)") }
         }
         let store = Store(Counter.State(), reducer: Counter())
         let real = AnyViewModel(
@@ -97,6 +97,18 @@ struct PartTests {
         for model in models { model.trigger(4) }
         #expect(models.map(\.state) == ["4", "mock 4"])
     }
+
+    @Test func `Atomic: 4 threads that change an open store lose nothing, and none can assign`() {
+        let path: AnyKeyPath = \OpenStoreCount.state
+        #expect(!(path is ReferenceWritableKeyPath<OpenStoreCount, Int>))
+        let store = OpenStoreCount(0)
+        onThreads(4) { _ in for _ in 0..<1_000 { store.modify { $0 += 1 } } }
+        #expect(store.state == 4_000)
+        store.modify(7)
+        #expect(store.state == 7)
+    }
 }
 
 final class OpenStoreMock: OpenStore<String, Never>, @unchecked Sendable {}
+
+final class OpenStoreCount: OpenStore<Int, Never>, @unchecked Sendable {}
