@@ -81,7 +81,7 @@ extension Example {
         for run in 1...2 {
             let app = try AppState(in: StateDirectory(path: scratch.path(of: "app")))
             checks.expect(app.isTouchIDEnabled.value == (run == 2), "Touch ID, run \(run)")
-            try app.isTouchIDEnabled ~> true
+            try await app.isTouchIDEnabled ~> true
         }
     }
 }

@@ -122,8 +122,8 @@ extension Example {
                 sizes ~> { $0.append(change.new) }
             }
             _ = try await sizes.wait(timeout: .seconds(20)) { $0 == [12] }
-            try preferences ~> { $0.language = "de" }
-            try preferences ~> { $0.fontSize = 14 }
+            try await preferences ~> { $0.language = "de" }
+            try await preferences ~> { $0.fontSize = 14 }
             let seen = try await sizes.wait(timeout: .seconds(20)) { $0.count == 2 }
             checks.expect(seen == [12, 14], "the view of the size does not wake for the language")
             view.cancel()

@@ -19,7 +19,7 @@ extension Example {
         let (food, travel) = (
             try container("food", created: 1), try container("travel", created: 2)
         )
-        try food ~> { $0.limit = 200 }
+        try await food ~> { $0.limit = 200 }
         let budgets = try database.keyspace.query(Budget.all)
         var lists = budgets.values.makeAsyncIterator()
         func next(_ count: Int) async -> [String]? {
@@ -29,7 +29,7 @@ extension Example {
             return nil
         }
         checks.expect(await next(1) == ["food"], "stored values are there at once")
-        try travel ~> { $0.limit = 300 }
+        try await travel ~> { $0.limit = 300 }
         checks.expect(await next(2) == ["travel", "food"], "a new one comes first: it is newer")
         try await database.keyspace.apply([
             .set("other/x", Array("1".utf8)), .delete("budget/travel"),

@@ -1,0 +1,34 @@
+import StateContainers
+import StateTestSupport
+import Testing
+
+struct AsyncOperatorTests {
+    @Test func `No hidden deadlock: a change by operator leaves the thread of its task to others`()
+        async throws
+    {
+        let backing = HeldBacking(isHeld: false)
+        let keyspace = try LocalKeyspace(backing: backing)
+        let state = try PersistentState(0, key: "a", in: keyspace, codec: digits)
+        backing.hold()
+        let thread = ThreadExecutor()
+        let writer = Task(executorPreference: thread) { () -> Int in
+            try await state ~> 1
+            return try await state ~> { value -> Int in
+                value += 1
+                return value
+            }
+        }
+        // Only if the one thread is free while the first commit waits.
+        let release = Task(executorPreference: thread) { backing.release(2) }
+        await release.value
+        #expect(try await writer.value == 2)
+        #expect(state.value == 2)
+    }
+
+    @Test func `a container in memory needs no await in a task`() async {
+        let state = State(0, key: "a")
+        state ~> 1
+        state ~> { $0 += 1 }
+        #expect(state.value == 2)
+    }
+}
