@@ -1,6 +1,6 @@
 package import Glibc
 package import StateClient
-package import StateEngine
+import StateEngine
 
 /// The built `stated`, serving a data directory of its own on a socket of its own.
 ///

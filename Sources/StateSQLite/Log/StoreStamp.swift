@@ -1,6 +1,6 @@
 import CLinux
 import Glibc
-package import StateEngine
+import StateEngine
 
 /// The last known state of a store, kept beside it so that an older copy in its place is noticed.
 ///

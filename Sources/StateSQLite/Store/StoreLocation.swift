@@ -1,6 +1,6 @@
 import CLinux
 import Glibc
-package import StateEngine
+import StateEngine
 
 /// The files of one store.
 package struct StoreLocation: Sendable {
