@@ -137,8 +137,12 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// Makes a store in its own database file, in an existing directory; `<path>.lock` is its
     /// owner's lock.
     ///
+    /// `history` is the retention.
+    ///
     /// Nothing is opened until ``load(_:)``.
-    public convenience init(path: String) { self.init(location: StoreLocation(path: path)) }
+    public convenience init(path: String, history: HistoryLimits = HistoryLimits()) {
+        self.init(location: StoreLocation(path: path), history: history)
+    }
 
     package convenience init(
         directory: String,

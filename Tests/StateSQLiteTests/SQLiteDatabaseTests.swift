@@ -62,4 +62,30 @@ struct SQLiteDatabaseTests {
         #expect(error?.message.contains("SQLiteDatabase.inMemory") == true)
         #expect(access(":memory:.lock", F_OK) != 0)
     }
+
+    @Test func `without a history, a value that changes often leaves a short file`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path(of: "app.db")
+        let count = 20_000
+        do {
+            let database = try SQLiteDatabase(path: path, history: .none)
+            let state = try SQLiteState(0, key: "n", in: database, durability: .memory)
+            for number in 1...count { try state ~> number }
+            try database.keyspace.apply([.set("last", [49])])
+        }
+        let again = SQLiteBacking(path: path)
+        var rowCount = 0
+        _ = try again.load { _ in rowCount += 1 }
+        again.close()
+        #expect(rowCount < count / 2)
+        let state = try SQLiteState(0, key: "n", in: SQLiteDatabase(path: path))
+        #expect(state.value == count)
+    }
+
+    @Test func `a history is as long as it is asked for`() {
+        #expect(HistoryLimits.none.changeCount == 0)
+        let week = HistoryLimits.keep(changes: 5, byteCount: 1_000)
+        #expect(week.changeCount == 5 && week.byteCount == 1_000)
+        #expect(week.age == HistoryLimits().age)
+    }
 }

@@ -21,14 +21,22 @@ public final class SQLiteDatabase: Sendable {
     ///
     /// `<path>.lock` is its owner's lock.
     ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - history: How many past changes it keeps. The first object that opens it decides.
     /// - Throws: ``StateError/Code/locked``, naming the process that has it open;
     ///   ``StateError/Code/corrupt``, ``StateError/Code/newerFormat`` or
     ///   ``StateError/Code/storage``. The file is unchanged.
     /// - Complexity: O(*n*) in the bytes of the history, unless it was open.
-    public init(path: String) throws(StateError) {
+    public init(
+        path: String,
+        history: HistoryLimits = HistoryLimits()
+    ) throws(StateError) {
         let identity = try SharedKeyspace.Identity(kind: "sqlite", file: path)
         self.path = path
-        shared = try SharedKeyspace.open(identity) { SQLiteBacking(path: path) }
+        shared = try SharedKeyspace.open(identity) {
+            SQLiteBacking(path: path, history: history)
+        }
     }
 
     /// A new, empty database in memory, which is gone with its last container.
