@@ -29,7 +29,7 @@ public final class UserDefaultsState<Value: Codable & Sendable>: PersistentState
     ///   - codec: Converts a value to bytes and back, which are stored as a string, or as data if
     ///     they are not UTF-8; nil: the value is stored in the defaults' own types.
     ///   - acceptsUnreadable: Whether to accept a default that cannot be read as `Value`: the
-    ///     container then has the default value, ``status`` says why, and only ``replace(_:)``
+    ///     container then has the default value, `status` says why, and only `replace(_:)`
     ///     writes.
     /// - Throws: As ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
     public init(

@@ -33,6 +33,11 @@ struct StoreFileTests {
         }
         #expect(refusal?.code == .readOnly)
         #expect(refusal?.message.contains("\(path) is missing") == true)
+        // Until it is back, or the daemon is started again: each refusal and the log say what to do.
+        let next = #expect(throws: StateError.self) { try client.set([3], for: "key/2") }
+        #expect(next?.message.contains("\(path) is missing") == true)
+        #expect(next?.message.contains("restart with the intended files") == true)
+        #expect(eventually { daemon.log.contains("\(path) is missing") })
         #expect(try status("storage") != "ok")
         // A stop that cannot vouch for what was stored is no clean one.
         #expect(try daemon.stop() == 5)

@@ -33,6 +33,17 @@ struct RemoteStateTests {
         #expect(sum.value == 2 * times)
     }
 
+    @Test func `Visible: a live query of the daemon's values shows each write that has returned`()
+        async throws
+    {
+        let state = try RemoteState(0, key: "q/a", in: keyspace)
+        let query = try keyspace.query("q/", as: Int.self)
+        for number in 1...100 {
+            try await state ~> number
+            #expect(query.rows.map(\.value) == [number])
+        }
+    }
+
     @Test(arguments: [
         "demo/*", "what?", "set[1]", #"back\slash"#, #"end\"#, "from", "LIMIT", "Snapshot", "by",
     ])

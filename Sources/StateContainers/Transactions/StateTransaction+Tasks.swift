@@ -1,7 +1,7 @@
 import StateEngine
 
 extension StateTransaction {
-    /// Like ``withTransaction(_:)``, but a task waits without blocking its thread.
+    /// Like ``withTransaction(file:line:_:)``, but a task waits without blocking its thread.
     ///
     /// It has its own name, so that `withTransaction` over containers in memory needs no `await` in
     /// a task.
@@ -11,7 +11,7 @@ extension StateTransaction {
     ///   - line: The caller's line.
     ///   - body: Reads and writes.
     /// - Returns: What `body` returned in the run that was committed.
-    /// - Throws: As ``withTransaction(_:)``; nothing has changed.
+    /// - Throws: As ``withTransaction(file:line:_:)``; nothing has changed.
     @discardableResult
     public nonisolated(nonsending) static func run<R>(
         file: StaticString = #fileID,
