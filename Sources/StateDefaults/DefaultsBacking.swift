@@ -9,14 +9,16 @@ import StateEngine
 /// the suite is compared with what is known before each commit, when a container is made, and ten
 /// times a second.
 ///
-/// What is known is under the lock, and only calls that ``Backing`` orders use the timer: the proof
-/// of `@unchecked Sendable`.
+/// What is known is under the lock, and only calls that ``Backing`` orders use the rest: the proof of
+/// `@unchecked Sendable`.
 final class DefaultsBacking: EditableBacking, @unchecked Sendable {
     let isPersistent = true
     let keysArePaths = false
     private let suite: DefaultsSuite
     /// What the keyspace has, or is about to adopt; the lock is held while the suite is used.
     private let known = StateLock<[String: PropertyList]>([:])
+    /// How many commits in a row have found changes of others; only for commits.
+    private var meetingCount = 0
     /// Set after the load, and ended by the close.
     private var timer: (any DispatchSourceTimer)?
 
@@ -49,8 +51,9 @@ final class DefaultsBacking: EditableBacking, @unchecked Sendable {
 
     /// Sets the defaults, and makes Foundation write them.
     ///
-    /// - Throws: ``EditedMeanwhile`` if others have set anything; ``StateError/Code/readOnly`` if
-    ///   they could not be written: the outcome is unknown then.
+    /// - Throws: ``EditedMeanwhile`` if others have set anything, and ``StateError/Code/conflict``
+    ///   if they go on; ``StateError/Code/readOnly`` if they could not be written: the outcome is
+    ///   unknown then.
     func commit(_ batch: borrowing CommitBatch) throws {
         var changes: [String: PropertyList?] = [:]
         batch.forEachChange { change in
@@ -58,7 +61,8 @@ final class DefaultsBacking: EditableBacking, @unchecked Sendable {
             changes[name] = .some(change.value.flatMap { PropertyList(entry: Array($0)) })
         }
         try known.withLock { known in
-            guard suite.read() == known else { throw EditedMeanwhile() }
+            guard suite.read() == known else { throw meeting() }
+            meetingCount = 0
             for (name, value) in changes { suite.set(value, for: name) }
             guard suite.synchronize() else {
                 throw StateError(
@@ -68,6 +72,18 @@ final class DefaultsBacking: EditableBacking, @unchecked Sendable {
             }
             for (name, value) in changes { known[name] = value }
         }
+    }
+
+    /// Others have changed the suite: the commit is repeated on top of that, 16 times at most.
+    private func meeting() -> any Error {
+        meetingCount += 1
+        guard meetingCount > 16 else { return EditedMeanwhile() }
+        meetingCount = 0
+        return StateError(
+            .conflict,
+            "the defaults of '\(suite.name)' keep being changed by others: nothing was committed; "
+                + "try again"
+        )
     }
 
     /// Foundation keeps unwritten values in memory, as if they had been written; they are then

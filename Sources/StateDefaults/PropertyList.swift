@@ -10,14 +10,27 @@ enum PropertyList: Hashable, Sendable {
     case integer(Int64)
     /// Above the largest `Int64`.
     case unsigned(UInt64)
-    case real(Double)
+    case real(Real)
     case string(String)
-    case date(Date)
+    /// Seconds since Foundation's reference date.
+    case date(Real)
     case data(Data)
     case array([PropertyList])
     case dictionary([String: PropertyList])
     /// Of a type that property lists do not have: it cannot be read, and is not overwritten.
     case unknown(type: String)
+
+    /// A number that equals itself, also if it is not a number: otherwise a suite that has one would
+    /// always differ from what is known of it.
+    struct Real: Hashable, Sendable {
+        let value: Double
+
+        static func == (left: Real, right: Real) -> Bool {
+            left.value.bitPattern == right.value.bitPattern
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(value.bitPattern) }
+    }
 
     // MARK: As Foundation has it
 
@@ -30,7 +43,7 @@ enum PropertyList: Hashable, Sendable {
         switch value {
         case let flag as Bool where type(of: value) == Bool.self: self = .bool(flag)
         case let text as String: self = .string(text)
-        case let date as Date: self = .date(date)
+        case let date as Date: self = .date(Real(value: date.timeIntervalSinceReferenceDate))
         case let data as Data: self = .data(data)
         case let number as NSNumber: self.init(number)
         case let list as [Any]: self = .array(list.map { PropertyList($0) })
@@ -43,7 +56,7 @@ enum PropertyList: Hashable, Sendable {
     private init(_ number: NSNumber) {
         switch String(cString: number.objCType) {
         case "c", "B": self = .bool(number.boolValue)
-        case "f", "d": self = .real(number.doubleValue)
+        case "f", "d": self = .real(Real(value: number.doubleValue))
         case "Q" where number.uint64Value > Int64.max: self = .unsigned(number.uint64Value)
         default: self = .integer(number.int64Value)
         }
@@ -55,9 +68,9 @@ enum PropertyList: Hashable, Sendable {
         case .bool(let flag): flag
         case .integer(let number): NSNumber(value: number)
         case .unsigned(let number): NSNumber(value: number)
-        case .real(let number): NSNumber(value: number)
+        case .real(let number): NSNumber(value: number.value)
         case .string(let text): text
-        case .date(let date): date
+        case .date(let date): Date(timeIntervalSinceReferenceDate: date.value)
         case .data(let data): data
         case .array(let elements): elements.map(\.object)
         case .dictionary(let members): members.mapValues(\.object)
@@ -78,7 +91,13 @@ enum PropertyList: Hashable, Sendable {
     ///
     /// - Throws: ``StateError/Code/err`` if Foundation cannot write it.
     func entry() throws(StateError) -> [UInt8] {
-        guard !isUnknown else { throw StateError(.err, "the default is not a property list") }
+        guard isWritable else {
+            throw StateError(
+                .err,
+                "the value cannot be stored as a default: it is not a property list, or has a date "
+                    + "outside of the years 1 to 9999"
+            )
+        }
         do {
             let data = try PropertyListSerialization.data(
                 fromPropertyList: [object],
@@ -99,20 +118,27 @@ enum PropertyList: Hashable, Sendable {
         case .bool(let flag): Array("\(flag)".utf8)
         case .integer(let number): Array("\(number)".utf8)
         case .unsigned(let number): Array("\(number)".utf8)
-        case .real(let number): Array(NSNumber(value: number).stringValue.utf8)
+        case .real(let number): Array(NSNumber(value: number.value).stringValue.utf8)
         case .date, .array, .dictionary, .unknown: nil
         }
     }
 
-    /// Whether any part of it is of another type.
-    private var isUnknown: Bool {
+    /// Whether a file can have it.
+    ///
+    /// Foundation on Linux writes any date, but if it has no year of four digits, the file cannot
+    /// be read again: all defaults of the suite would be lost.
+    private var isWritable: Bool {
         switch self {
-        case .unknown: true
-        case .array(let elements): elements.contains(where: \.isUnknown)
-        case .dictionary(let members): members.values.contains(where: \.isUnknown)
-        case .bool, .integer, .unsigned, .real, .string, .date, .data: false
+        case .unknown: false
+        case .date(let date): PropertyList.dates.contains(date.value)
+        case .array(let elements): elements.allSatisfy(\.isWritable)
+        case .dictionary(let members): members.values.allSatisfy(\.isWritable)
+        case .bool, .integer, .unsigned, .real, .string, .data: true
         }
     }
+
+    /// From 0001-01-01 to 9999-12-31, in seconds since Foundation's reference date.
+    private static let dates = -63_114_076_800.0..<252_455_616_000.0
 }
 
 /// An Optional of any type.

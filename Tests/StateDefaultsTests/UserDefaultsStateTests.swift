@@ -171,6 +171,33 @@ struct UserDefaultsStateTests {
         observation.cancel()
     }
 
+    @Test func `a number that is none stops no other change`() throws {
+        defer { removeAll() }
+        let number = try state(Double(0), "number")
+        try number ~> .nan
+        let other = try state(0, "other")
+        for round in 1...3 { try other ~> round }
+        #expect(number.value.isNaN && defaults.integer(forKey: "other") == 3)
+        defaults.set(5.0, forKey: "number")
+        try number ~> { $0 += 1 }
+        #expect(number.value == 6)
+    }
+
+    @Test(arguments: [Double.infinity, .nan, 1e12, -1e12])
+    func `a date that would make the file unreadable is refused`(seconds: Double) throws {
+        defer { removeAll() }
+        try state(0, "other") ~> 5
+        let date = try state(Date(timeIntervalSinceReferenceDate: 0), "date")
+        #expect(throws: StateError.self) {
+            try date ~> Date(timeIntervalSinceReferenceDate: seconds)
+        }
+        try date ~> .distantFuture
+        try date ~> .distantPast
+        defaults.synchronize()
+        #expect(defaults.integer(forKey: "other") == 5)
+        #expect(defaults.object(forKey: "date") as? Date == .distantPast)
+    }
+
     @Test func `a key may be below another one`() throws {
         defer { removeAll() }
         try state(0, "audio") ~> 1
