@@ -37,6 +37,18 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         set { settings.withLock { $0.history = newValue } }
     }
 
+    /// What rules keep of it; may be set on any thread.
+    var rules: HistoryRules? {
+        get { settings.withLock { $0.rules } }
+        set { settings.withLock { $0.rules = newValue } }
+    }
+
+    /// How the newest versions of keys are looked up.
+    var versions: NewestVersions? {
+        get { settings.withLock { $0.versions } }
+        set { settings.withLock { $0.versions = newValue } }
+    }
+
     /// How many bytes of disk space are reserved for deletes and compaction.
     ///
     /// Any thread may set it; it applies from the next checkpoint on.
@@ -47,6 +59,8 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
 
     private struct Settings {
         var history: HistoryLimits
+        var rules: HistoryRules?
+        var versions: NewestVersions?
         var reserveByteCount: Int64 = 0
     }
 

@@ -18,6 +18,8 @@ struct LossReport {
     private let found: FoundHistory
     /// Nil if it cannot be read.
     private let compacted: Int64?
+    /// What rules have removed besides.
+    private let floors: HistoryFloors
     private let gaps: [Gap]
     /// The newest acknowledged revision according to the stamp; 0 if the stamp has none.
     private let acknowledged: Int64
@@ -34,7 +36,8 @@ struct LossReport {
         self.acknowledged = acknowledged.revision
         wasKilled = acknowledged.log != nil
         compacted = found.map.number(.compacted)
-        gaps = LossReport.gaps(found.rows, compacted ?? 0)
+        floors = found.map.floors
+        gaps = LossReport.gaps(found.rows, max(compacted ?? 0, floors.highest))
         for key in found.damagedRows.compactMap(\.key) { served[key] = 0 }
     }
 
@@ -44,7 +47,7 @@ struct LossReport {
         if served[key] != nil { served[key] = change.revision }
         if change.value == nil { liveKeys.remove(key) } else { liveKeys.insert(key) }
         if let compacted, let previous = change.previousPlace, previous.revision > compacted,
-            !found.contains(previous)
+            !found.contains(previous), previous.revision > floors.revision(of: change.key)
         {
             superseded.append((previous, key, change.revision))
         }
@@ -56,7 +59,11 @@ struct LossReport {
     /// Whether every row is intact.
     var isEmpty: Bool {
         guard superseded.isEmpty, !lacksAcknowledged else { return false }
-        if let count = countedRows { return Int64(found.rows.count) >= count }
+        // Rows that rules have removed may be found again, in place of others.
+        if let count = countedRows {
+            guard Int64(found.rows.count) >= count else { return false }
+            if floors.isEmpty { return true }
+        }
         return found.map.isWhole && found.damagedRows.isEmpty && gaps.isEmpty
             && !found.pages.mayLackPages
     }

@@ -91,11 +91,19 @@ final class SalvagedStore {
     func finish(
         compacted: Int64,
         leastRevision: Int64,
+        floors: HistoryFloors,
         metadata: [String: String],
         _ check: () throws -> Void
     ) throws {
         try write()
-        try writeMeta(compacted: compacted, leastRevision: leastRevision, metadata: metadata)
+        var floors = floors
+        floors.drop(through: compacted)
+        try writeMeta(
+            compacted: compacted,
+            leastRevision: leastRevision,
+            floors: floors,
+            metadata: metadata
+        )
         try check()
         connection?.checkpointsOnClose()
         // Closes it, which removes the log.
@@ -111,6 +119,7 @@ final class SalvagedStore {
     private func writeMeta(
         compacted: Int64,
         leastRevision: Int64,
+        floors: HistoryFloors,
         metadata: [String: String]
     ) throws {
         guard let connection else { return }
@@ -121,6 +130,7 @@ final class SalvagedStore {
                 try table.set(.compacted, "\(compacted)")
                 try table.set(.leastRevision, "\(leastRevision)")
                 try table.set(.rowCount, "\(rowCount)")
+                try table.set(floors)
                 try table.set(metadata: metadata)
             }
             _ = try connection.text("PRAGMA wal_checkpoint(TRUNCATE)")

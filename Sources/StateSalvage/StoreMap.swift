@@ -58,6 +58,11 @@ struct StoreMap {
     /// A number of `meta`; nil if unknown.
     func number(_ name: StoreMetadata.Name) -> Int64? { meta.values[name].flatMap(name.number) }
 
+    /// What rules have removed; nothing if that is unknown.
+    var floors: HistoryFloors {
+        meta.values[.historyFloors].flatMap(HistoryFloors.init) ?? HistoryFloors()
+    }
+
     /// Whether the rows of a leaf belong to the history, as far as can be known.
     func isPart(_ page: TreePage, _ number: Int) -> Bool {
         guard page.kind == .leaf, !free.contains(number) else { return false }

@@ -88,6 +88,7 @@ package struct StoreSalvage {
         try store.finish(
             compacted: losses.wholeFrom,
             leastRevision: losses.leastRevision,
+            floors: found.map.floors,
             metadata: found.map.meta.metadata
         ) {
             guard ObservedStore.footprints(of: source) == footprints,

@@ -47,6 +47,36 @@ struct ConfigurationTests {
         #expect(resolved(configuration, "b").schema == nil)
     }
 
+    @Test(
+        arguments: [
+            ("0", KeyRetention(changeCount: 0)),
+            (#"{"changes": 10}"#, KeyRetention(changeCount: 10)),
+            (#"{"age": "1d"}"#, KeyRetention(age: .seconds(86_400))),
+            (#"{"changes": 0, "age": "2h"}"#, KeyRetention(changeCount: 0, age: .seconds(7_200))),
+        ]
+    )
+    func `how much history a rule keeps`(text: String, retention: KeyRetention) throws {
+        let configuration = try read(#"{"rules": [{"keys": "a/", "history": \#(text)}]}"#)
+        #expect(resolved(configuration, "a/b").history?.value == retention)
+        #expect(resolved(configuration, "b").history == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("10", "expected 0, or an object such as { changes: 10, age: \"1d\" }, not 10"),
+            ("{}", "expected 'changes', 'age' or both"),
+            (#"{"versions": 1}"#, "unknown option"),
+            (#"{"changes": -1}"#, "expected a whole number"),
+        ]
+    )
+    func `how much history a rule cannot keep`(text: String, fault: String) {
+        #expect {
+            try read(#"{"rules": [{"keys": "a/", "history": \#(text)}]}"#)
+        } throws: {
+            "\($0)".contains(fault)
+        }
+    }
+
     @Test func `what is written is what holds`() throws {
         let configuration = try read(
             #"""

@@ -102,6 +102,8 @@ final class GatedStore: HistoryBacking {
             return try history.snapshot { try body(max($0, gates.current.compacted)) }
         }
 
+        func floors() throws -> HistoryFloors { try history.floors() }
+
         func forEachChange(
             after place: HistoryPlace,
             through revision: Int64,

@@ -35,6 +35,14 @@ package protocol CompactingBacking: HistoryBacking {
     ///   - byteCount: The bytes of its value.
     func didLoad(superseding place: HistoryPlace, byteCount: Int)
 
+    /// Sets what rules keep of the history; nil if they leave it to the retention.
+    ///
+    /// Any thread may set it. What earlier rules did not keep does not come back.
+    func keep(by rules: HistoryRules?)
+
+    /// Sets how the newest versions of keys are looked up, once, before the first compaction.
+    func look(at versions: @escaping NewestVersions)
+
     /// Compacts everything up to `revision`, beyond the retention, and leaves nothing superseded.
     func raiseCompaction(to revision: Int64)
 
@@ -56,6 +64,14 @@ package protocol CompactingBacking: HistoryBacking {
     /// - Throws: ``StateError/Code/noSpace`` if there is no room for a second copy of the values;
     ///   nothing has changed.
     func shrink() throws(StateError) -> Int64
+}
+
+extension CompactingBacking {
+    /// Does nothing: the history has no rules.
+    package func keep(by rules: HistoryRules?) {}
+
+    /// Does nothing: see ``keep(by:)``.
+    package func look(at versions: @escaping NewestVersions) {}
 }
 
 /// What a piece of compaction did.

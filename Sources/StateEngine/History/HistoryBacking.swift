@@ -17,11 +17,17 @@ public protocol HistoryReading: AnyObject {
     /// It must end soon, within about 50 ms (`HistoryBudget`): while it runs, the store's log
     /// cannot be restarted.
     ///
-    /// - Parameter body: Takes the compacted revision. From it on everything is there; of earlier
-    ///   changes, those that are still live at it, and perhaps more.
+    /// - Parameter body: Takes the compacted revision. From it on everything is there, except what
+    ///   rules have removed (``floors()``); of earlier changes, those that are still live at it, and
+    ///   perhaps more.
     /// - Returns: What `body` returns.
     /// - Throws: The error of `body`, and ``StateError`` if the store cannot be read.
     func snapshot<R>(_ body: (_ compacted: Int64) throws -> R) throws -> R
+
+    /// What rules have removed besides; only inside of ``snapshot(_:)``.
+    ///
+    /// - Throws: ``StateError`` if the store cannot be read.
+    func floors() throws -> HistoryFloors
 
     /// Passes changes in order of revision and ordinal; only inside of ``snapshot(_:)``.
     ///

@@ -54,6 +54,8 @@ package final class PastState: @unchecked Sendable {
         let place: HistoryPlace?
         /// Its version at the revision; nil if it was absent, and before it is looked up.
         package var version: PastVersion?
+        /// Whether the reader may see the change that superseded it.
+        var isShown = true
     }
 
     // Immutable.
@@ -62,7 +64,12 @@ package final class PastState: @unchecked Sendable {
     // Only for the history thread.
     private var place: HistoryPlace
     /// The place of the version that the first change after the revision supersedes; nil for none.
-    private var superseded: [[UInt8]: HistoryPlace?] = [:]
+    private var superseded: [[UInt8]: Superseded] = [:]
+    private struct Superseded {
+        var place: HistoryPlace?
+        /// Whether the reader may see the change that superseded it.
+        var isShown: Bool
+    }
     private var keyByteCount = 0
     private var valueByteCount = 0
     private var isScanned = false
@@ -137,7 +144,9 @@ package final class PastState: @unchecked Sendable {
     }
 
     private func sortChanged() {
-        changed = superseded.map { Changed(key: $0.key, place: $0.value) }
+        changed = superseded.map { key, old in
+            Changed(key: key, place: old.place, isShown: old.isShown)
+        }
         superseded = [:]
         changed.sort { $0.key.precedes($1.key) }
     }
@@ -161,7 +170,10 @@ package final class PastState: @unchecked Sendable {
         let key = Array(change.key)
         guard superseded[key] == nil else { return }
         keyByteCount += key.count + PastVersion.overheadByteCount
-        superseded[key] = .some(change.previousPlace)
+        superseded[key] = Superseded(
+            place: change.previousPlace,
+            isShown: request.view.mayReveal(.read, about: change)
+        )
     }
 
     /// Looks up the versions of those keys, in key order, until there are as many as requested.
@@ -193,10 +205,14 @@ package final class PastState: @unchecked Sendable {
     private func lookUp(_ index: Int, _ history: any HistoryReading) throws {
         guard let place = changed[index].place else { return }
         var version: PastVersion?
-        // A missing change was a delete, which compaction has removed.
-        _ = try history.withChange(at: place) { change in
+        let isThere = try history.withChange(at: place) { change in
             guard request.view.mayReveal(.read, about: change) else { return }
             version = PastVersion(change, needsValue: request.needsValues)
+        }
+        // A missing change was a delete, which compaction has removed, or a rule did not keep it. A
+        // reader who may not see the key must not notice.
+        if !isThere, changed[index].isShown {
+            try history.requireWhole(changed[index].key, at: request.revision)
         }
         guard let version else { return }
         changed[index].version = version

@@ -18,6 +18,8 @@ package final class KeyspaceCore: @unchecked Sendable {
     @exclusivity(unchecked) package internal(set) var transaction = OpenTransaction()
     @exclusivity(unchecked) package internal(set) var pending = PendingCommits()
     @exclusivity(unchecked) var metadata = MetadataTable()
+    /// Gets what rules keep of the history; nil if there is none.
+    var compacting: (any CompactingBacking)?
     package let hub = WatchHub()
 
     init(_ store: StoreTraits, limits: Limits) {

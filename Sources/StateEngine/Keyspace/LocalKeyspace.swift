@@ -56,7 +56,9 @@ public final class LocalKeyspace: WaitableKeyspace {
         self.backing = backing
         isPersistent = backing.isPersistent
         if let reservation = capabilities.reservation { loaded.revisions.reserve(in: reservation) }
+        loaded.compacting = capabilities.compaction
         core = StateLock(loaded)
+        capabilities.compaction?.look(at: { [weak self] in self?.newestVersions(of: $0) ?? [] })
         // An intended cycle until `close`: the commit thread uses what this object owns.
         queue.setNotify { self.settle { _ in } }
         queue.start()

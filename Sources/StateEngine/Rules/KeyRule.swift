@@ -17,6 +17,7 @@ package final class KeyRule: Sendable {
         package var backing: Setting<KeyBacking>?
         package var durability: Setting<Durability>?
         package var expiry: Setting<Duration>?
+        package var history: Setting<KeyRetention>?
         package var schema: Setting<any ValueSchema>?
         package var standard: Setting<[UInt8]>?
         package var isReadOnly: Setting<Bool>?
@@ -42,6 +43,8 @@ package final class KeyRule: Sendable {
     package let durability: Durability
     /// The lifetime of a value, in milliseconds; nil if unlimited.
     let lifetimeMilliseconds: Int64?
+    /// How much of the history is kept; nil if the daemon's retention decides.
+    let keptHistory: KeptHistory?
 
     /// - Parameters:
     ///   - settings: The options.
@@ -54,6 +57,7 @@ package final class KeyRule: Sendable {
         isInMemory = settings.backing?.value == .memory
         durability = settings.durability?.value ?? .synced
         lifetimeMilliseconds = settings.expiry.map { Int64($0.value / .milliseconds(1)) }
+        keptHistory = settings.history.map { KeptHistory($0) }
     }
 }
 

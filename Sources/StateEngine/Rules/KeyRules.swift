@@ -39,6 +39,8 @@ package final class KeyRules: @unchecked Sendable {
     package let ruleOfAll: KeyRule?
     /// The patterns of the rules that keep their keys in memory.
     package let memoryPatterns: [Pattern]
+    /// What the rules keep of the history, of each that says so.
+    let retentions: [KeyRetention]
     /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
     private let texts: any RuleTexts
@@ -50,6 +52,7 @@ package final class KeyRules: @unchecked Sendable {
     ///   - administrators: The principals that some rule makes administrators.
     ///   - readers: The readers of each rule that names any.
     ///   - memoryPatterns: The patterns of the rules that keep their keys in memory.
+    ///   - retentions: What the rules keep of the history, of each that says so.
     ///   - usages: The usage of each rule's keys; empty if no rule limits it.
     ///   - texts: The texts that describe the rules to people.
     ///   - makeRule: Makes the options for matching rules with these indices; called under the
@@ -60,6 +63,7 @@ package final class KeyRules: @unchecked Sendable {
         administrators: [Principal] = [],
         readers: [[Principal]] = [],
         memoryPatterns: [Pattern],
+        retentions: [KeyRetention] = [],
         usages: [KeyUsage],
         texts: any RuleTexts,
         makeRule: @escaping @Sendable (_ matching: [Int]) -> KeyRule
@@ -69,6 +73,7 @@ package final class KeyRules: @unchecked Sendable {
         self.administrators = administrators
         self.readers = readers
         self.memoryPatterns = memoryPatterns
+        self.retentions = retentions
         self.usages = usages
         self.texts = texts
         self.makeRule = makeRule
@@ -89,6 +94,7 @@ package final class KeyRules: @unchecked Sendable {
         readers = rules.readers
         ruleOfAll = rules.ruleOfAll
         memoryPatterns = rules.memoryPatterns
+        retentions = rules.retentions
         usages = rules.usages
         texts = rules.texts
     }
@@ -113,6 +119,9 @@ package final class KeyRules: @unchecked Sendable {
     ///
     /// - Complexity: O(*n*) in the bytes of the key, plus the rules whose literal it begins with.
     package func rule(for key: Bytes) -> KeyRule? { nodes[node(of: key)].rule }
+
+    /// The keys of the rule with an index.
+    func pattern(of rule: Int) -> Pattern { patterns[rule] }
 
     /// The options for a key, for people.
     package func explanation(of key: Bytes) -> [RuleOption] {

@@ -46,6 +46,7 @@ extension KeyspaceCore {
     private func hold(_ new: KeyRules?) {
         // Without rules, a write skips the check.
         admission.rules = new.flatMap { $0.isEmpty ? nil : $0 }
+        compacting?.keep(by: new.flatMap(HistoryRules.init))
         recount()
     }
 

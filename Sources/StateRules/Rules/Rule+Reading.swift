@@ -92,6 +92,7 @@ extension Rule {
         if let expiry, expiry <= .zero {
             throw OptionFault(reader.path.member("expire"), "expected a time above 0")
         }
+        history = try Rule.history(&reader)
     }
 
     private static func backing(

@@ -11,6 +11,8 @@ package struct Rule: Sendable {
     package var durability: Durability?
     /// A value is deleted so long after it was set.
     package var expiry: Duration?
+    /// How much of the history of each key is kept.
+    package var history: KeyRetention?
     package var schema: Schema?
     /// The value that readers get for an absent key; only in a rule for one key.
     package var standard: [UInt8]?

@@ -26,6 +26,7 @@ package struct RuleTable: Sendable {
             administrators: rules.flatMap { $0.access[.admin] ?? [] },
             readers: rules.compactMap { $0.access[.read] },
             memoryPatterns: rules.filter { $0.backing == .memory }.map(\.keys),
+            retentions: rules.compactMap(\.history),
             usages: countsUsage ? usages : [],
             texts: WrittenRules(rules: rules)
         ) { matching in
@@ -76,6 +77,7 @@ extension KeyRule.Settings {
             backing = setting(backing, rule.backing)
             durability = setting(durability, rule.durability)
             expiry = setting(expiry, rule.expiry)
+            history = setting(history, rule.history)
             schema = setting(schema, rule.schema)
             standard = setting(standard, rule.standard)
             isReadOnly = setting(isReadOnly, rule.isReadOnly)

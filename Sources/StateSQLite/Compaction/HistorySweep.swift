@@ -20,9 +20,11 @@ final class HistorySweep {
     /// Up to here rows are in stretches.
     private(set) var counted: HistoryPlace
     /// The rows up to there.
-    private(set) var rows: SweptRows
+    var rows: SweptRows
+    /// The rows behind it that rules do not keep.
+    let ruled: RuleSweep
     /// Whether `rows` knows of all that is superseded: not after the store was reopened.
-    private let isComplete: Bool
+    let isComplete: Bool
     /// Whether all stretches are to be swept once there is no range left.
     var sweepsAll = false
 
@@ -31,7 +33,7 @@ final class HistorySweep {
     private let finder: RowFinder
     private let scan: SQLiteStatement
     private let deleteRun: SQLiteStatement
-    private let stretchRows: StretchRows
+    let stretchRows: StretchRows
 
     /// The range; nil between two.
     private(set) var plan: SweepPlan?
@@ -43,7 +45,7 @@ final class HistorySweep {
     private var end: SweepPlan.End?
     private var cursor = SweepPlan.Cursor()
     /// The stretch that is swept.
-    private(set) var stretch: StretchSweep?
+    var stretch: StretchSweep?
     /// What is taken back if a transaction fails.
     private var before: (cursor: SweepPlan.Cursor, stretch: StretchSweep?, compacted: Int64)?
 
@@ -57,7 +59,9 @@ final class HistorySweep {
         counted = .end(of: compacted)
         rows = loaded.rows
         isComplete = loaded.isComplete
-        finder = try RowFinder(connection)
+        let finder = try RowFinder(connection)
+        self.finder = finder
+        ruled = try RuleSweep(connection, finder, loaded)
         deleteRun = try connection.prepare("DELETE FROM history WHERE number BETWEEN ? AND ?")
         stretchRows = try StretchRows(connection, finder)
         scan = try connection.prepare(
@@ -109,6 +113,7 @@ final class HistorySweep {
             first.map { $0.place.revision > revision || $0.number >= newest?.number ?? 0 } ?? true
         guard !isEmpty || revision > compacted else { return false }
         plan = SweepPlan(stretchRowCount: rows.rowLimit)
+        ruled.beginHandover()
         target = revision
         nextNumber = first?.number ?? .max
         (end, cursor) = (nil, SweepPlan.Cursor())
@@ -132,17 +137,20 @@ final class HistorySweep {
             let size = scan.number(at: 5)
             nextNumber = scan.number(at: 0) + 1
             let deletedKey = scan.bytes(at: 6)
+            var row = SweepPlan.Row(
+                number: nextNumber - 1,
+                place: place,
+                byteCount: size,
+                isTombstone: deletedKey != nil
+            )
+            row.isSuperseded = ruled.isSuperseded(place)
             plan?.append(
-                SweepPlan.Row(
-                    number: nextNumber - 1,
-                    place: place,
-                    byteCount: size,
-                    isTombstone: deletedKey != nil
-                ),
+                row,
                 previous: HistoryPlace(
                     revision: scan.number(at: 3),
                     ordinal: Int32(truncatingIfNeeded: scan.number(at: 4))
                 ),
+                isDecided: ruled.blocks.isDecided(row.number),
                 deletedKey: deletedKey
             )
             if plan?.isFull ?? true {
@@ -171,8 +179,9 @@ final class HistorySweep {
         while goesOn: () -> Bool
     ) throws(SQLiteFailure) -> Int64 {
         guard let plan, let end else { return 0 }
-        before = (cursor, stretch, compacted)
+        begin()
         if cursor.row == 0 { try write(compacted: end.compacted) }
+        try ruled.writeFloors(above: compacted)
         var count: Int64 = 0
         // In order, so that what a delete superseded in the range goes before it.
         repeat {
@@ -234,45 +243,24 @@ final class HistorySweep {
             guard rows.count(plan, &cursor) else { continue }
             rows.endTurn()
             counted = end.counted
+            ruled.drop(through: counted, before: nextNumber)
             self.plan = nil
             return
         } while goesOn()
     }
 
-    // MARK: Sweeping a stretch
-
-    /// Begins to sweep all stretches in order, if somebody asked for it.
-    func beginPass() -> Bool {
-        guard sweepsAll else { return false }
-        sweepsAll = false
-        rows.beginPass()
-        return true
-    }
-
-    /// Begins with the next stretch, if one is due and no range is under way.
-    func beginStretch() -> Bool {
-        guard plan == nil else { return false }
-        if stretch == nil {
-            stretch = rows.next().map { StretchSweep($0, of: rows, keepsTombstones: !isComplete) }
-        }
-        return stretch != nil
-    }
-
-    /// Deletes on in the stretch, in the transaction that is open; then comes ``didCommit()`` or
-    /// ``didFail()``.
-    func deleteStretch(
-        _ step: inout CompactionStep,
-        while goesOn: () -> Bool
-    ) throws(SQLiteFailure) -> Int64 {
-        before = (cursor, stretch, compacted)
-        return try stretch?.deleteOn(stretchRows, &step, while: goesOn) ?? 0
-    }
-
     // MARK: The transaction's end
+
+    /// Begins what ``didFail()`` takes back.
+    func begin() {
+        before = (cursor, stretch, compacted)
+        ruled.begin()
+    }
 
     /// What was deleted is gone.
     func didCommit() {
         before = nil
+        ruled.didCommit(&rows, after: counted)
         guard let stretch, stretch.isAtEnd else { return }
         rows.didSweep(stretch)
         self.stretch = nil
@@ -280,6 +268,7 @@ final class HistorySweep {
 
     /// Nothing of the transaction happened.
     func didFail() {
+        ruled.didFail()
         guard let before else { return }
         (cursor, stretch, compacted) = before
         self.before = nil

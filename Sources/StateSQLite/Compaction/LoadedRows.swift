@@ -10,7 +10,12 @@ final class LoadedRows {
     private(set) var rows: SweptRows
     /// Whether everything that is superseded was named.
     let isComplete: Bool
+    /// Superseded rows behind the compacted revision that no row names: rules have removed the row
+    /// that superseded them.
+    private(set) var orphans: [HistoryPlace] = []
     private var isCounted = false
+    /// The row that the row read last names.
+    private var previous: HistoryPlace?
 
     /// - Parameters:
     ///   - compacted: The last revision that is counted.
@@ -25,6 +30,7 @@ final class LoadedRows {
     /// Counts the next row that is read.
     func read(_ change: borrowing StoredChange) {
         isCounted = change.revision <= compacted
+        previous = change.previousPlace
         guard isCounted else { return }
         rows.append(
             HistoryPlace(revision: change.revision, ordinal: change.ordinal),
@@ -35,7 +41,11 @@ final class LoadedRows {
 
     /// The row that was read last superseded the one at `place`.
     func supersede(_ place: HistoryPlace, byteCount: Int) {
-        // A later row is part of the history, and so is what it supersedes.
-        if isCounted { rows.supersede(place, byteCount: Int64(byteCount)) }
+        // A later row is part of the history, and so is what it supersedes, if it names it.
+        if isCounted || place != previous && place.revision <= compacted {
+            rows.supersede(place, byteCount: Int64(byteCount))
+        } else if place != previous {
+            orphans.append(place)
+        }
     }
 }

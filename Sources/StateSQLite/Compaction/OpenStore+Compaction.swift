@@ -34,6 +34,10 @@ extension OpenStore {
             }
             return step
         }
+        if sweep.plan == nil, try sweepRuled(&step, while: goesOn) {
+            step.isDone = false
+            return step
+        }
         let isRead = try attempt { () throws(SQLiteFailure) in
             try sweep.readRange(through: revision, while: goesOn)
         }
@@ -49,6 +53,26 @@ extension OpenStore {
             }
         }
         return step
+    }
+
+    /// Deletes what rules do not keep, or looks for it.
+    ///
+    /// - Returns: Whether there was anything to do.
+    private func sweepRuled(
+        _ step: inout CompactionStep,
+        while goesOn: () -> Bool
+    ) throws -> Bool {
+        guard sweep.ruled.beginStretch() else {
+            return try attempt { () throws(SQLiteFailure) in
+                try sweep.lookAtRuled(cuts, at: age, while: goesOn)
+            }
+        }
+        try withoutSync {
+            try delete(&step) { step throws(SQLiteFailure) in
+                try sweep.deleteRuledStretch(&step, while: goesOn)
+            }
+        }
+        return true
     }
 
     private func delete(

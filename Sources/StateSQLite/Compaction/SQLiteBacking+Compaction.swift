@@ -35,8 +35,13 @@ extension SQLiteBacking: CompactingBacking {
             compactionGoal.wantedRevision = target(in: open)
             compactionGoal.isAsked = true
             open.sweep.sweepsAll = true
+            open.sweep.ruled.isAsked = true
         }
     }
+
+    package func keep(by rules: HistoryRules?) { self.rules = rules }
+
+    package func look(at versions: @escaping NewestVersions) { self.versions = versions }
 
     package func didLoad(superseding place: HistoryPlace, byteCount: Int) {
         found.rows?.supersede(place, byteCount: byteCount)
@@ -48,6 +53,7 @@ extension SQLiteBacking: CompactingBacking {
 
     private func compactNow(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         let open = try openStore()
+        useRules(in: open)
         let target = max(target(in: open), open.sweep.compacted)
         do {
             let step = try open.compact(through: target, while: goesOn)

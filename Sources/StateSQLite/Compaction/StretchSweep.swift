@@ -8,6 +8,7 @@ struct StretchSweep {
     private let stretch: SweptRows.Stretch
     private let superseded: [PackedPlace]
     private let dropsTombstones: Bool
+    private let namesOlder: Bool
     /// The last row that was looked at.
     private var place: HistoryPlace
     /// Its number, once there is one.
@@ -18,10 +19,14 @@ struct StretchSweep {
     private(set) var byteCount: Int64 = 0
     private(set) var tombstoneCount = 0
     private(set) var isAtEnd = false
+    /// The rows that go and what they superseded, if that is asked for.
+    private(set) var deleted: [(number: Int64, previous: HistoryPlace)] = []
 
-    /// Begins with a stretch of `rows`; `keepsTombstones`: deletes stay in any case.
-    init(_ index: Int, of rows: SweptRows, keepsTombstones: Bool) {
+    /// Begins with a stretch of `rows`; `keepsTombstones`: deletes stay in any case, unless they are
+    /// superseded; `namesOlder`: as in ``StretchRows``.
+    init(_ index: Int, of rows: SweptRows, keepsTombstones: Bool, namesOlder: Bool = false) {
         self.index = index
+        self.namesOlder = namesOlder
         stretch = rows.stretches[index]
         superseded = stretch.superseded.sorted()
         dropsTombstones = !keepsTombstones && rows.mayDropTombstones(of: index)
@@ -93,7 +98,16 @@ struct StretchSweep {
                 CompactionStep.CompactedDelete(key: Array(key), revision: found.revision)
             )
         }
+        if namesOlder { noteDeleted(row) }
         return true
+    }
+
+    private mutating func noteDeleted(_ row: SQLiteColumns) {
+        let previous = HistoryPlace(
+            revision: sqlite3_value_int64(row[5]),
+            ordinal: Int32(truncatingIfNeeded: sqlite3_value_int64(row[6]))
+        )
+        if previous.revision > 0 { deleted.append((sqlite3_value_int64(row[0]), previous)) }
     }
 
     private mutating func keep(_ row: SQLiteColumns) {
@@ -118,17 +132,24 @@ struct StretchRows {
     private let lastRow: SQLiteStatement
     private let delete: SQLiteStatement
 
-    init(_ connection: SQLiteConnection, _ finder: RowFinder) throws(SQLiteFailure) {
+    /// `namesOlder`: the columns have the row that each row supersedes, too.
+    init(
+        _ connection: SQLiteConnection,
+        _ finder: RowFinder,
+        namesOlder: Bool = false
+    ) throws(SQLiteFailure) {
         self.connection = connection
         self.finder = finder
-        filter = try RowFilter(connection, columnCount: 5)
+        filter = try RowFilter(connection, columnCount: namesOlder ? 7 : 5)
         lastRow = try connection.prepare(
             "SELECT number FROM history WHERE number>? ORDER BY number LIMIT 1 OFFSET 511"
         )
+        let older = namesOlder ? ["previous_revision", "previous_ordinal"] : []
         delete = try connection.prepare(
             """
             DELETE FROM history WHERE number>? AND number<=? AND \(RowFilter.name)(
-                number, revision, ordinal, length(value), CASE WHEN value IS NULL THEN key END
+                number, revision, ordinal, length(value),
+                CASE WHEN value IS NULL THEN key END\(older.map { ", " + $0 }.joined())
             )
             """
         )
@@ -158,7 +179,7 @@ struct StretchRows {
 
 extension [PackedPlace] {
     /// Whether a sorted array has `element`.
-    fileprivate func containsSorted(_ element: PackedPlace) -> Bool {
+    func containsSorted(_ element: PackedPlace) -> Bool {
         let index = partitioningIndex { $0 >= element }
         return index < count && self[index] == element
     }

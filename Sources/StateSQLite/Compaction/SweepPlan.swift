@@ -36,8 +36,8 @@ struct SweepPlan {
             set { set(1 << 31, newValue) }
         }
 
-        /// Whether a later row of the range supersedes it.
-        fileprivate(set) var isSuperseded: Bool {
+        /// Whether a later row of the range supersedes it, or a rule does not keep it.
+        var isSuperseded: Bool {
             get { sizeAndFlags & 1 << 28 != 0 }
             set { set(1 << 28, newValue) }
         }
@@ -104,15 +104,21 @@ struct SweepPlan {
     /// - Parameters:
     ///   - row: Its number and place, above all before.
     ///   - previous: The row that it supersedes; revision 0 for none.
+    ///   - isDecided: Whether a rule has found that row superseded before.
     ///   - deletedKey: The key, if the row is a delete.
-    mutating func append(_ row: Row, previous: HistoryPlace, deletedKey: Bytes?) {
+    mutating func append(
+        _ row: Row,
+        previous: HistoryPlace,
+        isDecided: Bool,
+        deletedKey: Bytes?
+    ) {
         var row = row
         if previous.revision > 0 {
             if let index = index(of: previous, before: row.place) {
                 rows[index].isSuperseded = true
                 row.hasOlder = rows[index].hasOlder
             } else {
-                if previous < rows.first?.place ?? row.place {
+                if !isDecided, previous < rows.first?.place ?? row.place {
                     outside.append(Outside(place: previous, byteCount: Int32(row.byteCount)))
                 }
                 row.hasOlder = true

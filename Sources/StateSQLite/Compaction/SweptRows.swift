@@ -190,6 +190,30 @@ struct SweptRows {
         return stretches.indices.max { stretches[$0].isLessSuperseded(than: stretches[$1]) }
     }
 
+    /// Drops the rows up to a place.
+    mutating func drop(through place: HistoryPlace) {
+        let count = stretches.partitioningIndex { $0.last > place }
+        for stretch in stretches[..<count] {
+            rowCount -= stretch.rowCount
+            supersededCount -= stretch.superseded.count
+            tombstoneCount -= stretch.tombstoneCount
+            if stretch.isDue { dueCount -= 1 }
+        }
+        stretches.removeFirst(count)
+        guard let first = stretches.first?.first, first <= place else { return }
+        // Its rows up to the place stay counted, which does no harm.
+        let limit = PackedPlace(place, after: first)
+        let kept = stretches[0].superseded.filter { $0 > limit ?? $0 }
+        let oldCount = stretches[0].superseded.count
+        supersededCount -= oldCount - kept.count
+        change(0) {
+            $0.superseded = kept
+            $0.supersededByteCount =
+                oldCount == 0
+                ? 0 : $0.supersededByteCount * Int64(kept.count) / Int64(oldCount)
+        }
+    }
+
     /// Whether the tombstones of a stretch may go: none of their keys has an older row.
     func mayDropTombstones(of index: Int) -> Bool {
         let turn = stretches[index].countedTurn

@@ -12,6 +12,8 @@ package struct HistoryCheck {
 
     /// Up to this revision, superseded rows and deletes may have been removed.
     var compacted: Int64 = 0
+    /// What rules may have removed besides, unless it is live.
+    var floors = HistoryFloors()
     /// Whether rows may have been removed during the check, because the store's owner compacts it.
     var isBesideOwner = false
     private(set) var rowCount: Int64 = 0
@@ -67,7 +69,8 @@ package struct HistoryCheck {
             return "comes after revision \(last.revision), ordinal \(last.ordinal)"
         }
         // Only compaction removes rows.
-        if last.revision <= compacted, compacted > 0 { return nil }
+        let oldest = max(compacted, floors.highest)
+        if last.revision <= oldest, oldest > 0 { return nil }
         if rowNumber != number + 1 {
             return "comes after row \(number): \(rowNumber &- number &- 1) rows are missing"
         }
@@ -89,7 +92,8 @@ package struct HistoryCheck {
         }
         if damaged.contains(previous) { return nil }
         guard let old, previous == old.place else {
-            let isGone = previous.revision <= compacted && old.map { $0.place < previous } ?? true
+            let oldest = max(compacted, floors.revision(of: change.key))
+            let isGone = previous.revision <= oldest && old.map { $0.place < previous } ?? true
             return isGone
                 ? nil
                 : "supersedes revision \(previous.revision), ordinal \(previous.ordinal), "

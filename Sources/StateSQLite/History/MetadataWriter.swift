@@ -1,5 +1,5 @@
 import CSQLite
-import StateEngine
+package import StateEngine
 
 /// Writes rows of `meta`, in the open transaction.
 final class MetadataWriter {
@@ -67,6 +67,12 @@ extension StoreMetadata {
             metadata[name] = text
         }
         return metadata
+    }
+
+    /// Writes what rules have removed, in the open transaction.
+    package func set(_ floors: HistoryFloors) throws(SQLiteFailure) {
+        let text = floors.isEmpty ? nil : floors.text
+        try MetadataWriter(connection).write(.historyFloors, text)
     }
 
     /// Writes metadata unchanged, in the open transaction.

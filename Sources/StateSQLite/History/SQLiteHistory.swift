@@ -67,6 +67,8 @@ final class SQLiteHistory: HistoryReading {
         return connection
     }
 
+    func floors() throws -> HistoryFloors { try connection.metadata.floors() }
+
     func forEachChange(
         after place: HistoryPlace,
         through revision: Int64,

@@ -66,6 +66,9 @@ final class OpenStore {
 
     var files: StoreFiles { fileCheck.files }
 
+    /// The age of the history, in milliseconds.
+    var age: Int64 { cuts.age(at: clock()) }
+
     /// Throws if nothing may be written any more.
     func requireNoFault() throws {
         if let fault { throw fault }

@@ -129,6 +129,7 @@ package final class StoreCheck {
             let number = try metadata.required(name)
             if number < 0 { add("'\(name.rawValue)' in meta is \(number)") }
         case .swept, .rowCount: _ = try metadata.number(of: name)
+        case .historyFloors: _ = try metadata.floors()
         case .format, .pendingFiles, .fileContainers: _ = try metadata.value(of: name)
         }
     }
@@ -146,6 +147,7 @@ package final class StoreCheck {
             do {
                 isAtEnd = try walk.readSlice {
                     history.compacted = (try? metadata.number(of: .compacted)) ?? 0
+                    history.floors = (try? metadata.floors()) ?? HistoryFloors()
                 } _: {
                     let expected = try? metadata.number(of: .rowCount)
                     if let expected, expected != history.rowCount {

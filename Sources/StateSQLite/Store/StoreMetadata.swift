@@ -12,6 +12,8 @@ package struct StoreMetadata {
         case epoch
         /// Up to this revision, history may have been removed.
         case compacted = "compacted revision"
+        /// What rules have removed beyond that (``HistoryFloors``); absent if nothing.
+        case historyFloors = "history floors"
         /// Written by earlier versions, and ignored.
         case swept = "swept revision"
         /// A lower bound of the last revision, if no row has it: after a copy, or a commit of
@@ -82,6 +84,13 @@ package struct StoreMetadata {
     func required(_ name: Name) throws -> Int64 {
         guard let number = try number(of: name) else { throw missing(name) }
         return number
+    }
+
+    /// What rules have removed beyond the compacted revision.
+    func floors() throws -> HistoryFloors {
+        guard let text = try value(of: .historyFloors) else { return HistoryFloors() }
+        guard let floors = HistoryFloors(text) else { throw missing(.historyFloors) }
+        return floors
     }
 
     /// The store's revision, if its newest row has revision `revision`.

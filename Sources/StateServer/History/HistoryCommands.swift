@@ -36,6 +36,7 @@ struct HistoryCommands {
     func get(_ key: Bytes, at revision: Int64, _ context: inout CommandContext) throws(StateError) {
         try context.requireSight(.read, of: [Pattern(Key(verified: key))])
         let job = PastEntryJob(
+            of: Array(key),
             from: context.core.durablePlace(of: key),
             at: revision,
             for: context.connection,

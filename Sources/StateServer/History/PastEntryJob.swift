@@ -8,18 +8,23 @@ import StateWire
 final class PastEntryJob: ConnectionJob, @unchecked Sendable {
     let connection: Connection
     let control: JobControl
+    private let key: [UInt8]
     private let revision: Int64
     private let view: Visibility
     private var next: HistoryPlace?
+    /// Whether the reader may see the last change that was found; it must not notice others.
+    private var isShown = true
     /// Its version then; nil if it was absent.
     var version: PastVersion?
 
     /// - Parameters:
+    ///   - key: The key.
     ///   - place: The newest change of the key; nil if none is known.
     ///   - revision: The requested revision.
     ///   - connection: The connection that waits.
     ///   - view: The versions that it may see.
     init(
+        of key: [UInt8],
         from place: HistoryPlace?,
         at revision: Int64,
         for connection: Connection,
@@ -29,6 +34,7 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
         control = JobControl(for: connection)
         self.view = view
         self.revision = revision
+        self.key = key
         next = place
     }
 
@@ -42,14 +48,16 @@ final class PastEntryJob: ConnectionJob, @unchecked Sendable {
             }
             while let place = next {
                 next = nil
-                // If compaction has removed it, it was a delete.
-                _ = try history.withChange(at: place) { change in
+                let isThere = try history.withChange(at: place) { change in
+                    isShown = view.mayReveal(.read, about: change)
                     if change.revision <= revision {
                         version = view.mayReveal(.read, about: change) ? PastVersion(change) : nil
                     } else {
                         next = change.previousPlace
                     }
                 }
+                // If compaction has removed it, it was a delete, unless a rule did not keep it.
+                if !isThere, isShown { try history.requireWhole(key, at: revision) }
                 if next != nil, budget.isUsedUp { return false }
             }
             return true

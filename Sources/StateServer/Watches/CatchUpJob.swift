@@ -67,7 +67,7 @@ final class CatchUpJob: HistoryJob, @unchecked Sendable {
     func readSlice(of history: any HistoryReading) throws -> Bool {
         let time = HistoryBudget(byteCount: .max)
         return try history.snapshot { compacted in
-            guard compacted <= missed.position else {
+            guard try history.oldestRevision(of: patterns, compacted) <= missed.position else {
                 isCompacted = true
                 return true
             }

@@ -48,7 +48,7 @@ final class ChangesJob: HistoryJob, @unchecked Sendable {
     func readSlice(of history: any HistoryReading) throws -> Bool {
         try history.snapshot { compacted in
             // The commits that were read before are complete nevertheless.
-            guard reply.next >= compacted else {
+            guard reply.next >= (try history.oldestRevision(of: request.patterns, compacted)) else {
                 isCompacted = true
                 return true
             }

@@ -1,0 +1,78 @@
+/// How much of the history of each of its keys a rule keeps.
+package struct KeyRetention: Hashable, Sendable {
+    /// The most superseded versions of one key; nil if unlimited.
+    package var changeCount: Int?
+    /// How long a version is kept after another has superseded it; nil if unlimited.
+    package var age: Duration?
+
+    package init(changeCount: Int? = nil, age: Duration? = nil) {
+        (self.changeCount, self.age) = (changeCount, age)
+    }
+}
+
+/// The same in the units in which storage counts; `max` if unlimited.
+package struct KeptHistory: Hashable, Sendable {
+    package let changeCount: Int64
+    package let ageMilliseconds: Int64
+    /// The index of the rule in the configuration.
+    package let rule: Int
+
+    init(_ setting: KeyRule.Setting<KeyRetention>) {
+        changeCount = setting.value.changeCount.map { Int64($0) } ?? .max
+        ageMilliseconds = setting.value.age.map { Int64($0 / .milliseconds(1)) } ?? .max
+        rule = setting.rule
+    }
+}
+
+/// The rules of a keyspace, for the thread that sweeps the history.
+///
+/// Only that thread uses the copy of the rules: the proof of `@unchecked Sendable`.
+package final class HistoryRules: @unchecked Sendable {
+    private let rules: KeyRules
+    /// The shortest age that a rule keeps; nil if no rule has one.
+    package let shortestAge: Duration?
+
+    /// - Returns: Nil if no rule has anything to say about the history.
+    package init?(_ rules: KeyRules) {
+        guard !rules.retentions.isEmpty else { return nil }
+        shortestAge = rules.retentions.compactMap(\.age).min()
+        self.rules = KeyRules(copying: rules)
+    }
+
+    /// What the rules keep of a key; nil if they leave that to the retention of the daemon.
+    package func kept(of key: Bytes) -> KeptHistory? { rules.rule(for: key)?.keptHistory }
+
+    /// The keys of a rule.
+    package func pattern(of rule: Int) -> Pattern { rules.pattern(of: rule) }
+}
+
+/// The newest durable version of a key: enough to count how many came after an earlier one.
+package struct NewestVersion: Hashable, Sendable {
+    package var created: Int64
+    package var version: Int64
+
+    package init(created: Int64, version: Int64) {
+        (self.created, self.version) = (created, version)
+    }
+}
+
+/// The newest durable versions of keys, in their order; nil for a key that is absent.
+package typealias NewestVersions = @Sendable (_ keys: [[UInt8]]) -> [NewestVersion?]
+
+extension LocalKeyspace {
+    /// See ``NewestVersions``.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the keys, under the lock.
+    func newestVersions(of keys: [[UInt8]]) -> [NewestVersion?] {
+        withCore { core in
+            keys.map { key in
+                key.withUnsafeBytes { key -> NewestVersion? in
+                    guard let version = core.entries.head(key)?.version(at: core.revisions.durable),
+                        !version.isDeleted, !version.isVolatile
+                    else { return nil }
+                    return NewestVersion(created: version.created, version: version.version)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import Glibc
+import StateEngine
+import StateSQLite
+import StateSalvage
+import StateTestSupport
+import Testing
+
+/// `history` in rules: superseded versions go earlier than the retention says, and no read takes what
+/// is left for all that was.
+struct RuledHistoryTests {
+    let store: TemporaryStore
+
+    init() throws { store = try TemporaryStore() }
+
+    private func model(_ seed: UInt64) throws -> RuledModel {
+        try RuledModel(seed: seed) { store.backing { $0.stretchRowCount = 16 } }
+    }
+
+    @Test(arguments: Seed.each(Extent.named("STATED_COMPACTION_RUNS", short: 6)))
+    func `whatever goes, each state and each change is right or refused`(seed: UInt64) throws {
+        var random = SplitMix(seed: seed)
+        let model = try model(seed)
+        for _ in 0..<8 {
+            for _ in 0..<Int.random(in: 1...60, using: &random) {
+                try model.commit()
+                if random.chance(10) { model.clock.update { $0 += 600_000 } }
+            }
+            #expect(try model.missing() == [])
+            if random.chance(70) {
+                let isRetained = random.chance(60)
+                let compacted = model.keyspace.withCore { $0.revisions.compacted }
+                let revision = Int64.random(in: compacted...model.keyspace.revision, using: &random)
+                try model.keyspace.compact(to: isRetained ? nil : revision)
+            }
+            #expect(try model.faults() == [])
+            if random.chance(40) { try model.restart() }
+            #expect(try model.faults() == [])
+            #expect(try store.check().findings == [])
+        }
+        let faults = model.keyspace.withCore { $0.checkInvariants(retainedCauseCount: 0) }
+        #expect(faults == [])
+    }
+
+    @Test(arguments: Seed.each(4))
+    func `rules that come and go with reloads and restarts lose nothing that is live`(
+        seed: UInt64
+    ) throws {
+        var random = SplitMix(seed: seed)
+        let model = try model(seed)
+        for _ in 0..<12 {
+            let kept = RuledModel.kept.filter { _ in random.chance(60) }
+            if random.chance(50) { try model.restart(kept) } else { try model.exchange(kept) }
+            for _ in 0..<Int.random(in: 1...40, using: &random) { try model.commit() }
+            if random.chance(70) { try model.keyspace.compact(to: nil) }
+            if random.chance(30) { try model.keyspace.compact(to: model.keyspace.revision - 10) }
+            #expect(try model.faults() == [])
+            #expect(try store.check().findings == [])
+        }
+    }
+
+    @Test func `what is left is what the rules keep, and all of the keys without one`() throws {
+        let model = try model(1)
+        for _ in 0..<600 { try model.commit() }
+        model.clock.update { $0 += 3_500_000 }
+        for _ in 0..<50 { try model.commit() }
+        model.clock.update { $0 += 200_000 }
+        try model.commit()
+        try model.keyspace.compact(to: nil)
+        #expect(try model.missing() == [])
+        let rows = try model.rows()
+        for (key, revisions) in rows where key.hasPrefix("none/") { #expect(revisions.count == 1) }
+        for (key, revisions) in rows where key.hasPrefix("two/") && model.state[key] != nil {
+            #expect(revisions.count <= 3)
+        }
+        let free = model.changes.filter { $0.key.hasPrefix("free/") }
+        #expect(
+            rows.filter { $0.key.hasPrefix("free/") }.values.reduce(0) { $0 + $1.count }
+                == free.count
+        )
+        // What was superseded an hour ago is gone.
+        let old = model.changes.filter { $0.time == 1_000_000 && $0.key.hasPrefix("aged/") }
+        for key in Set(old.map(\.key)) {
+            let last = try #require(old.last { $0.key == key })
+            let count = try #require(rows[key]).filter { $0 < last.revision }.count
+            #expect(count == 0, "\(key)")
+        }
+    }
+
+    @Test func `a rule that is read at a start holds for the history that is there`() throws {
+        let first = try RuledModel(seed: 3) { store.backing() }
+        try first.restart([:])
+        for _ in 0..<400 { try first.commit() }
+        try first.keyspace.compact(to: nil)
+        #expect(try first.rows().values.reduce(0) { $0 + $1.count } == first.changes.count)
+        try first.restart()
+        try first.keyspace.compact(to: nil)
+        let rows = try first.rows()
+        for (key, revisions) in rows where key.hasPrefix("none/") { #expect(revisions.count == 1) }
+        #expect(try first.faults() == [])
+        #expect(try first.missing() == [])
+    }
+
+    @Test func `a damaged store is salvaged with what its rules have left`() throws {
+        let model = try model(5)
+        for _ in 0..<400 { try model.commit() }
+        try model.keyspace.compact(to: nil)
+        let rows = try model.rows()
+        model.keyspace.close()
+        let target = try TemporaryStore()
+        let (lines, summary) = try store.salvage(to: target)
+        #expect(lines == [] && summary.isWhole)
+        // Pages may still have rows that were removed; they come back as history.
+        #expect(summary.rowCount >= rows.values.reduce(0) { Int64($1.count) + $0 })
+        #expect(summary.entryCount == model.state.count)
+        #expect(try target.check().findings == [])
+    }
+
+    @Test func `under constant load the rows of such keys stay bounded without being asked`() throws
+    {
+        let backing = store.backing()
+        let keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        let kept = ["none/": KeyRetention(changeCount: 0), "ten/": KeyRetention(changeCount: 10)]
+        try keyspace.install(rules: RuledModel.rules(kept))
+        let keys = try (0..<1_000).map { try Key($0 % 2 == 0 ? "none/\($0)" : "ten/\($0)") }
+        let waiting = Observed(0)
+        let count = Extent.named("STATED_COMPACTION_WRITES", short: 300_000)
+        for number in 0..<count {
+            if number % 800 == 0 { try #require(waiting.wait(until: { $0 < 800 })) }
+            waiting.update { $0 += 1 }
+            keyspace.submit([.set(keys[number % 1_000], [1])]) { _ in waiting.update { $0 -= 1 } }
+        }
+        try #require(waiting.wait(until: { $0 == 0 }))
+        // Live are 1,000 rows, kept 5,000.
+        #expect(eventually { backing.historyStatus.rowCount < 60_000 })
+        try keyspace.compact(to: nil)
+        #expect(backing.historyStatus.rowCount == 6_000)
+    }
+}
