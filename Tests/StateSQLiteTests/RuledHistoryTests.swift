@@ -115,6 +115,28 @@ struct RuledHistoryTests {
         #expect(try target.check().findings == [])
     }
 
+    @Test func `a crash in the middle of a sweep loses nothing that is live`() throws {
+        let model = try model(7)
+        for _ in 0..<Extent.rounds(6) {
+            for _ in 0..<60 { try model.commit() }
+            try model.keyspace.compact(to: nil)
+            for _ in 0..<10 { try model.commit() }
+            let copy = try TemporaryStore()
+            try store.copy(to: copy)
+            let crashed = try LocalKeyspace(backing: copy.backing())
+            defer { crashed.close() }
+            let found = crashed.entries(.everything, after: nil, limit: .max)
+            #expect(
+                Dictionary(uniqueKeysWithValues: found.map { ($0.key.description, $0.entry.value) })
+                    == model.state
+            )
+            try crashed.install(rules: RuledModel.rules(RuledModel.kept))
+            try crashed.compact(to: nil)
+            #expect(crashed.entries(.everything, after: nil, limit: .max).count == found.count)
+            #expect(try copy.check().findings == [])
+        }
+    }
+
     @Test func `under constant load the rows of such keys stay bounded without being asked`() throws
     {
         let backing = store.backing()
