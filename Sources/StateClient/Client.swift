@@ -93,7 +93,7 @@ public final class Client {
         _ kind: RequestKind = []
     ) throws(StateError) -> Reply {
         let reply = try pipeline(count: 1, kind) { $0.append(arguments) }
-        if case .error(let error) = reply[0] { throw error }
+        if case .error(let error) = reply[0] { throw error.naming(.limit) }
         return reply[0]
     }
 
@@ -116,7 +116,9 @@ public final class Client {
         var refusal: StateError?
         if saysHello {
             hasSaidHello = true
-            if case .error(let error) = try nextReply(kind, deadline, nil) { refusal = error }
+            if case .error(let error) = try nextReply(kind, deadline, nil) {
+                refusal = error.naming(.limit)
+            }
         }
         var replies: [Reply] = []
         while replies.count < count { replies.append(try nextReply(kind, deadline, refusal)) }
@@ -146,7 +148,7 @@ public final class Client {
     private func closingError() -> StateError? {
         while (try? receive(mayWait: false)) ?? false {}
         guard case .error(let error) = try? parser.next() else { return nil }
-        return error
+        return error.naming(.limit)
     }
 
     private func nextReply(
@@ -240,5 +242,13 @@ public final class Client {
         self.loss = "the connection was lost earlier: \(sentence)"
         if let refusal { return refusal }
         return code == .outcomeUnknown ? .unknownOutcome(sentence) : StateError(code, sentence)
+    }
+}
+
+extension StateError {
+    /// The refusal of a daemon that has too many clients, in the words of Redis, under its own code.
+    fileprivate func naming(_ code: Code) -> StateError {
+        let isFull = self.code == .err && message == "max number of clients reached"
+        return isFull ? StateError(code, message) : self
     }
 }

@@ -75,7 +75,8 @@ package struct FrameParser: ~Copyable {
             guard let (count, end) = try number(input, 1, or: .invalidArrayLength) else {
                 return .more
             }
-            guard count >= 0, count <= limits.argumentCount else { throw .invalidArrayLength }
+            guard count <= limits.argumentCount else { throw .invalidArrayLength }
+            // As in Redis, a negative number is nothing, too.
             guard count > 0 else { return .skip(end) }
             isArray = true
             argumentCount = count

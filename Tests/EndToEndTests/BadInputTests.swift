@@ -66,7 +66,7 @@ struct BadInputTests {
 
     private func sendBroken() throws {
         for bytes in [
-            "*-1\r\n", "*99999999999999999999\r\n", "*x\r\n", "*1\r\n$-1\r\n",
+            "*99999999999999999999\r\n", "*x\r\n", "*1\r\n$-1\r\n",
             "*1\r\n$1073741824\r\n",
             "*1\r\n*1\r\n$4\r\nPING\r\n", "*1\r\n$4\r\nPINGPONG\r\n", "SET \"k 2\r\n",
             String(repeating: "x", count: 70_000),

@@ -216,7 +216,7 @@ struct ReloadTests {
         let own = try (0..<8).map { _ in try Peer(daemon.socketPath) }
         for peer in own { #expect(try peer.ask("PING").shown == "+PONG") }
         let fourth = try Peer(daemon.socketPath)
-        #expect(try fourth.next().errorText == "LIMIT max number of clients reached: 3")
+        #expect(try fourth.next().errorText == "ERR max number of clients reached")
         withExtendedLifetime((peer, half, third, own)) {}
     }
 

@@ -65,7 +65,11 @@ private final class VisibilityWorlds {
                 .replacing(/(process_id|uptime_in_seconds|total_[a-z_]+):[0-9]+/) {
                     "\($0.output.1)"
                 }
-                .replacing(/\b(id|fd|age|qbuf|omem|tot-cmds)=[0-9]+/) { "\($0.output.1)" }
+                .replacing(/\b(id|fd|age|idle|qbuf|omem|tot-mem)=[0-9]+/) { "\($0.output.1)" }
+                .replacing(/(addr=[^ ]*):[0-9]+/) { "\($0.output.1)" }
+                .replacing(/(run_id|server_time_usec|used_cpu_[a-z]+):[0-9a-f.]+/) {
+                    "\($0.output.1)"
+                }
                 // Their lengths count what was taken out.
                 .replacing(/\$[0-9]+\r\n(# Server|DIRECTORY|id )/) { "\($0.output.1)" }
                 .replacing(/[0-9]{9,}(\r\n\$[0-9]\r\n[0-9]{1,6}\b)?/, with: "TIME")

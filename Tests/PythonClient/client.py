@@ -100,7 +100,8 @@ class Connection:
             try:
                 return cls(path, name)
             except (OSError, Error) as error:
-                if getattr(error, "code", "LIMIT") != "LIMIT" or time.monotonic() > deadline:
+                is_full = str(error) == "ERR max number of clients reached"
+                if getattr(error, "code", "LIMIT") != "LIMIT" and not is_full or time.monotonic() > deadline:
                     raise
             time.sleep(pause)
             pause = min(pause * 2, 2.0)

@@ -211,7 +211,7 @@ struct BoundTests {
         for peer in own { #expect(try peer.ask("PING") == .simple("PONG")) }
         let refused = try server.connect()
         #expect(
-            try refused.rest().map(\.shown) == ["-LIMIT max number of clients reached: 1000"]
+            try refused.rest().map(\.shown) == ["-ERR max number of clients reached"]
         )
         peers[7].socket.end()
         let isServed = try eventually { try server.connect().ask("PING") == .simple("PONG") }

@@ -203,7 +203,7 @@ struct ClientMemoryTests {
         let others = try (0..<2).map { _ in try server.connect(as: TestUser.names[1]) }
         for peer in others { #expect(try peer.peer.ask("PING") == .simple("PONG")) }
         let late = try server.connect(as: TestUser.names[1])
-        #expect(try late.peer.rest().map(\.shown) == ["-LIMIT max number of clients reached: 8"])
+        #expect(try late.peer.rest().map(\.shown) == ["-ERR max number of clients reached"])
         #expect(try server.connect().ask("PING") == .simple("PONG"))
         withExtendedLifetime((greedy, others)) {}
     }

@@ -88,6 +88,47 @@ struct ScanTests {
         #expect(try step(peer, cursors[1], "").keys == ["b", "c"])
     }
 
+    @Test func `a scan goes on however much other clients of the same user scan`() throws {
+        let server = try ServedKeyspace { $0.scanCount = 4 }
+        let (peer, other) = try (server.connect(), server.connect())
+        _ = try peer.ask("MSET " + (0..<30).map { "k\(100 + $0) 1" }.joined(separator: " "))
+        var found: [String] = []
+        var cursor = "0"
+        repeat {
+            let page = try step(peer, cursor, "COUNT 1")
+            found += page.keys
+            // Whole scans, and some that are never ended.
+            var others = "0"
+            repeat { others = try step(other, others, "COUNT 7").cursor } while others != "0"
+            for _ in 0..<3 { _ = try step(other, "0", "COUNT 1") }
+            // A reply that was lost may be asked for again.
+            if page.cursor != "0", found.count % 5 == 0 {
+                #expect(try step(peer, page.cursor, "COUNT 1").keys.count == 1)
+            }
+            cursor = page.cursor
+        } while cursor != "0"
+        #expect(found == (0..<30).map { "k\(100 + $0)" })
+    }
+
+    @Test func `TYPE lists strings, and nothing of other types`() throws {
+        let peer = try server.connect()
+        _ = try peer.ask("MSET a 1 b 1")
+        #expect(try step(peer, "0", "TYPE string MATCH a*").keys == ["a"])
+        #expect(try step(peer, "0", "TYPE STRING").keys == ["a", "b"])
+        try peer.expect("> SCAN 0 TYPE hash\n> SCAN 0 TYPE\n[\"0\", []]\n-ERR syntax error")
+    }
+
+    @Test func `a cursor of an earlier process is refused`() throws {
+        let first = try server.connect()
+        _ = try first.ask("MSET a 1 b 1 c 1")
+        let cursor = try step(first, "0", "COUNT 1").cursor
+        let later = try ServedKeyspace()
+        let other = try later.connect()
+        _ = try other.ask("MSET a 1 b 1 c 1")
+        _ = try step(other, "0", "COUNT 1")
+        #expect(try other.ask("SCAN \(cursor)").errorText?.hasPrefix("ERR cursor") == true)
+    }
+
     @Test func `a page ends where a reply may not be longer, whatever COUNT says`() throws {
         let server = try ServedKeyspace { $0.replyByteCount = 1_000 }
         let peer = try server.connect()

@@ -142,14 +142,73 @@ struct SessionTests {
         #expect(try first.ask("CLIENT ID") == .integer(1))
         #expect(try second.ask("CLIENT ID") == .integer(2))
         let line = try #require(try second.ask("CLIENT INFO").textValue)
-        #expect(line.hasPrefix("id=2 "))
+        #expect(line.hasPrefix("id=2 addr="))
         for field in [
-            " name=watcher ", " watches=1 ", " resp=3 ", " uid=\(geteuid()) ", " pid=\(getpid())\n",
+            ":\(getpid()) laddr=", " name=watcher ", " idle=0 flags=U db=0 ", " cmd=client ",
+            " user=\(geteuid()) ", " resp=3 lib-name= lib-ver=\n",
         ] { #expect(line.contains(field), "\(line)") }
+        _ = try second.ask("CLIENT SETINFO LIB-NAME redis-py")
+        _ = try second.ask("CLIENT SETINFO LIB-VER 5.0.1")
+        let library = try second.ask("CLIENT INFO").textValue
+        #expect(library?.hasSuffix(" lib-name=redis-py lib-ver=5.0.1\n") == true)
         let list = try #require(try first.ask("CLIENT LIST").textValue)
         #expect(
             list.split(separator: "\n").map { $0.prefix { $0 != " " } } == ["id=1", "id=2"]
         )
+    }
+
+    @Test func `CLIENT LIST has the fields of Redis, and no others, because go-redis refuses them`()
+        throws
+    {
+        let (peer, other) = try (server.connect(), server.connect(3))
+        _ = try peer.ask("MULTI")
+        _ = try peer.ask("PING")
+        let list = try #require(try other.ask("CLIENT LIST").textValue)
+        for line in list.split(separator: "\n") {
+            let names = line.split(separator: " ").map { String($0.prefix { $0 != "=" }) }
+            #expect(
+                names == [
+                    "id", "addr", "laddr", "fd", "name", "age", "idle", "flags", "db", "sub",
+                    "psub",
+                    "ssub", "multi", "watch", "qbuf", "qbuf-free", "argv-mem", "multi-mem", "rbs",
+                    "rbp", "obl", "oll", "omem", "tot-mem", "events", "cmd", "user", "redir",
+                    "resp",
+                    "lib-name", "lib-ver",
+                ]
+            )
+        }
+        #expect(
+            list.contains(" flags=xU ") && list.contains(" multi=1 ") && list.contains(" cmd=ping ")
+        )
+    }
+
+    @Test func `a subcommand of CLIENT with too many words is refused as Redis does`() throws {
+        try server.connect().expect(
+            """
+            > CLIENT GETNAME x
+            > CLIENT SETNAME
+            > CLIENT ID 1
+            > CLIENT SETINFO LIB-NAME "a b"
+            -ERR wrong number of arguments for 'client|getname' command
+            -ERR wrong number of arguments for 'client|setname' command
+            -ERR wrong number of arguments for 'client|id' command
+            -ERR lib-name cannot contain spaces, newlines or special characters.
+            """
+        )
+    }
+
+    @Test func `CONFIG GET answers what clients ask for`() throws {
+        let peer = try server.connect(3)
+        let options = [
+            "save": "", "appendonly": "no", "maxmemory": "0", "maxmemory-policy": "noeviction",
+            "databases": "1", "timeout": "0", "port": "0", "requirepass": "",
+            "cluster-enabled": "no",
+            "slowlog-max-len": "0",
+        ]
+        for (name, value) in options {
+            #expect(try peer.ask("CONFIG GET \(name)")[name]?.textValue == value, "\(name)")
+        }
+        #expect(try peer.ask("CONFIG GET maxm*").shown.contains("maxmemory-policy"))
     }
 
     @Test func `INFO has what redis-cli and ioredis look for`() throws {
@@ -158,7 +217,9 @@ struct SessionTests {
         let all = try #require(try peer.ask("INFO").textValue)
         for line in [
             "# Server\r\nredis_version:7.0.15\r\n", "\r\nloading:0\r\n", "\r\nrole:master\r\n",
-            "\r\nconnected_clients:1\r\n",
+            "\r\nconnected_clients:1\r\n", "\r\narch_bits:64\r\n", "\r\ncluster_enabled:0\r\n",
+            "\r\nmaxmemory_policy:noeviction\r\n", "\r\nused_memory_human:", "\r\nrun_id:",
+            "\r\nblocked_clients:0\r\n", "\r\nused_cpu_user:", "\r\nos:Linux ",
             "\r\n\r\n# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\n",
         ] { #expect(all.contains(line), "\(all)") }
         let server = try #require(try peer.ask("INFO SERVER").textValue)

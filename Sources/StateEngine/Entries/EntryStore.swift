@@ -25,7 +25,11 @@ package struct EntryStore: ~Copyable {
     /// Whether storage has entries that expire, perhaps only superseded ones.
     var hasLoadedExpiry = false
     /// The listings that are running in slices.
-    var scans: [ScanPosition] = []
+    var scans: [ScanPosition] = [] { didSet { noteObservers() } }
+    /// Absent keys that connections watch.
+    var absentKeys = AbsentKeys() { didSet { noteObservers() } }
+    /// Whether there is any of these two.
+    private var isObserved = false
     /// Bytes of all versions that were ever put.
     package internal(set) var putByteCount: Int64 = 0
 
@@ -118,17 +122,20 @@ package struct EntryStore: ~Copyable {
         return true
     }
 
-    /// Records for the listings that the newest version of a key has changed.
+    /// Records for listings and watches that the newest version of a key has changed.
     @inline(__always)
-    func noteScanned(_ key: Bytes) {
-        if !scans.isEmpty { EntryStore.note(key, in: scans) }
+    func noteChanged(_ record: Record) {
+        if isObserved { EntryStore.note(record, scans, absentKeys) }
     }
+
+    private mutating func noteObservers() { isObserved = !scans.isEmpty || !absentKeys.isEmpty }
 
     // A static function: for a method of the store, the compiler copied its 144 bytes for each SET
     // (callgrind).
     @inline(never)
-    private static func note(_ key: Bytes, in scans: [ScanPosition]) {
-        for scan in scans { scan.note(key) }
+    private static func note(_ record: Record, _ scans: [ScanPosition], _ absent: AbsentKeys) {
+        for scan in scans { scan.note(record.key) }
+        if !absent.isEmpty { absent.note(record) }
     }
 }
 

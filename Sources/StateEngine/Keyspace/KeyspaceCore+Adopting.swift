@@ -118,7 +118,7 @@ extension KeyspaceCore {
     }
 
     private func put(_ record: Record) {
-        entries.noteScanned(record.key)
+        entries.noteChanged(record)
         if admission.countsUsage { count(record, superseding: entries.head(record.key), by: 1) }
         entries.deadlines.insert(record, at: entries.clock(), wallTime: LocalKeyspace.now())
         guard let chain = entries.live.slot(for: record.key), let head = chain.pointee.leaf else {

@@ -21,7 +21,7 @@ extension KeyspaceCore {
 
     /// Removes the newest version of a key.
     func undo(_ record: Record) {
-        entries.noteScanned(record.key)
+        entries.noteChanged(record)
         if admission.countsUsage { count(record, superseding: record.older, by: -1) }
         entries.removeDeadline(of: record)
         // If storage refuses, expired entries are not retried at once.

@@ -209,7 +209,7 @@ extension KeyspaceCore {
     func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
         transaction.byteCount += record.byteCount
         entries.putByteCount &+= Int64(record.byteCount)
-        entries.noteScanned(record.key)
+        entries.noteChanged(record)
         if record.hasDeadline {
             entries.deadlines.insert(record, at: entries.clock(), wallTime: transaction.time)
         }

@@ -80,7 +80,6 @@ final class Connection {
         inbound.bytes.shrink(to: 0)
         outbound = Outbound()
         session.transaction = nil
-        session.watchedKeys = []
     }
 
     // MARK: The socket

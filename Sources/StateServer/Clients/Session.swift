@@ -19,6 +19,14 @@ struct Session {
     /// Whether there are any.
     var isSubscribed = false
     var commandCount = 0
+    /// The last command, and its wall time in milliseconds since 1970.
+    var lastCommand: Verb.Name?
+    var lastCommandAt: Int64 = 0
+    /// What the client has said of its library.
+    var library: [UInt8] = []
+    var libraryVersion: [UInt8] = []
+    /// Whether EXEC has set the name: its commit keeps the cause with the old one.
+    var hasNewName = false
     /// How often the access rules had changed when its last read of the history began.
     var accessCount = 0
 
@@ -27,6 +35,21 @@ struct Session {
         let key: [UInt8]
         /// 0: absent.
         let revision: Int64
+        /// What shows a change of a key that was absent; nil if it was not.
+        let absence: AbsentKey?
+    }
+
+    /// A command runs.
+    @inline(__always)
+    mutating func noteCommand(_ name: Verb.Name, at time: Int64) {
+        commandCount += 1
+        (lastCommand, lastCommandAt) = (name, time)
+    }
+
+    /// Ends WATCH.
+    mutating func forgetWatchedKeys(_ core: KeyspaceCore) {
+        for case let absence? in watchedKeys.map(\.absence) { core.end(absence) }
+        watchedKeys = []
     }
 }
 

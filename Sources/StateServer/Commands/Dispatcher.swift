@@ -75,7 +75,7 @@ final class Dispatcher {
             let verb = try findVerb(arguments, context)
             if context.connection.session.isSubscribed { try context.checkMayRun(verb, arguments) }
             if let reason = whatToWaitFor(verb, arguments, context) { return .wait(reason) }
-            context.connection.session.commandCount += 1
+            context.connection.session.noteCommand(verb.name, at: context.time)
             lastWeight = verb.weight(byteCount: raw.count, hasRules: context.core.rules != nil)
             // Nearly all commands have few arguments.
             if arguments.count > 64 { try checkSteps(verb, arguments, context) }
@@ -185,8 +185,7 @@ extension Dispatcher {
         case .type(let key): try keyspace.type(key, &context)
         case .databaseSize: try keyspace.databaseSize(context)
         case .keys(let glob): try keyspace.keys(glob, &context)
-        case .scan(let cursor, let match, let count):
-            try keyspace.scan(cursor, match, count, &context)
+        case .scan(let scan): try keyspace.scan(scan, &context)
         case .multi: try transactions.begin(context)
         case .execute:
             try transactions.execute(&context) { (command, context) throws(StateError) in

@@ -51,13 +51,9 @@ struct KeyspaceCommands {
     /// Visits `count` keys below the glob's literal part, in key order, and lists those that match.
     ///
     /// Keys that the client may not read do not count, so that no cursor reveals them.
-    func scan(
-        _ cursor: UInt64,
-        _ match: Bytes?,
-        _ count: Int,
-        _ context: inout CommandContext
-    ) throws(StateError) {
-        let uid = context.connection.peer.uid
+    func scan(_ scan: Command.Scan, _ context: inout CommandContext) throws(StateError) {
+        let (uid, connection) = (context.connection.peer.uid, context.connection.number)
+        let (cursor, count) = (scan.cursor, scan.count)
         var bound: [UInt8]?
         if cursor != 0 {
             guard let key = cursors.key(of: cursor, uid) else {
@@ -65,8 +61,9 @@ struct KeyspaceCommands {
             }
             bound = key
         }
-        if let match { try checkGlob(match) }
-        let pattern = match.map { Pattern(redisGlob: $0) }
+        if let match = scan.match { try checkGlob(match) }
+        guard scan.includesStrings else { return writePage(0, of: 0, &context) }
+        let pattern = scan.match.map { Pattern(redisGlob: $0) }
         let area = pattern.map { Pattern(literalPartOf: $0) } ?? .everything
         let request = Listing.Request(
             patterns: PatternSet([area]),
@@ -81,15 +78,23 @@ struct KeyspaceCommands {
             rowsOf: pattern,
             isOneMoment: false
         )
-        try listings.list(request, &context) { [cursors] listing, context in
+        try listings.list(request, &context) { [self] listing, context in
             if listing.count > count { listing.removeLast() }
             let last = listing.isWhole ? nil : listing.lastKey
-            let next = last.map { cursors.make(after: $0, uid) } ?? 0
-            context.output.writeArray(2)
-            context.output.writeBulk(String(next))
-            context.output.writeArray(listing.rowCount)
+            let next = cursors.advance(to: last, from: cursor, connection, uid)
+            writePage(next, of: listing.rowCount, &context)
             listing.writeRows(to: &context.output)
         }
+    }
+
+    private func writePage(
+        _ cursor: UInt64,
+        of count: Int,
+        _ context: inout CommandContext
+    ) {
+        context.output.writeArray(2)
+        context.output.writeBulk(String(cursor))
+        context.output.writeArray(count)
     }
 
     /// Refuses a glob that is longer than a key can be: its cost grows with its length.

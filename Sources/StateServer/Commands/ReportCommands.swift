@@ -28,49 +28,136 @@ struct ReportCommands {
         context.output.writeBulk(text)
     }
 
+    private typealias Fields = [(String, String)]
+
     private func informationSections(
         _ context: borrowing CommandContext
-    ) -> [(String, [(String, String)])] {
+    ) -> [(String, Fields)] {
         let uptime = (context.time - registry.startedAt) / 1_000
-        let countsKeys = context.showsEverything && context.core.entries.durableCount > 0
+        let keyCount = context.core.entries.durableCount
+        let expiring = context.core.entries.deadlines.count
+        let countsKeys = context.showsEverything && keyCount > 0
         return [
-            (
-                "Server",
-                [
-                    ("redis_version", SessionCommands.redisVersion),
-                    ("redis_mode", "standalone"),
-                    ("stated_version", settings.options.version),
-                    ("process_id", String(getpid())),
-                    ("uptime_in_seconds", String(uptime)),
-                ]
-            ),
-            ("Clients", [("connected_clients", String(registry.count))]),
-            (
-                "Memory",
-                context.showsEverything
-                    ? [("used_memory", String(clinux_heap_byte_count()))] : []
-            ),
-            (
-                "Persistence",
-                [("loading", "0"), ("aof_enabled", registry.store.isPersistent ? "1" : "0")]
-            ),
+            ("Server", serverFields(context, uptime)),
+            ("Clients", clientFields),
+            ("Memory", context.showsEverything ? memoryFields : []),
+            ("Persistence", persistenceFields(context)),
             (
                 "Stats",
                 [
                     ("total_connections_received", String(registry.acceptedCount)),
                     ("total_commands_processed", String(registry.commandCount)),
+                    ("evicted_keys", "0"),
                     ("pubsub_channels", String(channels.nameCount)),
                     ("pubsub_patterns", String(channels.patternCount)),
+                    ("pubsubshard_channels", "0"), ("tracking_clients", "0"),
                     ("client_output_buffer_limit_disconnections", String(registry.letGoCount)),
                 ]
             ),
-            ("Replication", [("role", "master"), ("connected_slaves", "0")]),
+            (
+                "Replication",
+                [
+                    ("role", "master"), ("connected_slaves", "0"),
+                    ("master_failover_state", "no-failover"), ("second_repl_offset", "-1"),
+                    ("repl_backlog_active", "0"),
+                ]
+            ),
+            ("CPU", processorFields),
+            ("Modules", []),
+            ("Cluster", [("cluster_enabled", "0")]),
             (
                 "Keyspace",
-                countsKeys
-                    ? [("db0", "keys=\(context.core.entries.durableCount),expires=0,avg_ttl=0")]
-                    : []
+                countsKeys ? [("db0", "keys=\(keyCount),expires=\(expiring),avg_ttl=0")] : []
             ),
+        ]
+    }
+
+    private func serverFields(
+        _ context: borrowing CommandContext,
+        _ uptime: Int64
+    ) -> Fields {
+        var system = utsname()
+        uname(&system)
+        return [
+            ("redis_version", SessionCommands.redisVersion), ("redis_git_sha1", "00000000"),
+            ("redis_git_dirty", "0"), ("redis_mode", "standalone"),
+            ("os", "\(text(system.sysname)) \(text(system.release)) \(text(system.machine))"),
+            ("arch_bits", String(Int.bitWidth)), ("monotonic_clock", "POSIX clock_gettime"),
+            ("multiplexing_api", "epoll"), ("stated_version", settings.options.version),
+            ("process_id", String(getpid())), ("process_supervised", "no"),
+            ("run_id", runIdentifier(context)), ("tcp_port", "0"),
+            ("server_time_usec", String(context.time * 1_000)),
+            ("uptime_in_seconds", String(uptime)), ("uptime_in_days", String(uptime / 86_400)),
+        ]
+    }
+
+    /// Another one for each process: 40 hexadecimal digits, as in Redis.
+    private func runIdentifier(_ context: borrowing CommandContext) -> String {
+        func digits(_ number: Int64, _ count: Int) -> String {
+            let text = String(UInt64(bitPattern: number), radix: 16)
+            return String(repeating: "0", count: max(0, count - text.count)) + text
+        }
+        return "\(context.core.epoch)" + digits(registry.startedAt, 16) + digits(Int64(getpid()), 8)
+    }
+
+    private func text<Characters>(_ characters: Characters) -> String {
+        withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
+    private var clientFields: Fields {
+        let blocked = registry.connections.count { $0.inbound.blocked != nil }
+        return [
+            ("connected_clients", String(registry.count)), ("cluster_connections", "0"),
+            ("maxclients", String(settings.options.clientCount)),
+            ("blocked_clients", String(blocked)), ("tracking_clients", "0"),
+            ("clients_in_timeout_table", "0"),
+        ]
+    }
+
+    private var memoryFields: Fields {
+        let used = Int(clinux_heap_byte_count())
+        let total = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
+        return [
+            ("used_memory", String(used)), ("used_memory_human", human(used)),
+            ("total_system_memory", String(total)), ("total_system_memory_human", human(total)),
+            ("maxmemory", "0"), ("maxmemory_human", "0B"), ("maxmemory_policy", "noeviction"),
+            ("mem_allocator", "libc"), ("active_defrag_running", "0"),
+            ("lazyfree_pending_objects", "0"),
+        ]
+    }
+
+    /// A number of bytes as Redis writes it for people.
+    private func human(_ byteCount: Int) -> String {
+        guard byteCount >= 1_024 else { return "\(byteCount)B" }
+        var (number, unit) = (Double(byteCount) / 1_024, 0)
+        while number >= 1_024, unit < 4 { (number, unit) = (number / 1_024, unit + 1) }
+        let hundredths = Int((number * 100).rounded())
+        let rest = hundredths % 100
+        return
+            "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)\(["K", "M", "G", "T", "P"][unit])"
+    }
+
+    private func persistenceFields(_ context: borrowing CommandContext) -> Fields {
+        let isFailing =
+            context.core.admission.refusals.reopening != nil
+            || context.core.admission.refusals.diskShortage != nil
+        return [
+            ("loading", "0"), ("async_loading", "0"), ("rdb_bgsave_in_progress", "0"),
+            ("aof_enabled", registry.store.isPersistent ? "1" : "0"),
+            ("aof_rewrite_in_progress", "0"), ("aof_rewrite_scheduled", "0"),
+            ("aof_last_write_status", isFailing ? "err" : "ok"),
+        ]
+    }
+
+    private var processorFields: Fields {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        func seconds(_ time: timeval) -> String {
+            let digits = String(time.tv_usec)
+            return "\(time.tv_sec)." + String(repeating: "0", count: 6 - digits.count) + digits
+        }
+        return [
+            ("used_cpu_sys", seconds(usage.ru_stime)), ("used_cpu_user", seconds(usage.ru_utime)),
         ]
     }
 

@@ -9,12 +9,14 @@ struct SessionCommands {
     private let channels: Channels
     private let watches: WatchCommands
     private let handlers: HandlerCommands
+    private let clients: ClientCommands
 
     init(_ services: Services, _ watches: WatchCommands, _ handlers: HandlerCommands) {
         settings = services.settings
         registry = services.registry
         channels = services.channels
         (self.watches, self.handlers) = (watches, handlers)
+        clients = ClientCommands(registry: services.registry)
     }
 
     func run(_ command: Command, _ context: borrowing CommandContext) throws(StateError) {
@@ -44,7 +46,7 @@ struct SessionCommands {
             reset(context)
             context.output.writeSimple("RESET")
         case .select: context.output.writeOK()
-        case .client(let command): client(command, context)
+        case .client(let command): clients.run(command, context)
         case .describe(let command): describe(command, context)
         case .configuration(let names): configuration(names, context)
         case .time:
@@ -99,45 +101,9 @@ struct SessionCommands {
         channels.unsubscribeAll(context.connection, context.core)
         handlers.end(context.connection)
         context.connection.session.transaction = nil
-        context.connection.session.watchedKeys = []
+        context.connection.session.forgetWatchedKeys(context.core)
         context.connection.session.version = .resp2
         context.rename([])
-    }
-
-    // MARK: CLIENT
-
-    private func client(_ command: Command.ClientCommand, _ context: borrowing CommandContext) {
-        switch command {
-        case .setName(let name):
-            context.rename(Array(name))
-            context.output.writeOK()
-        case .getName:
-            if context.connection.session.name.isEmpty {
-                context.output.writeNull(context.version)
-            } else {
-                context.output.writeBulk(context.connection.session.name)
-            }
-        case .setInformation: context.output.writeOK()
-        case .identify: context.output.writeInteger(Int64(context.connection.number))
-        case .information: context.output.writeBulk(line(context.connection, context))
-        case .list:
-            let lines = registry.connections.filter { context.maySee($0) }
-                .sorted { $0.number < $1.number }.map { line($0, context) }
-            context.output.writeBulk(lines.joined())
-        }
-    }
-
-    private func line(_ connection: Connection, _ context: borrowing CommandContext) -> String {
-        "id=\(connection.number) fd=\(connection.descriptor)"
-            + " name=\(String(decoding: connection.session.name, as: UTF8.self))"
-            + " age=\((context.time - connection.connectedAt) / 1_000) db=0"
-            + " sub=\(connection.session.subscriptions[.name].count)"
-            + " psub=\(connection.session.subscriptions[.pattern].count)"
-            + " multi=\(connection.session.transaction?.count ?? -1)"
-            + " watch=\(connection.session.watchedKeys.count) watches=\(connection.watches.all.count)"
-            + " qbuf=\(connection.inbound.bytes.count) omem=\(connection.outbound.waitingByteCount)"
-            + " tot-cmds=\(connection.session.commandCount) resp=\(connection.session.version.rawValue)"
-            + " uid=\(connection.peer.uid) pid=\(connection.peer.pid)\n"
     }
 
     // MARK: COMMAND and CONFIG
@@ -195,14 +161,29 @@ struct SessionCommands {
         )
     }
 
-    /// The values that clients ask for, by their names in Redis.
-    private func configuration(_ names: Arguments, _ context: borrowing CommandContext) {
-        let known: [(String, String)] = [
-            ("appendfsync", "always"), ("appendonly", registry.store.isPersistent ? "yes" : "no"),
-            ("databases", "1"), ("maxclients", String(settings.options.clientCount)),
-            ("notify-keyspace-events", "AKE"), ("save", ""),
-            ("proto-max-bulk-len", String(settings.options.limits.valueByteCount)),
+    /// The options of Redis that clients ask for, with what is true here.
+    private var knownOptions: [(String, String)] {
+        let limits = settings.options.limits
+        let isStored = registry.store.isPersistent
+        return [
+            ("activedefrag", "no"), ("activerehashing", "no"),
+            ("appendfsync", "always"), ("appendonly", isStored ? "yes" : "no"),
+            ("bind", ""), ("client-query-buffer-limit", String(limits.transactionByteCount)),
+            ("cluster-enabled", "no"), ("databases", "1"), ("io-threads", "1"),
+            ("latency-monitor-threshold", "0"), ("lazyfree-lazy-user-del", "no"),
+            ("maxclients", String(settings.options.clientCount)), ("maxmemory", "0"),
+            ("maxmemory-policy", "noeviction"), ("maxmemory-samples", "5"),
+            ("notify-keyspace-events", "AKE"), ("port", "0"),
+            ("proto-max-bulk-len", String(limits.valueByteCount)), ("rdbcompression", "no"),
+            ("replica-read-only", "yes"), ("requirepass", ""), ("save", ""),
+            ("slowlog-log-slower-than", "-1"), ("slowlog-max-len", "0"), ("tcp-keepalive", "0"),
+            ("timeout", "0"), ("tls-port", "0"),
         ]
+    }
+
+    /// CONFIG GET.
+    private func configuration(_ names: Arguments, _ context: borrowing CommandContext) {
+        let known = knownOptions
         let patterns = (0..<names.count).map { Pattern(redisGlob: names[$0]) }
         let found = known.filter { name, _ in
             var name = name
@@ -213,14 +194,5 @@ struct SessionCommands {
             context.output.writeBulk(name)
             context.output.writeBulk(value)
         }
-    }
-}
-
-extension CommandContext {
-    /// Sets the name; later commits then have a new cause.
-    fileprivate func rename(_ name: [UInt8]) {
-        connection.session.name = name
-        if let cause = connection.session.cause { core.release(cause) }
-        connection.session.cause = nil
     }
 }

@@ -27,7 +27,7 @@ struct TransactionCommands {
             throw StateError(.err, "DISCARD without MULTI")
         }
         context.connection.session.transaction = nil
-        context.connection.session.watchedKeys = []
+        context.connection.session.forgetWatchedKeys(context.core)
         context.output.writeOK()
     }
 
@@ -45,18 +45,31 @@ struct TransactionCommands {
         }
         var watched: [Session.WatchedKey] = []
         for index in 0..<keys.count {
-            let revision = try context.look(at: keys[index])?.revision ?? 0
-            watched.append(Session.WatchedKey(key: Array(keys[index]), revision: revision))
+            let record = try context.look(at: keys[index])
+            let watch = Session.WatchedKey(
+                key: Array(keys[index]),
+                revision: record?.revision ?? 0,
+                absence: nil
+            )
+            watched.append(watch)
         }
-        connection.session.watchedKeys += watched
-        connection.session.watchedKeyByteCount += watched.reduce(0) { $0 + $1.key.count + 64 }
+        // From here on nothing is refused.
+        connection.session.watchedKeys += watched.map { watch in
+            guard watch.revision == 0 else { return watch }
+            return Session.WatchedKey(
+                key: watch.key,
+                revision: 0,
+                absence: watch.key.withUnsafeBytes { context.core.watchAbsence(of: $0) }
+            )
+        }
+        connection.session.watchedKeyByteCount += watched.reduce(0) { $0 + $1.key.count * 3 + 256 }
         // The reply reveals nothing of what was read.
         context.receipt.waiveReads()
         context.output.writeOK()
     }
 
     func unwatchKeys(_ context: borrowing CommandContext) {
-        context.connection.session.watchedKeys = []
+        context.connection.session.forgetWatchedKeys(context.core)
         context.output.writeOK()
     }
 
@@ -72,7 +85,7 @@ struct TransactionCommands {
     ) throws(StateError) {
         do throws(StateError) {
             switch verb.name {
-            case .hello, .auth, .client, .stateWatch, .stateUnwatch, .stateHandler, .stateHandlers:
+            case .stateWatch, .stateUnwatch, .stateHandler, .stateHandlers:
                 throw StateError(.err, "'\(verb.name.rawValue)' is not allowed in a transaction")
             default: break
             }
@@ -101,7 +114,7 @@ struct TransactionCommands {
         }
         let watched = connection.session.watchedKeys
         connection.session.transaction = nil
-        connection.session.watchedKeys = []
+        connection.session.forgetWatchedKeys(context.core)
         guard !transaction.isRefused else {
             throw StateError(
                 .executionAborted,
@@ -111,7 +124,9 @@ struct TransactionCommands {
         for watch in watched {
             // A key that the connection may not read any more counts as absent.
             let revision = watch.key.withUnsafeBytes { context.read($0)?.revision ?? 0 }
-            guard revision == watch.revision else {
+            let hasChanged =
+                watch.absence?.hasChanged(for: context.restriction, in: context.core) ?? false
+            guard revision == watch.revision, !hasChanged else {
                 context.output.writeNullArray(context.version)
                 return
             }
@@ -158,5 +173,6 @@ extension CommandContext {
             connection.outbound.isConfirmationHeld = !connection.outbound.held.isEmpty
         }
         execution = nil
+        if connection.session.hasNewName { renewCause() }
     }
 }

@@ -116,11 +116,11 @@ extension Server {
         let limit = options.clientCount
         guard !connection.subject.isPrivileged else {
             guard registry.count >= limit + ServerOptions.reservedClientCount else { return }
-            throw StateError(.limit, "max number of clients reached: \(limit)")
+            throw Server.tooManyClients
         }
         let uid = connection.peer.uid
         guard registry.count < limit else {
-            throw StateError(.limit, "max number of clients reached: \(limit)")
+            throw Server.tooManyClients
         }
         let share = max(1, limit / 4 * 3)
         guard registry.memory.connectionCount(of: uid) < share else {
@@ -131,6 +131,9 @@ extension Server {
             )
         }
     }
+
+    /// In the words of Redis, which clients look for.
+    private static let tooManyClients = StateError(.err, "max number of clients reached")
 
     private func refuse(_ descriptor: Int32, _ error: StateError) {
         var reply = ByteBuffer()

@@ -40,6 +40,7 @@ extension Server {
             dispatcher.changes.unblock(connection, core)
             dispatcher.handlers.end(connection)
             ListingCommand.end(of: connection, core)
+            connection.session.forgetWatchedKeys(core)
             if let cause = connection.session.cause { core.release(cause) }
         }
         connection.releaseMemory()

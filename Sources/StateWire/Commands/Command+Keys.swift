@@ -25,19 +25,20 @@ func readSet(_ arguments: Arguments) throws(StateError) -> Command {
 
 func readScan(_ arguments: Arguments) throws(StateError) -> Command {
     guard let cursor = UInt64(arguments[0].text) else { throw StateError(.err, "invalid cursor") }
-    var match: Bytes?
-    var count = 10
+    var scan = Command.Scan(cursor: cursor)
     var options = OptionCursor(arguments, from: 1)
     while !options.isAtEnd {
         if let glob = options.value(of: "MATCH") {
-            match = glob
+            scan.match = glob
         } else if let number = options.value(of: "COUNT") {
             let limit = try integer(number)
             guard limit > 0 else { throw syntaxError() }
-            count = Int(min(limit, 1 << 20))
+            scan.count = Int(min(limit, 1 << 20))
+        } else if let type = options.value(of: "TYPE") {
+            scan.includesStrings = type.text.lowercased() == "string"
         } else {
             throw syntaxError()
         }
     }
-    return .scan(cursor: cursor, match: match, count: count)
+    return .scan(scan)
 }

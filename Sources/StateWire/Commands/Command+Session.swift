@@ -67,23 +67,43 @@ private func clientName(_ name: Bytes) throws(StateError) -> Bytes {
 }
 
 private func readClient(_ arguments: Arguments) throws(StateError) -> Command.ClientCommand {
-    let rest = arguments.count - 1
-    if arguments.isWord(0, "SETNAME"), rest == 1 { return .setName(try clientName(arguments[1])) }
-    if arguments.isWord(0, "GETNAME"), rest == 0 { return .getName }
-    if arguments.isWord(0, "SETINFO"), rest == 2 {
-        guard arguments.isWord(1, "LIB-NAME") || arguments.isWord(1, "LIB-VER") else {
-            throw StateError(.err, "Unrecognized option \(StateError.quoted(arguments[1]))")
-        }
-        return .setInformation
+    let counts = ["setname": 1, "getname": 0, "setinfo": 2, "id": 0, "info": 0, "list": 0]
+    let name = arguments[0].text.lowercased()
+    if let count = counts[name], arguments.count != count + 1 {
+        throw StateError(.err, "wrong number of arguments for 'client|\(name)' command")
     }
-    if arguments.isWord(0, "ID"), rest == 0 { return .identify }
-    if arguments.isWord(0, "INFO"), rest == 0 { return .information }
-    if arguments.isWord(0, "LIST"), rest == 0 { return .list }
+    switch name {
+    case "setname": return .setName(try clientName(arguments[1]))
+    case "getname": return .getName
+    case "setinfo": return try readLibrary(arguments)
+    case "id": return .identify
+    case "info": return .information
+    case "list": return .list
+    default: break
+    }
     throw unknownSubcommand(
         arguments[0],
         of: "CLIENT",
         known: "SETNAME name, GETNAME, SETINFO LIB-NAME|LIB-VER text, ID, INFO or LIST"
     )
+}
+
+private func readLibrary(
+    _ arguments: Arguments
+) throws(StateError) -> Command.ClientCommand {
+    let isVersion = arguments.isWord(1, "LIB-VER")
+    guard isVersion || arguments.isWord(1, "LIB-NAME") else {
+        throw StateError(.err, "Unrecognized option \(StateError.quoted(arguments[1]))")
+    }
+    let text = arguments[2]
+    guard text.count <= 256, text.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+        throw StateError(
+            .err,
+            "\(isVersion ? "lib-ver" : "lib-name") cannot contain spaces, newlines or special "
+                + "characters."
+        )
+    }
+    return .setLibrary(text, isVersion: isVersion)
 }
 
 private func readDescribe(_ arguments: Arguments) throws(StateError) -> Command.DescribeCommand {

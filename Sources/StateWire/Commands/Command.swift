@@ -28,7 +28,7 @@ package enum Command {
     case length(Bytes)
     case databaseSize
     case keys(Bytes)
-    case scan(cursor: UInt64, match: Bytes?, count: Int)
+    case scan(Scan)
 
     // Writes.
     case set(key: Bytes, value: Bytes, condition: Condition?, returnsOld: Bool)
@@ -79,10 +79,19 @@ package enum Command {
     package enum ClientCommand {
         case setName(Bytes)
         case getName
-        case setInformation
+        case setLibrary(Bytes, isVersion: Bool)
         case identify
         case information
         case list
+    }
+
+    /// SCAN.
+    package struct Scan {
+        package var cursor: UInt64
+        package var match: Bytes?
+        package var count = 10
+        /// Whether TYPE allows strings, the only type that there is.
+        package var includesStrings = true
     }
 
     /// PUBSUB.

@@ -1,0 +1,101 @@
+import CLinux
+import Glibc
+import StateEngine
+import StateWire
+
+/// CLIENT: what a connection says of itself, and what is known of connections.
+struct ClientCommands {
+    let registry: Registry
+
+    func run(_ command: Command.ClientCommand, _ context: borrowing CommandContext) {
+        let connection = context.connection
+        switch command {
+        case .setName(let name):
+            context.rename(Array(name))
+            context.output.writeOK()
+        case .getName:
+            if connection.session.name.isEmpty {
+                context.output.writeNull(context.version)
+            } else {
+                context.output.writeBulk(connection.session.name)
+            }
+        case .setLibrary(let text, let isVersion):
+            if isVersion {
+                connection.session.libraryVersion = Array(text)
+            } else {
+                connection.session.library = Array(text)
+            }
+            context.output.writeOK()
+        case .identify: context.output.writeInteger(Int64(connection.number))
+        case .information: context.output.writeBulk(line(connection, context.time))
+        case .list:
+            let lines = registry.connections.filter { context.maySee($0) }
+                .sorted { $0.number < $1.number }.map { line($0, context.time) }
+            context.output.writeBulk(lines.joined())
+        }
+    }
+
+    /// A connection as Redis describes one: its fields, in its order, and no others, because clients
+    /// refuse those that they do not know.
+    ///
+    /// The user is a uid, and the port in `addr` is the pid of the peer.
+    private func line(_ connection: Connection, _ time: Int64) -> String {
+        let path = sockaddr_un.path(boundTo: connection.descriptor) ?? ""
+        let session = connection.session
+        let waiting = connection.outbound.waitingByteCount
+        let fields: [(String, String)] = [
+            ("id", "\(connection.number)"), ("addr", "\(path):\(connection.peer.pid)"),
+            ("laddr", "\(path):0"), ("fd", "\(connection.descriptor)"),
+            ("name", String(decoding: session.name, as: UTF8.self)),
+            ("age", "\((time - connection.connectedAt) / 1_000)"),
+            (
+                "idle",
+                "\(max(0, time - max(session.lastCommandAt, connection.connectedAt)) / 1_000)"
+            ),
+            ("flags", flags(connection)), ("db", "0"),
+            ("sub", "\(session.subscriptions[.name].count)"),
+            ("psub", "\(session.subscriptions[.pattern].count)"), ("ssub", "0"),
+            ("multi", "\(session.transaction?.count ?? -1)"),
+            ("watch", "\(session.watchedKeys.count)"),
+            ("qbuf", "\(connection.inbound.bytes.count)"), ("qbuf-free", "0"), ("argv-mem", "0"),
+            ("multi-mem", "\(session.transaction?.footprint ?? 0)"), ("rbs", "0"), ("rbp", "0"),
+            ("obl", "0"), ("oll", "0"), ("omem", "\(waiting)"),
+            ("tot-mem", "\(connection.share.byteCount)"),
+            ("events", waiting > 0 ? "rw" : "r"),
+            ("cmd", session.lastCommand?.rawValue ?? "NULL"), ("user", "\(connection.peer.uid)"),
+            ("redir", "-1"), ("resp", "\(session.version.rawValue)"),
+            ("lib-name", String(decoding: session.library, as: UTF8.self)),
+            ("lib-ver", String(decoding: session.libraryVersion, as: UTF8.self)),
+        ]
+        return fields.map { "\($0)=\($1)" }.joined(separator: " ") + "\n"
+    }
+
+    private func flags(_ connection: Connection) -> String {
+        var flags = ""
+        if connection.session.isSubscribed { flags += "P" }
+        if connection.session.transaction != nil { flags += "x" }
+        if connection.inbound.blocked != nil { flags += "b" }
+        return flags + "U"
+    }
+}
+
+extension CommandContext {
+    /// Sets the name; later commits then have a new cause.
+    ///
+    /// Inside EXEC its commit keeps the one that it began with.
+    func rename(_ name: [UInt8]) {
+        connection.session.name = name
+        guard !isExecuting else {
+            connection.session.hasNewName = true
+            return
+        }
+        renewCause()
+    }
+
+    /// The next commit has a new cause.
+    func renewCause() {
+        if let cause = connection.session.cause { core.release(cause) }
+        connection.session.cause = nil
+        connection.session.hasNewName = false
+    }
+}
