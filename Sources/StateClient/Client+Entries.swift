@@ -139,6 +139,16 @@ extension Client {
         }
     }
 
+    /// Returns once everything that anybody has written so far is on stable storage, also changes
+    /// of keys with durability ``Durability/interval``.
+    ///
+    /// - Returns: A revision up to which that is so.
+    /// - Throws: The error of storage: what is not stored yet stays visible, and is tried again.
+    @discardableResult
+    public func sync() throws(StateError) -> Int64 {
+        try ask("STATE.SYNC", []).number("revision")
+    }
+
     /// The result of a compaction.
     public struct Compaction: Sendable {
         /// The oldest revision from which the history is complete.

@@ -135,6 +135,7 @@ struct Verb: Sendable {
             Help.compact,
             Statectl.compact
         ),
+        Verb("sync [--json]", 0...0, [], Help.sync, Statectl.sync),
         Verb("status [--json]", 0...0, [], Help.status, Statectl.status),
         Verb("watches [--json]", 0...0, [], Help.watches, Statectl.watches),
         Verb(

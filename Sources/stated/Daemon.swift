@@ -44,6 +44,11 @@ struct Daemon {
         let keyspace = try LoadingNotice.during(notifier, log) {
             () throws(StateError) in try load(from: chosen)
         }
+        let rules = RuleInstallation(
+            keyspace: keyspace,
+            dataDirectory: try DataDirectory.path(options),
+            log: log
+        )
         var isClosed = false
         defer { if !isClosed { keyspace.close() } }
         let loadTime = start.duration(to: .now)
@@ -56,7 +61,7 @@ struct Daemon {
                 RefusedFile(path: $0.path, issue: $0.error.message)
             }
         }
-        server.reloads(from: Reload(arguments, options, chosen, log, notifier).source)
+        server.reloads(from: Reload(arguments, options, chosen, rules, log, notifier).source)
         for socket in sockets { server.listen(on: socket.descriptor) }
         let signal = server.run(
             signals: signals,
@@ -68,6 +73,7 @@ struct Daemon {
         )
         keyspace.close()
         isClosed = true
+        rules.end()
         if let loss = chosen.loss() { throw StateError(.storage, loss) }
         return signal
     }
@@ -99,7 +105,7 @@ struct Daemon {
                 dataDirectory: try DataDirectory.path(options),
                 log: log
             )
-            try rules.install(options.configuration.rules)
+            try rules.install(options.configuration.rules, options.configuration.limits)
             try keyspace.attach(FileContainers(options, log: log)) { log.write(.warning, $0) }
             return keyspace
         } catch {

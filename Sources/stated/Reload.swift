@@ -10,6 +10,7 @@ import StateServer
 final class Reload: @unchecked Sendable {
     private let arguments: [String]
     private let chosen: ChosenBacking
+    private let rules: RuleInstallation
     private let log: Log
     private let notifier: ServiceNotifier?
     /// Where keys are stored, by the rules of the start.
@@ -24,12 +25,13 @@ final class Reload: @unchecked Sendable {
         _ arguments: [String],
         _ options: Options,
         _ chosen: ChosenBacking,
+        _ rules: RuleInstallation,
         _ log: Log,
         _ notifier: ServiceNotifier?
     ) {
-        (self.arguments, running, self.chosen) = (arguments, options, chosen)
-        let rules = options.configuration.rules
-        (locations, fileRules) = (rules.locations, rules.fileRules)
+        (self.arguments, running, self.chosen, self.rules) = (arguments, options, chosen, rules)
+        let table = options.configuration.rules
+        (locations, fileRules) = (table.locations, table.fileRules)
         (self.log, self.notifier) = (log, notifier)
     }
 
@@ -59,6 +61,7 @@ final class Reload: @unchecked Sendable {
         if options.configuration.rules.fileRules != fileRules {
             try FileContainers(options, log: log)?.check()
         }
+        try rules.prepare(options.configuration.rules)
         let report = running.changes(to: options, locations)
         return { core, server in
             self.take(options, core, &server)
@@ -76,6 +79,7 @@ final class Reload: @unchecked Sendable {
         core.replace(rules: configuration.rules.byKey)
         core.admission.limits = configuration.limits.keyspace
         core.files?.reload(limits: configuration.limits.keyspace)
+        rules.limitDeferral(to: configuration.limits)
         chosen.keep(configuration.history, configuration.limits[.reserveBytes])
         options.apply(to: &server, log)
         let retired = RetiredOptions(running)

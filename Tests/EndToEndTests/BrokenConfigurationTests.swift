@@ -179,7 +179,7 @@ struct BrokenConfigurationTests {
         ),
         (
             #"{ rules: [ { keys: 'a', durability: 'disk' } ] }"#, "1:25",
-            #"rules[0].durability: expected one of memory, written, synced, not "disk""#
+            #"rules[0].durability: expected one of memory, interval, written, synced, not "disk""#
         ),
         (
             #"{ rules: [ { keys: 'a', expire: '0s' } ] }"#, "1:25",

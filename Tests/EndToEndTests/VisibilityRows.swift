@@ -177,6 +177,7 @@ extension Verb.Name {
             ]
         case .stateCompact: [VisibilityRow("STATE.COMPACT")]
         case .stateStatus: [VisibilityRow("STATE.STATUS")]
+        case .stateSync: [VisibilityRow("STATE.SYNC")]
         case .stateHandler:
             [
                 VisibilityRow("STATE.HANDLER ATTACH h KEY"),

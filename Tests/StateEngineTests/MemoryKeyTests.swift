@@ -265,12 +265,12 @@ struct MemoryKeyTests {
     {
         let directory = try TemporaryDirectory()
         let file = MemoryKeysFile(path: directory.path(of: "memory.patterns"))
-        #expect(try file.beginLife(after: 0) { Issue.record($0) } == [])
+        #expect(try file.beginLife(after: 0, storedThrough: 0) { Issue.record($0) } == [])
         try file.add(["cache/"])
         let cache = ForgottenKeys(pattern: "cache/", lastRevision: 100)
-        #expect(try file.beginLife(after: 100) { Issue.record($0) } == [cache])
+        #expect(try file.beginLife(after: 100, storedThrough: 0) { Issue.record($0) } == [cache])
         try file.add(["session/"])
-        let forgotten = try file.beginLife(after: 200) { Issue.record($0) }
+        let forgotten = try file.beginLife(after: 200, storedThrough: 0) { Issue.record($0) }
         #expect(Set(forgotten) == [cache, ForgottenKeys(pattern: "session/", lastRevision: 200)])
         stage.keyspace.forget(forgotten)
         let isForgotten = { (pattern: Pattern, revision: Int64) in

@@ -21,15 +21,18 @@ struct PowerCutRun {
     let history: StoredHistory
     private let directory: TemporaryDirectory
 
-    /// Runs until so many cuts were taken; syncs fail now and then where `hasFailures` is set, the history is compacted all the
-    /// time where `compacts` is, and the log is moved beside the commits where `movesAside` is: then the writes come in another
-    /// order each time.
+    /// Runs until so many cuts were taken.
+    ///
+    /// Syncs fail now and then where `hasFailures` is set, the history is compacted all the time where `compacts` is, and the log is
+    /// moved beside the commits where `movesAside` is: then the writes come in another order each time. Where `defers` is, storage
+    /// may have the shared keys later than their writers.
     init(
         seed: UInt64,
         cutCount: Int,
         failing hasFailures: Bool,
         compacting compacts: Bool = false,
-        movingAside movesAside: Bool = false
+        movingAside movesAside: Bool = false,
+        deferring defers: Bool = false
     ) throws {
         self.seed = seed
         let directory = try TemporaryDirectory()
@@ -43,6 +46,10 @@ struct PowerCutRun {
         limits.checkpointByteCount = 160 << 10
         limits.keptByteCount = 320 << 10
         let server = try ServedKeyspace(SQLiteBacking(directory: data, logLimits: limits))
+
+        if defers {
+            try server.keyspace.install(rules: deferringRules("shared/", every: .milliseconds(20)))
+        }
 
         var random = SplitMix(seed: seed)
         var planned: [Cut] = []

@@ -39,8 +39,27 @@ import Testing
         try check(run)
     }
 
-    private func check(_ run: PowerCutRun) throws {
-        let bounds = ToldBounds(run.told, in: run.history)
+    @Test(arguments: Seed.each(runCount), [false, true])
+    func `what storage may have later is left in order, and with all that was told to be stored`(
+        seed: UInt64,
+        hasFailures: Bool
+    ) throws {
+        let run = try PowerCutRun(
+            seed: seed,
+            cutCount: Self.cutsARun,
+            failing: hasFailures,
+            movingAside: seed % 2 == 0,
+            deferring: true
+        )
+        #expect(run.told.count > 500)
+        try check(run, deferring: { $0.hasPrefix("shared/") })
+    }
+
+    private func check(
+        _ run: PowerCutRun,
+        deferring mayDefer: (String) -> Bool = { _ in false }
+    ) throws {
+        let bounds = ToldBounds(run.told, in: run.history, deferring: mayDefer)
         #expect(run.problems == [])
         #expect(bounds.faults.prefix(5) == [])
         for cut in run.cuts {

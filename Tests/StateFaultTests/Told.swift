@@ -29,7 +29,12 @@ struct ToldBounds {
     /// What was told and is not in the history, or not so.
     private(set) var faults: [String] = []
 
-    init(_ told: [Told], in history: StoredHistory) {
+    /// Where `mayDefer` is true of all its keys, what was told may not be stored yet.
+    init(
+        _ told: [Told],
+        in history: StoredHistory,
+        deferring mayDefer: (String) -> Bool = { _ in false }
+    ) {
         var places: [Told.Change: Row] = [:]
         var commits: [Int64: [Told.Change]] = [:]
         for (index, row) in history.rows.enumerated() {
@@ -49,6 +54,7 @@ struct ToldBounds {
             if !isThere || revisions.count > 1 || !fits || !isWhole {
                 faults.append("told and not in the store, or not so: \(one)")
             }
+            if one.changes.allSatisfy({ mayDefer($0.key) }) { continue }
             rowCount = max(rowCount, rows.map { $0.index + 1 }.max() ?? 0)
             revision = max(revision, one.revision ?? 0, revisions.max() ?? 0)
             bounds.append((one.place, rowCount, revision))

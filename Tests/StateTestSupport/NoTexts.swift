@@ -17,3 +17,19 @@ package func memoryRules(_ pattern: Pattern) -> KeyRules {
         return KeyRule(settings, quotas: [])
     }
 }
+
+/// Rules that let storage have the keys of a pattern later, and say nothing else.
+package func deferringRules(_ pattern: Pattern, every interval: Duration) -> KeyRules {
+    KeyRules(
+        [pattern],
+        memoryPatterns: [],
+        deferredPatterns: [pattern],
+        usages: [],
+        texts: NoTexts()
+    ) { _ in
+        var settings = KeyRule.Settings()
+        settings.durability = KeyRule.Setting(value: .interval, rule: 0)
+        settings.commitInterval = KeyRule.Setting(value: interval, rule: 0)
+        return KeyRule(settings, quotas: [])
+    }
+}

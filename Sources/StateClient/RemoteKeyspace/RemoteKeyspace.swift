@@ -108,7 +108,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
         var request = RequestWriter()
         request.append(mutations, durability)
         // With less than stable storage, the answer comes before the change is delivered.
-        let changedKeys = durability == .memory ? [] : mutations.changedKeys
+        let changedKeys = durability < .written ? [] : mutations.changedKeys
         call(
             request,
             isWrite: true,

@@ -113,7 +113,7 @@ extension PersistentCore {
         let answer = Answer()
         let condition = change.replaces ? nil : base.entryRevision
         let isEarly =
-            change.durability == .memory
+            change.durability < .written
             && head.withLock { $0.pending.count < PersistentCore.earlyLimit }
         expect(answer, value, bytes, reason: change.reason, isEarly: isEarly)
         let mutation: Mutation =

@@ -35,6 +35,12 @@ public final class CommitBatch: @unchecked Sendable {
         /// How many changes storage keeps, and the revision of the last one.
         var storedCount = 0
         var storedRevision: Int64 = 0
+        /// How many of those storage may have later.
+        var deferrableCount = 0
+        /// The shortest time until which it must have them, in nanoseconds.
+        var delay = Int64.max
+        /// Whether somebody waits until everything before is on stable storage.
+        var isBarrier = false
 
         mutating func append(_ change: Record) {
             let older = change.older
@@ -61,6 +67,9 @@ public final class CommitBatch: @unchecked Sendable {
             byteCount += other.byteCount
             storedCount += other.storedCount
             storedRevision = max(storedRevision, other.storedRevision)
+            deferrableCount += other.deferrableCount
+            delay = min(delay, other.delay)
+            isBarrier = isBarrier || other.isBarrier
         }
 
         mutating func empty() {
@@ -71,6 +80,7 @@ public final class CommitBatch: @unchecked Sendable {
             byteCount = 0
             storedCount = 0
             storedRevision = 0
+            (deferrableCount, delay, isBarrier) = (0, .max, false)
         }
     }
 
@@ -78,6 +88,12 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// What the commit does to the list of pending files.
     @exclusivity(unchecked) package var pendingFileList = PendingFileListChange.keep
+
+    /// The changes of earlier batches that are stored with this one; set by the committer.
+    @exclusivity(unchecked) var earlier: DeferredChanges?
+
+    /// Whether storage does not have everything up to its end yet; set by the committer.
+    @exclusivity(unchecked) var isDeferred = false
 
     init() {}
 
@@ -94,7 +110,26 @@ public final class CommitBatch: @unchecked Sendable {
     public var transactionCount: Int { items.count }
 
     /// How many changes ``forEachChange(_:)`` passes; changes of keys in memory do not count.
-    public var changeCount: Int { contents.storedCount }
+    public var changeCount: Int { contents.storedCount + (earlier?.count ?? 0) }
+
+    /// When storage must have a batch.
+    enum Storing {
+        /// It has nothing for storage.
+        case never
+        /// Its writers have their answers; storage may have it so many nanoseconds later.
+        case within(nanoseconds: Int64)
+        /// Its writers wait for storage.
+        case now
+    }
+
+    /// When storage must have the batch.
+    var storing: Storing {
+        let contents = contents
+        if contents.isBarrier || !contents.metadata.isEmpty { return .now }
+        if contents.storedCount == 0 { return .never }
+        guard contents.deferrableCount == contents.storedCount else { return .now }
+        return .within(nanoseconds: contents.delay)
+    }
 
     /// The revision of the last transaction of which storage keeps something; nil if it keeps
     /// nothing.
@@ -108,13 +143,13 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// The revision of the first transaction that a failure undoes, or nil.
     var firstUndoneRevision: Int64? {
-        var start = 0
-        for item in items {
-            let isPublished = start < item.changeEnd && changes[start].isPublished
-            if !isPublished { return item.revision }
-            start = item.changeEnd
-        }
-        return nil
+        items.indices.first { !isPublished($0) }.map { items[$0].revision }
+    }
+
+    /// Whether nothing undoes a transaction.
+    func isPublished(_ item: Int) -> Bool {
+        let start = item == 0 ? 0 : items[item - 1].changeEnd
+        return start < items[item].changeEnd && changes[start].isPublished
     }
 
     /// The revision of the last transaction; 0 if there is none.
@@ -122,7 +157,7 @@ public final class CommitBatch: @unchecked Sendable {
 
     /// The revision of the last transaction that changed an entry; nil if none did.
     var lastChangeRevision: Int64? {
-        if contents.metadata.isEmpty { return lastRevision }
+        if contents.metadata.isEmpty, !contents.isBarrier { return lastRevision }
         return changes.last?.revision
     }
 
@@ -131,6 +166,14 @@ public final class CommitBatch: @unchecked Sendable {
     /// The bytes in a change are borrowed: they live until the batch's commit has ended. A key that
     /// moves from storage to memory is deleted from storage.
     public func forEachChange(_ body: (borrowing StoredChange) throws -> Void) rethrows {
+        try earlier?.forEach(body)
+        try forEachOwnChange { change, _ in try body(change) }
+    }
+
+    /// The same without earlier batches, each with its record.
+    func forEachOwnChange(
+        _ body: (_ change: borrowing StoredChange, _ record: Record) throws -> Void
+    ) rethrows {
         var index = 0
         let contents = contents
         // Only records keep a cause alive: a transaction without records may have outlived its
@@ -148,9 +191,9 @@ public final class CommitBatch: @unchecked Sendable {
                         index += 1
                         if change.isVolatile {
                             guard place.revision > 0 else { continue }
-                            try body(change.storedDelete(cause: cause, superseding: place))
+                            try body(change.storedDelete(cause: cause, superseding: place), change)
                         } else {
-                            try body(change.stored(cause: cause, superseding: place))
+                            try body(change.stored(cause: cause, superseding: place), change)
                         }
                     }
                 }
@@ -171,6 +214,30 @@ public final class CommitBatch: @unchecked Sendable {
         guard !change.isVolatile || place.revision > 0 else { return }
         contents.storedCount += 1
         contents.storedRevision = change.revision
+        if change.isPublished { contents.deferrableCount += 1 }
+    }
+
+    /// Storage must have what was appended last in `delay` nanoseconds.
+    func noteDelay(_ delay: Int64) { contents.delay = min(contents.delay, delay) }
+
+    /// Appends a transaction of `other`, which is published already.
+    func append(published item: Int, of other: CommitBatch) {
+        let start = item == 0 ? 0 : other.contents.items[item - 1].changeEnd
+        var byteCount = 0
+        for index in start..<other.contents.items[item].changeEnd {
+            let change = other.contents.changes[index]
+            append(change, superseding: other.contents.superseded[index])
+            byteCount += change.byteCount
+        }
+        noteDelay(other.contents.delay)
+        let (revision, cause) = (other.items[item].revision, other.items[item].cause)
+        endTransaction(revision: revision, cause: cause, byteCount: byteCount)
+    }
+
+    /// Adds a transaction without changes: its answer waits until storage has everything before.
+    func appendBarrier(revision: Int64, cause: Unmanaged<InternedCause>) {
+        contents.isBarrier = true
+        endTransaction(revision: revision, cause: cause, byteCount: 0)
     }
 
     /// Adds metadata to that transaction.
@@ -196,6 +263,7 @@ public final class CommitBatch: @unchecked Sendable {
     /// Empties the batch and keeps its memory for reuse, up to a bound.
     func removeAll() {
         pendingFileList = .keep
+        (earlier, isDeferred) = (nil, false)
         if contents.changes.capacity <= 1 << 16 { contents.empty() } else { contents = Contents() }
     }
 }

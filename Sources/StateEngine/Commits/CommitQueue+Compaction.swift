@@ -19,6 +19,8 @@ extension CommitQueue {
 
     func compact(_ compaction: inout Compaction, while goesOn: () -> Bool) {
         guard let compacting = capabilities.compaction else { return }
+        // A revision up to which somebody asks for it may not be stored yet.
+        if isAsked(compaction) { storeDeferred() }
         takeRequests(&compaction)
         do throws(StateError) {
             let step = try compacting.compact(while: goesOn)

@@ -23,12 +23,16 @@ extension CommitQueue {
                     adopted.append(AdoptedChange($0))
                 }
                 try settleFiles(adopted)
+                if let last = adopted.last { settleDeferred(through: last.revision) }
+                state.withLock { $0.openingError = nil }
                 _ = answer(.reopened(adopted, metadata: metadata))
                 return
             } catch {
                 let error = error as? StateError ?? StateError(.storage, "\(error)")
                 _ = answer(.unopened(error))
                 refuseRequests(&compaction, error)
+                state.withLock { $0.openingError = error }
+                refuseStoreRequests(error)
             }
             guard sleep(nanoseconds: pause) else { return }
             pause = min(pause * 2, 10_000_000_000)

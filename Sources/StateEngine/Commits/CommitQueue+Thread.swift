@@ -21,6 +21,7 @@ extension CommitQueue {
             switch turn {
             case .work(let work): perform(work, &raising, &compaction)
             case .compact: compactWhileIdle(&compaction)
+            case .store: storeDeferred()
             case .commit(let batch, let isForThread):
                 let start = clinux_monotonic_nanoseconds()
                 if answeredAt > 0 { patience.note(nanoseconds: start - answeredAt) }
@@ -40,11 +41,13 @@ extension CommitQueue {
                         if patience.pays { awaitNext(until: answeredAt + patience.limit) }
                     }
                 case .failed(_, let error): if !error.isOutcomeUnknown { backing.maintain() }
-                case .edited, .reopened, .unopened, .raised, .compacted, .room: break
+                case .edited, .reopened, .unopened, .raised, .compacted, .room, .stored, .deferral:
+                    break
                 }
             }
             answer(capabilities.compaction?.shortage)
         }
+        storeDeferredAtTheEnd()
         endCompaction(&compaction)
         // Nobody may be left waiting, even if commits had stopped.
         for body in state.withLock({ $0.work.takeRuns() }) { body(false) }
@@ -82,6 +85,8 @@ extension CommitQueue {
     enum Turn {
         case work(CommitWork)
         case compact
+        /// Deferred changes are stored.
+        case store
         /// `isForThread`: whether some writer continues without its answer, so that it may submit
         /// the next write at once.
         case commit(CommitBatch, isForThread: Bool)
@@ -93,6 +98,17 @@ extension CommitQueue {
         /// Nothing to do before then, and nothing that a writer could not do itself.
         case rest(nanoseconds: Int64)
         case end
+
+        /// The same, but it rests at most until a time of the monotonic clock.
+        func ending(at time: Int64) -> Step {
+            guard time < .max else { return self }
+            let nanoseconds = max(1, time - clinux_monotonic_nanoseconds())
+            switch self {
+            case .rest(let rest): return .rest(nanoseconds: min(rest, nanoseconds))
+            case .wait(nil): return .rest(nanoseconds: nanoseconds)
+            case .turn, .wait, .end: return self
+            }
+        }
     }
 
     /// The next thing to do; nil at the end.
@@ -120,7 +136,7 @@ extension CommitQueue {
             return capabilities.compaction == nil
                 ? .wait(nanoseconds: nil) : .rest(nanoseconds: 1_000_000_000)
         }
-        let step = next(pace, idleness, &state)
+        let step = next(pace, idleness, &state).ending(at: state.isHeldUp ? .max : state.storeAt)
         switch step {
         case .turn: (state.committer, state.wakingCount) = (.thread, nil)
         case .wait(let nanoseconds): state.committer = nanoseconds == nil ? .nobody : .thread
@@ -134,6 +150,8 @@ extension CommitQueue {
         let isStopping = state.work.isStopping
         // At the end nobody may be left to resume: what is queued is undone with the rest.
         if state.isHeldUp { return isStopping ? .end : state.idleness }
+        // At the end all that is queued is stored first.
+        if !isStopping, state.mustStore { return .turn(.store) }
         guard let queued = state.queued else {
             if isStopping { return .end }
             if state.work.asksForCompaction { return .turn(.compact) }

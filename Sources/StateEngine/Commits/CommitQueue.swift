@@ -33,6 +33,10 @@ final class CommitQueue: Sendable {
         case compacted(CompactionStep?, [CompactionAnswer])
         /// The disk is too full for anything but deletes, or has room again.
         case room(shortage: StateError?)
+        /// Storage has all deferred changes up to this revision.
+        case stored(through: Int64)
+        /// Storage cannot have the deferred changes yet, or can again.
+        case deferral(failure: StateError?)
     }
 
     /// Who uses the backing.
@@ -59,6 +63,12 @@ final class CommitQueue: Sendable {
         /// Whether what was computed on a failed commit is not undone yet.
         var isHalted = false
         var reservation: RevisionReservation?
+        /// Why the store is not open.
+        var openingError: StateError?
+        /// When deferred changes must be stored, in nanoseconds of the monotonic clock.
+        var storeAt = Int64.max
+        /// Those who wait until they are.
+        var storeRequests: [@Sendable (StateError?) -> Void] = []
         var notify: @Sendable () -> Void = {}
 
         init(storedRevision: Int64, reservation: RevisionReservation?) {
@@ -72,6 +82,13 @@ final class CommitQueue: Sendable {
     /// The directories of the keys that live in files; nil if none do.
     let files = StateLock<FileContainers?>(nil)
     let state: StateLock<State>
+    /// What storage may have later; used by whoever has the backing.
+    let deferred = DeferredChanges()
+    /// What is known of it without the backing: how many changes, and their bytes.
+    let deferredCount = Atomic(0)
+    let deferredByteCount = Atomic(0)
+    /// How many bytes of keys and values may be deferred.
+    let deferredByteLimit = Atomic(CommitQueue.standardDeferredByteLimit)
     let parking = BlockingSemaphore()
     /// Whether `state.queued` holds something: checked by a commit thread that does not sleep yet.
     let hasQueued = Atomic(false)
@@ -162,6 +179,16 @@ final class CommitQueue: Sendable {
     /// The revision of the first queued transaction that a failure would undo.
     var firstUndoneRevision: Int64? { state.withLock { $0.queued?.firstUndoneRevision } }
 
+    /// Puts transactions in front of what is queued.
+    func putFirst(_ batch: CommitBatch) {
+        state.withLock { state in
+            if let queued = state.queued { batch.take(queued) }
+            state.queued = batch
+            state.isForThread = true
+            hasQueued.store(true, ordering: .relaxed)
+        }
+    }
+
     /// Takes what no commit has taken yet.
     func takeQueued() -> CommitBatch? {
         state.withLock { state in
@@ -224,36 +251,6 @@ final class CommitQueue: Sendable {
         return batch
     }
 
-    /// Commits a batch to storage.
-    func commit(_ batch: CommitBatch) -> Finished {
-        let files = files.withLock { $0 }
-        do {
-            try store(batch, files)
-            return .committed(batch)
-        } catch is EditedMeanwhile {
-            return .edited(batch, capabilities.editing?.takeOutsideChanges() ?? [])
-        } catch {
-            files?.undoAdoptions()
-            let unknown = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
-            return .failed(batch, error as? StateError ?? unknown)
-        }
-    }
-
-    private func store(_ batch: CommitBatch, _ files: FileContainers?) throws {
-        guard let files, let staged = try files.stage(batch) else {
-            return try backing.commit(batch)
-        }
-        // Order matters: new files beside their targets, the rows with the list of pending files,
-        // then the files in their places.
-        do {
-            try backing.commit(batch)
-        } catch {
-            files.drop(staged)
-            throw error
-        }
-        files.publish(staged)
-    }
-
     /// Reports whether the disk has room, if that has changed; called by the thread that has the
     /// backing, or had it last.
     ///
@@ -276,7 +273,9 @@ final class CommitQueue: Sendable {
             state.finished.append(finished)
             switch finished {
             case .committed(let batch):
-                if let revision = batch.storedRevision { state.storedRevision = revision }
+                if !batch.isDeferred, let revision = batch.storedRevision {
+                    state.storedRevision = revision
+                }
             case .failed(_, let error):
                 state.isHalted = true
                 if error.isOutcomeUnknown { _ = state.work.submit(.reopen) }
@@ -285,7 +284,10 @@ final class CommitQueue: Sendable {
             case .reopened(let adopted, _):
                 // Otherwise the next failure would adopt them once more.
                 if let last = adopted.last { state.storedRevision = last.revision }
-            case .raised, .compacted, .room: break
+                // What was published meanwhile and is not stored comes before what is queued.
+                state.isHalted = true
+            case .stored(let revision): state.storedRevision = revision
+            case .raised, .compacted, .room, .deferral: break
             }
             if state.committer == .writer { state.committer = .nobody }
             return (state.notify, state.queued?.transactionCount ?? 0, state.wakes())

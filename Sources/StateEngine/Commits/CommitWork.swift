@@ -148,7 +148,12 @@ extension CommitQueue.State {
 
     /// Whether there is something for the commit thread to do.
     var hasWork: Bool {
-        work.hasUrgent || !isHeldUp && (queued != nil || !work.isEmpty)
+        work.hasUrgent || !isHeldUp && (queued != nil || !work.isEmpty || mustStore)
+    }
+
+    /// Whether it is time to store what is deferred.
+    var mustStore: Bool {
+        !storeRequests.isEmpty || storeAt < .max && storeAt <= clinux_monotonic_nanoseconds()
     }
 
     /// Whether the commit thread must be signalled; if so, it was parked.

@@ -31,6 +31,8 @@ package struct Record: Equatable {
     @usableFromInline static let keyLengthMask: UInt64 = 0x7FF
     /// Bytes before the key of a record that expires: that time, and the fields of ``Deadlines``.
     @usableFromInline static let deadlineByteCount = 24
+    /// Its rule lets storage have it later; see ``DeferredChanges``.
+    @usableFromInline static let deferrableBit: UInt64 = 1 << 12
     @usableFromInline static let expiryBit: UInt64 = 1 << 13
     /// Its change was published before it was durable: a failed commit does not undo it.
     @usableFromInline static let publishedBit: UInt64 = 1 << 14
@@ -50,6 +52,8 @@ package struct Record: Equatable {
         /// Wall time in milliseconds since 1970.
         package var expires: Int64?
         package var isVolatile: Bool
+        /// Whether storage may have it later than readers; see ``DeferredChanges``.
+        package var isDeferrable = false
 
         @inlinable
         package init(
@@ -124,6 +128,7 @@ package struct Record: Equatable {
         address.storeBytes(of: fields.version, toByteOffset: 24, as: Int64.self)
         var timeAndKey = UInt64(truncatingIfNeeded: fields.time) << 16 | UInt64(key.count)
         if fields.isVolatile { timeAndKey |= volatileBit }
+        if fields.isDeferrable { timeAndKey |= deferrableBit }
         if let expires = fields.expires {
             timeAndKey |= expiryBit
             address.storeBytes(of: expires, toByteOffset: headerByteCount, as: Int64.self)
@@ -206,18 +211,6 @@ package struct Record: Equatable {
 
     @inlinable
     var timeAndKey: UInt64 { address.load(fromByteOffset: 32, as: UInt64.self) }
-
-    /// Whether no storage keeps it.
-    @inlinable
-    package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
-
-    /// Whether its change was published before it was durable: then nothing undoes it.
-    @inlinable
-    package var isPublished: Bool { timeAndKey & Record.publishedBit != 0 }
-
-    func markPublished() {
-        address.storeBytes(of: timeAndKey | Record.publishedBit, toByteOffset: 32, as: UInt64.self)
-    }
 
     /// Wall time in milliseconds since 1970 at which it expires; nil if it does not expire.
     @inlinable

@@ -63,45 +63,67 @@ extension KeyspaceCore {
     /// Adopts commits that storage holds beyond those reported, and publishes them in order,
     /// together with the commits in doubt, which nothing has undone.
     ///
-    /// Nothing may be provisional except keys in memory.
+    /// Nothing may be provisional except what is published.
     ///
-    /// - Returns: The number of commits.
-    func adopt(_ changes: [AdoptedChange]) -> Int {
+    /// - Parameter changes: What storage holds beyond what it is known to hold; deferred changes
+    ///   among them are published already.
+    /// - Returns: The number of commits that nobody knew of; and the commits in doubt that storage
+    ///   does not hold, which it must have before any later one: nil if there are none.
+    func adopt(_ changes: [AdoptedChange]) -> (count: Int, unstored: CommitBatch?) {
         let batch = CommitBatch()
-        var published = pending.inDoubt.items[...]
-        var publishedStart = 0
+        // What storage has is not known from its end, which may be a key in memory.
+        batch.isDeferred = true
+        var published = pending.inDoubt.items.indices
         /// Appends those before a revision; each supersedes what storage had of its keys before.
         func appendPublished(before revision: Int64) {
-            while let item = published.first, item.revision < revision {
-                batch.append(
-                    published: pending.inDoubt.changes[publishedStart..<item.changeEnd],
-                    of: item
-                )
-                publishedStart = item.changeEnd
+            while let item = published.first, pending.inDoubt.items[item].revision < revision {
+                batch.append(published: item, of: pending.inDoubt)
                 published.removeFirst()
             }
         }
         var count = 0
-        for (index, change) in changes.enumerated() {
-            appendPublished(before: change.revision)
-            let cause = change.cause.withUnsafeBytes { entries.causes.intern(bytes: $0) }
-            let record = makeRecord(change, cause)
+        var index = changes.firstIndex { $0.revision > revisions.durable } ?? changes.count
+        while index < changes.count {
+            let revision = changes[index].revision
+            let end = changes[index...].firstIndex { $0.revision != revision } ?? changes.count
+            appendPublished(before: revision)
+            if let item = published.first, pending.inDoubt.items[item].revision == revision {
+                appendPublished(before: revision + 1)
+            } else {
+                append(changes[index..<end], to: batch)
+                count += 1
+            }
+            index = end
+        }
+        let unstored = takeInDoubt(from: published, after: batch)
+        if let last = changes.last { revisions.markStored(last.revision) }
+        if !batch.isEmpty { settle(batch) }
+        return (count, unstored)
+    }
+
+    /// Takes the rest of the commits in doubt; those that storage keeps nothing of are settled.
+    private func takeInDoubt(from items: Range<Int>, after batch: CommitBatch) -> CommitBatch? {
+        let rest = CommitBatch()
+        for item in items { rest.append(published: item, of: pending.inDoubt) }
+        pending.inDoubt.removeAll()
+        if case .never = rest.storing {
+            batch.take(rest)
+            return nil
+        }
+        return rest
+    }
+
+    private func append(_ changes: ArraySlice<AdoptedChange>, to batch: CommitBatch) {
+        var cause: InternedCause?
+        for change in changes {
+            let interned = change.cause.withUnsafeBytes { entries.causes.intern(bytes: $0) }
+            cause = interned
+            let record = makeRecord(change, interned)
             batch.append(record)
             put(record)
-            let next = index + 1 < changes.count ? changes[index + 1].fields.revision : 0
-            guard next != change.fields.revision else { continue }
-            batch.endTransaction(
-                revision: change.fields.revision,
-                cause: .passUnretained(cause),
-                byteCount: 0
-            )
-            count += 1
         }
-        appendPublished(before: .max)
-        pending.inDoubt.removeAll()
-        guard !batch.isEmpty else { return 0 }
-        settle(batch)
-        return count
+        guard let cause, let revision = changes.first?.revision else { return }
+        batch.endTransaction(revision: revision, cause: .passUnretained(cause), byteCount: 0)
     }
 
     private func makeRecord(_ change: AdoptedChange, _ cause: InternedCause) -> Record {

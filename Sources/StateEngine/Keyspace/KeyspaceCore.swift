@@ -109,7 +109,7 @@ package final class KeyspaceCore: @unchecked Sendable {
                 entries.durableCount += 1
             }
         }
-        revisions.markDurable(batch.lastRevision)
+        revisions.markDurable(batch.lastRevision, isStored: !batch.isDeferred)
         if let revision = batch.lastChangeRevision { revisions.noteChange(revision) }
         pending.byteCount -= batch.byteCount
     }
@@ -132,7 +132,10 @@ package struct StoreTraits: Sendable {
     let hasHistory: Bool
 }
 
-/// The revisions of a keyspace: durable ≤ provisional ≤ newest ≤ reserved.
+/// The revisions of a keyspace: stored ≤ durable ≤ provisional ≤ newest ≤ reserved.
+///
+/// Only the changes of keys with `durability: "interval"` are published before they are stored:
+/// without them, stored and durable are equal.
 ///
 /// If storage keeps the changes, it keeps their revisions with them. If not, revisions are reserved
 /// in blocks, each written to a file before any of them is taken, so that no later process takes
@@ -143,8 +146,11 @@ package struct RevisionClock: ~Copyable {
     package private(set) var newest: Int64
     /// The newest revision that waits for storage; equal to `durable` if none does.
     package private(set) var provisional: Int64
-    /// Everything up to this revision is on stable storage.
+    /// Everything up to this revision is published: on stable storage, unless its rule lets storage
+    /// have it later.
     package private(set) var durable: Int64
+    /// Everything up to this revision that storage keeps is on stable storage.
+    package private(set) var stored: Int64
     /// The newest durable revision that changed an entry.
     package private(set) var lastChange: Int64 = 0
     /// The history has every commit from this revision on.
@@ -154,9 +160,11 @@ package struct RevisionClock: ~Copyable {
     private var reserved = Int64.max
     /// A transaction that takes this revision triggers the reservation of the next block.
     private var reservingAt = Int64.max
-    private(set) var reservation: RevisionReservation?
+    package private(set) var reservation: RevisionReservation?
 
-    init(_ revision: Int64) { (newest, provisional, durable) = (revision, revision, revision) }
+    init(_ revision: Int64) {
+        (newest, provisional, durable, stored) = (revision, revision, revision, revision)
+    }
 
     /// The revision that the next transaction takes.
     package var next: Int64 { newest + 1 }
@@ -164,12 +172,16 @@ package struct RevisionClock: ~Copyable {
     /// A transaction has taken `revision` and waits for storage.
     mutating func take(_ revision: Int64) { (newest, provisional) = (revision, revision) }
 
-    /// Everything up to `revision` is on stable storage.
-    mutating func markDurable(_ revision: Int64) {
+    /// Everything up to `revision` is published; and on stable storage, if `isStored`.
+    mutating func markDurable(_ revision: Int64, isStored: Bool = true) {
+        if isStored { markStored(revision) }
         durable = max(durable, revision)
         provisional = max(provisional, durable)
         newest = max(newest, durable)
     }
+
+    /// Everything up to `revision` is on stable storage.
+    mutating func markStored(_ revision: Int64) { stored = max(stored, revision) }
 
     /// A durable commit has changed an entry.
     mutating func noteChange(_ revision: Int64) { lastChange = revision }
@@ -182,7 +194,7 @@ package struct RevisionClock: ~Copyable {
 
     /// Storage was loaded up to `revision`, with a history from `compacted` on.
     mutating func load(_ revision: Int64, compacted: Int64) {
-        (newest, provisional, durable) = (revision, revision, revision)
+        (newest, provisional, durable, stored) = (revision, revision, revision, revision)
         self.compacted = compacted
     }
 
@@ -193,6 +205,7 @@ package struct RevisionClock: ~Copyable {
     mutating func skip(to revision: Int64) {
         newest = max(newest, revision)
         guard provisional <= durable else { return }
+        if stored == durable { stored = newest }
         (provisional, durable) = (newest, newest)
     }
 

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 extension LocalKeyspace {
     /// The identity of the store.
@@ -6,6 +7,26 @@ extension LocalKeyspace {
 
     /// The newest revision on stable storage.
     public var revision: Int64 { withCore { $0.revisions.durable } }
+
+    /// How many changes have their answers although storage does not have them yet, and their bytes
+    /// of keys and values.
+    package var deferred: (count: Int, byteCount: Int) {
+        (
+            queue.deferredCount.load(ordering: .acquiring),
+            queue.deferredByteCount.load(ordering: .relaxed)
+        )
+    }
+
+    /// Waits until storage has everything that was published before the call; for a thread that
+    /// does not settle.
+    ///
+    /// - Throws: The error of storage.
+    package func waitForDeferred() throws(StateError) { try queue.waitForDeferred() }
+
+    /// At most so many bytes of keys and values may be published and not stored.
+    package func setDeferredByteLimit(_ limit: Int) {
+        queue.deferredByteLimit.store(limit, ordering: .relaxed)
+    }
 
     /// How many entries are on stable storage.
     public var keyCount: Int { withCore { $0.entries.durableCount } }

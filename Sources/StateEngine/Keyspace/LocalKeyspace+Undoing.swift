@@ -5,7 +5,8 @@ extension LocalKeyspace {
         _ error: StateError,
         in core: KeyspaceCore
     ) -> Outcome {
-        let first = batch.firstRevision
+        // Without transactions, it was to store what is published already.
+        let first = batch.isEmpty ? core.revisions.durable + 1 : batch.firstRevision
         if error.isOutcomeUnknown { core.refuseWrites(after: error) }
         undoAll(batch, in: core, isInDoubt: error.isOutcomeUnknown)
         core.pending.fail(from: first, error)
@@ -23,7 +24,9 @@ extension LocalKeyspace {
     ) -> Outcome {
         // After a failed piece of compaction nothing was in doubt, and there may be provisional
         // versions.
-        let count = core.adopt(changes)
+        let (count, unstored) = core.adopt(changes)
+        if let unstored { queue.putFirst(unstored) }
+        queue.resume()
         core.pending.release(through: core.revisions.durable)
         if !core.metadata.isNewer(than: core.revisions.durable) {
             core.metadata.load(metadata, at: core.revisions.durable)

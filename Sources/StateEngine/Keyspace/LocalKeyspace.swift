@@ -18,6 +18,9 @@ public final class LocalKeyspace: WaitableKeyspace {
         case unopened(StateError)
         /// If not nil, the disk is full and only keys in memory can be set; nil: all keys can.
         case room(shortage: StateError?)
+        /// If not nil, storage cannot have deferred changes yet, and will be asked again; nil: it
+        /// has them.
+        case deferral(failure: StateError?)
         /// Nothing became durable or was undone: revisions were reserved, history was compacted.
         case unchanged
     }
@@ -80,7 +83,7 @@ public final class LocalKeyspace: WaitableKeyspace {
         queue.stop()
         closeFiles()
         settle { _ in }
-        withCore { _ = $0.adopt([]) }
+        withCore { settleInDoubt($0) }
         settle { _ in }
         queue.setNotify {}
         backing.close()
@@ -167,6 +170,10 @@ public final class LocalKeyspace: WaitableKeyspace {
         case .room(let shortage):
             core.admission.refusals.diskShortage = shortage
             return .room(shortage: shortage)
+        case .stored(let revision):
+            core.revisions.markStored(revision)
+            return .unchanged
+        case .deferral(let failure): return .deferral(failure: failure)
         case .raised(let reservation):
             core.revisions.allow(through: reservation)
             return .unchanged
@@ -179,11 +186,20 @@ public final class LocalKeyspace: WaitableKeyspace {
 
     private func settleCommit(of batch: CommitBatch, in core: KeyspaceCore) -> Outcome {
         // The queue has stopped without reopening the store.
-        if core.admission.refusals.reopening != nil { _ = core.adopt([]) }
+        if core.admission.refusals.reopening != nil { settleInDoubt(core) }
         core.settle(batch)
         core.pending.release(through: core.revisions.durable)
         queue.recycle(batch)
         return .durable(through: core.revisions.durable)
+    }
+}
+
+extension LocalKeyspace {
+    /// The queue has stopped, and storage will not have what is in doubt.
+    private func settleInDoubt(_ core: KeyspaceCore) {
+        guard let unstored = core.adopt([]).unstored else { return }
+        unstored.isDeferred = true
+        core.settle(unstored)
     }
 }
 

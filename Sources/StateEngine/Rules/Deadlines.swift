@@ -165,6 +165,7 @@ extension KeyspaceCore {
         }
         var fields = fields(of: head, version: 0)
         fields.isVolatile = head.isVolatile
+        fields.isDeferrable = isDeferrable(head.key, rules?.rule(for: head.key))
         put(Record.make(fields, key: head.key, value: nil, in: &entries.pool), onto: chain)
         return true
     }

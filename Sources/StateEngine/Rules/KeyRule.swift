@@ -16,6 +16,8 @@ package final class KeyRule: Sendable {
     package struct Settings: Sendable {
         package var backing: Setting<KeyBacking>?
         package var durability: Setting<Durability>?
+        /// Within which time storage must have a change, with durability `interval`.
+        package var commitInterval: Setting<Duration>?
         package var expiry: Setting<Duration>?
         package var history: Setting<KeyRetention>?
         package var schema: Setting<any ValueSchema>?
@@ -41,6 +43,8 @@ package final class KeyRule: Sendable {
     /// The durability that a change needs before its writer is answered, if the writer does not
     /// specify it.
     package let durability: Durability
+    /// Within how many nanoseconds storage must have a change; nil if its writer waits for that.
+    package let delay: Int64?
     /// The lifetime of a value, in milliseconds; nil if unlimited.
     let lifetimeMilliseconds: Int64?
     /// How much of the history is kept; nil if the daemon's retention decides.
@@ -55,7 +59,13 @@ package final class KeyRule: Sendable {
         access = AccessRule(settings)
         self.quotas = QuotaRule(quotas)
         isInMemory = settings.backing?.value == .memory
-        durability = settings.durability?.value ?? .synced
+        // Whoever shares a commit with such a key waits for storage.
+        let named = settings.durability?.value ?? .synced
+        durability = named == .interval ? .synced : named
+        let isInStore = settings.backing.map { $0.value == .sqlite } ?? true
+        delay =
+            named == .interval && isInStore
+            ? Int64((settings.commitInterval?.value ?? .seconds(5)) / .nanoseconds(1)) : nil
         lifetimeMilliseconds = settings.expiry.map { Int64($0.value / .milliseconds(1)) }
         keptHistory = settings.history.map { KeptHistory($0) }
     }

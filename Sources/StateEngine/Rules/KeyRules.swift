@@ -31,9 +31,7 @@ package final class KeyRules: @unchecked Sendable {
     /// A fingerprint of the access options, equal for equal options: whoever remembers it can
     /// detect a change.
     package let accessText: String
-    /// The principals that some rule makes administrators.
     private let administrators: [Principal]
-    /// The readers of each rule that names any.
     private let readers: [[Principal]]
     /// The options of the rule whose keys are `/`, and of it alone; nil if there is none.
     package let ruleOfAll: KeyRule?
@@ -41,6 +39,8 @@ package final class KeyRules: @unchecked Sendable {
     package let memoryPatterns: [Pattern]
     /// What the rules keep of the history, of each that says so.
     let retentions: [KeyRetention]
+    /// The patterns of the rules that let storage have their keys later.
+    package let deferredPatterns: [Pattern]
     /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
     private let texts: any RuleTexts
@@ -53,6 +53,7 @@ package final class KeyRules: @unchecked Sendable {
     ///   - readers: The readers of each rule that names any.
     ///   - memoryPatterns: The patterns of the rules that keep their keys in memory.
     ///   - retentions: What the rules keep of the history, of each that says so.
+    ///   - deferredPatterns: The patterns of the rules that let storage have their keys later.
     ///   - usages: The usage of each rule's keys; empty if no rule limits it.
     ///   - texts: The texts that describe the rules to people.
     ///   - makeRule: Makes the options for matching rules with these indices; called under the
@@ -64,6 +65,7 @@ package final class KeyRules: @unchecked Sendable {
         readers: [[Principal]] = [],
         memoryPatterns: [Pattern],
         retentions: [KeyRetention] = [],
+        deferredPatterns: [Pattern] = [],
         usages: [KeyUsage],
         texts: any RuleTexts,
         makeRule: @escaping @Sendable (_ matching: [Int]) -> KeyRule
@@ -74,6 +76,7 @@ package final class KeyRules: @unchecked Sendable {
         self.readers = readers
         self.memoryPatterns = memoryPatterns
         self.retentions = retentions
+        self.deferredPatterns = deferredPatterns
         self.usages = usages
         self.texts = texts
         self.makeRule = makeRule
@@ -95,6 +98,7 @@ package final class KeyRules: @unchecked Sendable {
         ruleOfAll = rules.ruleOfAll
         memoryPatterns = rules.memoryPatterns
         retentions = rules.retentions
+        deferredPatterns = rules.deferredPatterns
         usages = rules.usages
         texts = rules.texts
     }

@@ -1,9 +1,10 @@
-/// Keys that a rule keeps in memory, beside those that storage keeps.
+/// Keys that a rule keeps in memory, or that storage may have later, beside those that storage
+/// keeps at once.
 ///
 /// They take revisions and places in order like all others, and go through the commit thread, which
-/// has nothing to do for them. A transaction that touches only such keys, and nothing that is in
-/// doubt, is *published* early: its writer is answered at once, readers see it, and a commit that
-/// fails before it does not undo it. Its events wait their turn.
+/// has nothing to do for them at once. A transaction that touches only such keys, and nothing that
+/// is in doubt, is *published* early: its writer is answered at once, readers see it, and a commit
+/// that fails before it does not undo it. Its events wait their turn.
 ///
 /// If a key moves from storage to memory at the start, storage keeps a delete.
 extension KeyspaceCore {
@@ -11,9 +12,9 @@ extension KeyspaceCore {
     /// ordinals have no holes.
     ///
     /// - Parameter revision: The newest commit that its writer has read from.
-    /// - Returns: Whether it touches only keys in memory and depends on nothing that is in doubt:
-    ///   then nothing undoes it.
-    func fillWithSomeInMemory(havingRead revision: Int64) -> Bool {
+    /// - Returns: Whether all its keys are in memory only or may be stored later, and it depends on
+    ///   nothing that is in doubt: then nothing undoes it.
+    func fillWithSomePublished(havingRead revision: Int64) -> Bool {
         var stored: [(record: Record, place: CommitBatch.Place)] = []
         var kept: [Record] = []
         for case let record? in transaction.changes {
@@ -24,28 +25,35 @@ extension KeyspaceCore {
                 stored.append((record, place))
             }
         }
+        let isFinal =
+            transaction.metadata.isEmpty && !(stored.isEmpty && kept.isEmpty)
+            && (stored.isEmpty || !transaction.isStoredAtOnce)
+            && revision <= revisions.durable
+            && stored.allSatisfy { $0.record.isDeferrable && isCertain($0.record) }
+            && kept.allSatisfy(isCertain)
         for (index, change) in stored.enumerated() {
             change.record.ordinal = Int32(index)
+            if isFinal { publishEarly(change.record) }
             pending.filling.append(change.record, superseding: change.place)
         }
-        let isFinal =
-            stored.isEmpty && transaction.metadata.isEmpty && !kept.isEmpty
-            && revision <= revisions.durable
-            && isCertain(kept)
         for (index, record) in kept.enumerated() {
             record.ordinal = Int32(stored.count + index)
-            pending.filling.append(record, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
             if isFinal { record.markPublished() }
+            pending.filling.append(record, superseding: CommitBatch.Place(revision: 0, ordinal: 0))
         }
         return isFinal
     }
 
-    /// Whether nothing that the changes supersede can be undone.
-    private func isCertain(_ changes: [Record]) -> Bool {
-        changes.allSatisfy { record in
-            guard let older = record.older else { return true }
-            return older.isPublished || older.revision <= revisions.durable
-        }
+    /// Nothing undoes a change that storage may have later.
+    private func publishEarly(_ record: Record) {
+        record.markPublished()
+        pending.filling.noteDelay(rules?.rule(for: record.key)?.delay ?? 0)
+    }
+
+    /// Whether nothing can undo what a change supersedes.
+    private func isCertain(_ record: Record) -> Bool {
+        guard let older = record.older else { return true }
+        return older.isPublished || older.revision <= revisions.durable
     }
 
     /// The stored change that a new version supersedes; for a key in memory, only if storage still
@@ -76,19 +84,21 @@ extension KeyspaceCore {
         entries.keepTombstone(Record.make(fields, key: record.key, value: nil, in: &entries.pool))
     }
 
+    /// How safe a version is that a reply reports.
+    package func durability(of record: Record) -> Durability {
+        if !isPersistent || record.isVolatile { return .memory }
+        return record.isPublished && record.revision > revisions.stored ? .interval : .synced
+    }
+
     // MARK: A commit that fails
 
     /// Takes the published transactions, which nothing undoes, out of batches that will be undone.
     func takePublished(from batches: [CommitBatch?]) -> CommitBatch? {
-        guard memoryKeys.areUsed else { return nil }
+        guard memoryKeys.publishEarly else { return nil }
         let published = CommitBatch()
         for case let batch? in batches {
-            var index = 0
-            for item in batch.items {
-                let changes = batch.changes[index..<item.changeEnd]
-                index = item.changeEnd
-                guard changes.first?.isPublished ?? false else { continue }
-                published.append(published: changes, of: item)
+            for item in batch.items.indices where batch.isPublished(item) {
+                published.append(published: item, of: batch)
             }
         }
         return published.isEmpty ? nil : published
@@ -108,22 +118,14 @@ extension KeyspaceCore {
     /// Whether commits after `revision` that the history does not have may have touched keys of
     /// `patterns`.
     package func hasForgotten(_ patterns: PatternSet, after revision: Int64) -> Bool {
-        for keys in memoryKeys.forgotten where revision <= keys.lastRevision {
+        for keys in memoryKeys.forgotten
+        where revision > keys.storedRevision && revision <= keys.lastRevision {
             if patterns.patterns.contains(where: { keys.pattern.mayMeet($0) }) { return true }
         }
         guard memoryKeys.areUsed, revision < memoryKeys.lastRevision else { return false }
         return patterns.patterns.contains { pattern in
             memoryKeys.patterns.contains { $0.mayMeet(pattern) }
         }
-    }
-}
-
-extension CommitBatch {
-    /// Adds a published transaction, which touches only keys in memory.
-    func append(published changes: ArraySlice<Record>, of item: Item) {
-        for change in changes { append(change, superseding: Place(revision: 0, ordinal: 0)) }
-        let byteCount = changes.reduce(0) { $0 + $1.byteCount }
-        endTransaction(revision: item.revision, cause: item.cause, byteCount: byteCount)
     }
 }
 

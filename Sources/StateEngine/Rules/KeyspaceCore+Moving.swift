@@ -25,6 +25,7 @@ extension KeyspaceCore {
     ) throws(StateError) -> Int {
         memoryKeys.patterns = isPersistent ? new.memoryPatterns : []
         memoryKeys.areUsed = !memoryKeys.patterns.isEmpty
+        memoryKeys.publishEarly = memoryKeys.areUsed
         memoryKeys.lastRevision = revisions.durable
         memoryKeys.locations = new
         memoryKeys.areInstalled = true
@@ -33,6 +34,9 @@ extension KeyspaceCore {
     }
 
     /// Puts other rules into effect.
+    ///
+    /// If they let storage have keys later, the caller has recorded these patterns
+    /// (``MemoryKeysFile``) and revisions are reserved.
     ///
     /// Keys stay where they live, and stored values as they are, even if the new rules would refuse
     /// them.
@@ -47,6 +51,7 @@ extension KeyspaceCore {
         // Without rules, a write skips the check.
         admission.rules = new.flatMap { $0.isEmpty ? nil : $0 }
         compacting?.keep(by: new.flatMap(HistoryRules.init))
+        if mayDefer, let new, !new.deferredPatterns.isEmpty { memoryKeys.publishEarly = true }
         recount()
     }
 

@@ -1,6 +1,9 @@
-/// The state of keys that are kept in memory only, in a persistent store.
+/// The state of keys whose changes are published before they are stored, in a persistent store:
+/// those that are kept in memory only, and those that storage may have later.
 struct MemoryKeys: ~Copyable {
-    /// Whether there are such keys.
+    /// Whether there are any; stays true once there were.
+    var publishEarly = false
+    /// Whether there are keys in memory only.
     var areUsed = false
     /// The patterns of keys in memory.
     var patterns: [Pattern] = []

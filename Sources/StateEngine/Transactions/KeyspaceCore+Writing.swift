@@ -35,7 +35,7 @@ extension KeyspaceCore {
         var fields = fields(of: write.current, version: (write.current?.version ?? 0) + 1)
         if let owner = ownerKept(by: write.head) { fields.owner = owner }
         fields.isVolatile = write.isVolatile
-        take(write.rule, &fields)
+        take(write.rule, &fields, key)
         put(
             Record.make(
                 fields,
@@ -62,6 +62,7 @@ extension KeyspaceCore {
         var fields = fields(of: write.current, version: 0)
         fields.isVolatile = write.current.isVolatile
         transaction.durability = max(transaction.durability, write.rule?.durability ?? .synced)
+        fields.isDeferrable = isDeferrable(key, write.rule)
         put(Record.make(fields, key: key, value: nil, in: &entries.pool), onto: write.chain)
         return true
     }
@@ -112,8 +113,8 @@ extension KeyspaceCore {
         pending.byteCount += transaction.byteCount
         var isFinal = false
         let filling = pending.filling
-        if memoryKeys.areUsed {
-            isFinal = fillWithSomeInMemory(havingRead: receipt.revision)
+        if memoryKeys.publishEarly {
+            isFinal = fillWithSomePublished(havingRead: receipt.revision)
         } else {
             for index in transaction.changes.indices {
                 if let change = transaction.changes[index] { filling.append(change) }
@@ -134,6 +135,26 @@ extension KeyspaceCore {
             receipt.noteCommit(transaction.revision)
         }
         return transaction.revision
+    }
+
+    /// Makes an answer wait until storage has everything written so far, by anybody.
+    ///
+    /// Takes a revision without a change if storage may have some of it later.
+    ///
+    /// - Throws: ``StateError/Code/readOnly`` while the store is reopened or revisions are not
+    ///   reserved.
+    package func storeEverything(
+        _ receipt: inout Receipt,
+        _ cause: InternedCause
+    ) throws(StateError) {
+        observeAll(&receipt)
+        let newest = max(revisions.provisional, revisions.durable)
+        guard revisions.stored < newest, memoryKeys.publishEarly else { return }
+        try admission.refusals.check(isVolatile: false)
+        try revisions.checkReserved(revisions.next)
+        revisions.take(revisions.next)
+        pending.filling.appendBarrier(revision: revisions.newest, cause: .passUnretained(cause))
+        receipt.noteCommit(revisions.newest)
     }
 
     /// Adds the cost of comparing the changes of the open transaction, if there are many globs.
@@ -196,12 +217,13 @@ extension KeyspaceCore {
 
     /// Applies the options of a rule to a version.
     @inline(__always)
-    private func take(_ rule: KeyRule?, _ fields: inout Record.Fields) {
+    private func take(_ rule: KeyRule?, _ fields: inout Record.Fields, _ key: Bytes) {
         guard let rule else {
             transaction.durability = .synced
             return
         }
         transaction.durability = max(transaction.durability, rule.durability)
+        if rule.delay != nil { fields.isDeferrable = isDeferrable(key, rule) }
         if let lifetime = rule.lifetimeMilliseconds { fields.expires = transaction.time + lifetime }
     }
 

@@ -61,6 +61,9 @@ package struct Transaction: ~Copyable {
         }
     }
 
+    /// Storage has the transaction before its answer, whatever the rules of its keys allow.
+    package mutating func storeAtOnce() { core.transaction.isStoredAtOnce = true }
+
     /// The revision that the transaction will have.
     package var revision: Int64 { core.transaction.revision }
 
@@ -88,6 +91,8 @@ package struct OpenTransaction: ~Copyable {
     var byteCount = 0
     /// The highest durability that the rules of its keys require.
     var durability = Durability.memory
+    /// Whether its writer waits for storage, whatever the rules of its keys allow.
+    var isStoredAtOnce = false
     var metadata: [MetadataEntry] = []
     /// The writes that it has taken from the rate limits, to give back if it is rolled back.
     var rates: [(rate: WriteRate, uid: UInt32)] = []
@@ -109,7 +114,7 @@ package struct OpenTransaction: ~Copyable {
         precondition(!isOpen, "a transaction is open")
         (self.revision, self.time, self.subject) = (revision, time, subject)
         self.cause = .passUnretained(cause)
-        durability = .memory
+        (durability, isStoredAtOnce) = (.memory, false)
     }
 
     /// Numbers the remaining changes of the commit.
@@ -165,7 +170,7 @@ package struct Receipt: ~Copyable {
 
     /// What the answer to a write waits for.
     package enum Wait {
-        /// Stable storage, whatever the rules of the keys require.
+        /// Stable storage, unless the rules of all its keys let storage have them later.
         case storage
         /// What the rules of the keys require.
         case rules

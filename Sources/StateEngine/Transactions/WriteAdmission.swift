@@ -174,6 +174,16 @@ extension KeyspaceCore {
         let location = memoryKeys.areInstalled ? rule : memoryKeys.locations?.rule(for: key)
         return location?.isInMemory ?? false
     }
+
+    /// Whether storage may have changes later at all: nobody else may change it meanwhile.
+    var mayDefer: Bool { isPersistent && admission.editable == nil }
+
+    /// Whether storage may have a change of a key later, by its rule.
+    @inline(__always)
+    package func isDeferrable(_ key: Bytes, _ rule: KeyRule?) -> Bool {
+        guard let rule, rule.delay != nil else { return false }
+        return mayDefer && !isInMemory(key, rule)
+    }
 }
 
 /// Why all writes are refused now.

@@ -3,6 +3,7 @@ package import StateEngine
 /// A limit of the daemon, by its name below `limits`; in the order in which a reload reports them.
 package enum LimitOption: String, CaseIterable, Sendable {
     case valueBytes, clients, watches, steps, globs, outputBytes, inputBytes, queueBytes
+    case deferredBytes
     case transactionBytes, replyBytes, files, memoryBytes, frameTimeout, rest, checkEvery
     case reserveBytes
 
@@ -33,6 +34,7 @@ package enum LimitOption: String, CaseIterable, Sendable {
         case .outputBytes: (8 << 20, 64 << 10...1 << 40)
         case .inputBytes: (256 << 20, 64 << 10...1 << 40)
         case .queueBytes: (64 << 20, 64 << 10...1 << 40)
+        case .deferredBytes: (4 << 20, 0...1 << 40)
         case .transactionBytes: (64 << 20, 64 << 10...1 << 40)
         case .replyBytes: (256 << 20, 64 << 10...1 << 40)
         case .files: (100_000, 1...100_000_000)

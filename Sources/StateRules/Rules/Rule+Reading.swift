@@ -86,13 +86,36 @@ extension Rule {
         backing = try Rule.backing(of: keys, &reader)
         durability = try reader.string("durability") { text, path throws(OptionFault) in
             if let level = Durability(text) { return level }
-            throw OptionFault(path, text, isNoneOf: ["memory", "written", "synced"])
+            throw OptionFault(path, text, isNoneOf: Durability.allCases.map(\.description))
         }
+        try readCommitInterval(&reader)
         expiry = try reader.duration("expire")
         if let expiry, expiry <= .zero {
             throw OptionFault(reader.path.member("expire"), "expected a time above 0")
         }
         history = try Rule.history(&reader)
+    }
+
+    /// The times that `commitEvery` may name.
+    private static let commitIntervals = Duration.milliseconds(10)...Duration.seconds(3_600)
+
+    private mutating func readCommitInterval(_ reader: inout OptionReader) throws(OptionFault) {
+        commitInterval = try reader.duration("commitEvery")
+        let path = reader.path.member("commitEvery")
+        if let commitInterval {
+            guard durability == .interval else {
+                throw OptionFault(path, "it needs durability: \"interval\" in the same rule")
+            }
+            guard Rule.commitIntervals.contains(commitInterval) else {
+                throw OptionFault(path, "expected a time from 10ms to 1h")
+            }
+        }
+        if durability == .interval, backing.map({ $0 != .sqlite }) ?? false {
+            throw OptionFault(
+                reader.path.member("durability"),
+                "\"interval\" is for keys in the store; their rule has another backing"
+            )
+        }
     }
 
     private static func backing(

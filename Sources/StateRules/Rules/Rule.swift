@@ -9,6 +9,8 @@ package struct Rule: Sendable {
     package let keys: Pattern
     package var backing: KeyBacking?
     package var durability: Durability?
+    /// Within which time storage must have a change, with durability `interval`.
+    package var commitInterval: Duration?
     /// A value is deleted so long after it was set.
     package var expiry: Duration?
     /// How much of the history of each key is kept.

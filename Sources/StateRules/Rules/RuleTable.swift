@@ -27,6 +27,7 @@ package struct RuleTable: Sendable {
             readers: rules.compactMap { $0.access[.read] },
             memoryPatterns: rules.filter { $0.backing == .memory }.map(\.keys),
             retentions: rules.compactMap(\.history),
+            deferredPatterns: rules.filter { $0.durability == .interval }.map(\.keys),
             usages: countsUsage ? usages : [],
             texts: WrittenRules(rules: rules)
         ) { matching in
@@ -76,6 +77,10 @@ extension KeyRule.Settings {
             }
             backing = setting(backing, rule.backing)
             durability = setting(durability, rule.durability)
+            // It belongs to its durability, which a more specific rule may have set.
+            if durability?.rule == index {
+                commitInterval = setting(commitInterval, rule.commitInterval)
+            }
             expiry = setting(expiry, rule.expiry)
             history = setting(history, rule.history)
             schema = setting(schema, rule.schema)

@@ -267,6 +267,8 @@ struct ServedStore {
     let hasHistory: Bool
     /// The storage's fields in STATE.STATUS: name and value.
     let report: () -> [(String, String)]
+    /// How many changes are published and not stored yet, and their bytes.
+    let deferred: () -> (count: Int, byteCount: Int)
     /// What cannot be read in the store, as a sentence.
     var damage: String?
 }

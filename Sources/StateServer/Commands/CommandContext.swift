@@ -116,6 +116,20 @@ struct CommandContext: ~Copyable {
         finish(waitingFor: .storage)
     }
 
+    /// Makes the reply wait until storage has everything written so far; in EXEC, also its own
+    /// changes.
+    mutating func storeEverything() throws(StateError) {
+        guard !isExecuting else {
+            transaction.storeAtOnce()
+            return
+        }
+        try core.storeEverything(&transaction.receipt, cause)
+        hasCommitted = true
+    }
+
+    /// The revision that the reply is about, whether or not it changes anything.
+    var reachedRevision: Int64 { transaction.reachedRevision }
+
     private mutating func finish(waitingFor wait: Receipt.Wait) {
         // A client's own watches get its write before its reply.
         let goesAtOnce = connection.watches.all.isEmpty && !connection.session.isSubscribed

@@ -206,6 +206,7 @@ extension Dispatcher {
         case .stateGet(let key, let revision?): try history.get(key, at: revision, &context)
         case .stateSet(let key, let value, let conditions, let durability):
             try state.set(key, value, conditions, durability, &context)
+        case .stateSync: try state.sync(&context)
         case .stateApply(let steps): try state.apply(steps, &context)
         case .stateDelete(let patterns, let isDryRun):
             try state.delete(patterns, isDryRun: isDryRun, &context)

@@ -176,6 +176,9 @@ struct ReportCommands {
         ]
         if isAll {
             fields.append(("uncommitted", Int64(context.core.pending.byteCount)))
+            let deferred = registry.store.deferred()
+            fields.append(("deferred", Int64(deferred.count)))
+            fields.append(("deferred_bytes", Int64(deferred.byteCount)))
             fields.append(("client_memory", Int64(registry.memory.byteCount)))
         }
         fields += [

@@ -38,6 +38,6 @@ final class Services {
         channels = Channels(settings, flushes, registry.memory)
         quotas = ClientQuotas(registry, gate)
         listings = Listings(access, work, gate)
-        history = HistoryReader(keyspace.history, registry, access, wake: wake)
+        history = HistoryReader(keyspace, registry, access, wake: wake)
     }
 }

@@ -11,12 +11,11 @@ struct StateCommands {
         guard let record = seen, let value = record.value else {
             return writeDefault(of: key, context)
         }
-        let isStored = context.core.isPersistent && !record.isVolatile
         context.output.writeEntry(
             EntryFields(record),
             value,
             by: context.core.causeBytes(of: record),
-            (isStored ? Durability.synced : .memory).description,
+            context.core.durability(of: record).description,
             context.version
         )
     }
@@ -44,8 +43,9 @@ struct StateCommands {
         let isInMemory = !core.isPersistent || core.isInMemory(key, rule)
         let named = [conditions.presence, conditions.revision, conditions.value].compactMap { $0 }
         // A transaction is one commit, whose reply waits for storage.
-        let level = durability ?? rule?.durability ?? .synced
-        let isEarly = level == .memory && !isInMemory && !context.isExecuting
+        let isDeferrable = core.isDeferrable(key, rule)
+        let level = durability ?? (isDeferrable ? .interval : rule?.durability ?? .synced)
+        let isEarly = level < .written && !isDeferrable && !isInMemory && !context.isExecuting
         let cause = context.cause
         let revision = try context.write(waitingFor: isEarly ? .nothing : .storage) {
             (transaction) throws(StateError) -> Int64 in
@@ -54,13 +54,23 @@ struct StateCommands {
             if isEarly, transaction.receipt.revision > 0, core.newestCause(of: key) == cause.cause {
                 transaction.receipt.waiveReads()
             }
+            if level >= .written { transaction.storeAtOnce() }
             try transaction.set(key, to: value, isConditional: !named.isEmpty)
             return transaction.revision
         }
         context.output.writeMap(2, context.version)
         context.output.writeField("revision", revision)
-        let reached = isEarly || isInMemory ? Durability.memory : .synced
+        let isDeferred = isDeferrable && level < .written
+        let reached: Durability =
+            isInMemory ? .memory : isDeferred ? .interval : isEarly ? level : .synced
         context.output.writeField("durability", reached.description)
+    }
+
+    /// Replies once storage has everything written so far, by anybody.
+    func sync(_ context: inout CommandContext) throws(StateError) {
+        try context.storeEverything()
+        context.output.writeMap(1, context.version)
+        context.output.writeField("revision", context.reachedRevision)
     }
 
     func apply(

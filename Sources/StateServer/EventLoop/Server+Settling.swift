@@ -19,7 +19,7 @@ extension Server {
                     release(connection, durable: revision - 1)
                 // Release also what was not undone.
                 case .reopened: release(connection, durable: core.revisions.durable)
-                case .unopened, .room, .unchanged: break
+                case .unopened, .room, .deferral, .unchanged: break
                 }
                 flushes.add(connection)
             }
@@ -80,6 +80,13 @@ extension Server {
             options.log(.error, "the store cannot be reopened yet; will retry: \(error)")
         case .room(let shortage?): options.log(.error, shortage.message)
         case .room(nil): options.log(.notice, "the disk has room again: writes are accepted")
+        case .deferral(let failure?):
+            options.log(
+                .error,
+                "changes with durability interval cannot be stored; will retry: \(failure)"
+            )
+        case .deferral(nil):
+            options.log(.notice, "changes with durability interval are stored again")
         case .unchanged: break
         }
     }

@@ -60,7 +60,8 @@ package final class Server {
             store: ServedStore(
                 isPersistent: keyspace.isPersistent,
                 hasHistory: keyspace.history != nil,
-                report: storageReport
+                report: storageReport,
+                deferred: { keyspace.deferred }
             ),
             subjects: Subjects(privileged: options.privilegedUsers),
             memory: ClientMemory(byteLimit: settings.options.memoryByteCount)

@@ -4,7 +4,7 @@ import StateEngine
 ///
 /// Used only by the loop thread.
 final class HistoryReader {
-    private let backing: (any HistoryBacking)?
+    private let keyspace: LocalKeyspace
     private let registry: Registry
     private let access: AccessChanges
     private let wake: @Sendable () -> Void
@@ -14,12 +14,12 @@ final class HistoryReader {
     private var waitingForRoom: [any HistoryJob] = []
 
     init(
-        _ backing: (any HistoryBacking)?,
+        _ keyspace: LocalKeyspace,
         _ registry: Registry,
         _ access: AccessChanges,
         wake: @escaping @Sendable () -> Void
     ) {
-        (self.backing, self.registry, self.access, self.wake) = (backing, registry, access, wake)
+        (self.keyspace, self.registry, self.access, self.wake) = (keyspace, registry, access, wake)
     }
 
     /// Reads the reply of a command from the history; the connection waits.
@@ -34,8 +34,10 @@ final class HistoryReader {
 
     /// Submits a job; only if the keyspace has a history.
     func submit(_ job: any HistoryJob) {
-        guard let backing else { preconditionFailure("there is no history to read") }
-        let thread = thread ?? HistoryThread(backing, wake: wake)
+        guard let backing = keyspace.history else {
+            preconditionFailure("there is no history to read")
+        }
+        let thread = thread ?? HistoryThread(backing, of: keyspace, wake: wake)
         self.thread = thread
         add(job)
         thread.submit(job)

@@ -56,6 +56,7 @@ final class HistoryThread: Sendable {
     }
 
     private let backing: any HistoryBacking
+    private let keyspace: LocalKeyspace
     private let state = StateLock(State())
     private let parking = BlockingSemaphore()
     private let thread = WorkerThread(name: "history")
@@ -73,9 +74,14 @@ final class HistoryThread: Sendable {
     /// - Parameters:
     ///   - backing: The backing of the history; it is loaded, and closed only after this thread has
     ///     stopped.
+    ///   - keyspace: What it is the history of.
     ///   - wake: Called on the thread when there is something to ``takeDone()``.
-    init(_ backing: any HistoryBacking, wake: @escaping @Sendable () -> Void) {
-        self.backing = backing
+    init(
+        _ backing: any HistoryBacking,
+        of keyspace: LocalKeyspace,
+        wake: @escaping @Sendable () -> Void
+    ) {
+        (self.backing, self.keyspace) = (backing, keyspace)
         self.wake = wake
         thread.start { [weak self] in
             // The thread is stopped before this object is freed.
@@ -142,6 +148,8 @@ final class HistoryThread: Sendable {
                 }
             }
             do {
+                // The history has to have everything that was published.
+                try thread.keyspace.waitForDeferred()
                 let opened = try history ?? thread.backing.openHistory()
                 history = opened
                 let isWhole = try thread.besideTheLoop {

@@ -56,6 +56,7 @@ extension Command {
         case .stateChanges: self = try readChanges(rest)
         case .stateCompact: self = try readCompact(rest)
         case .stateStatus: self = .stateStatus
+        case .stateSync: self = .stateSync
         case .stateHandler: self = try readHandler(rest)
         case .stateHandlers: self = .stateHandlers
         case .stateReload: self = .stateReload

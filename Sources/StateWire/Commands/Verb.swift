@@ -22,6 +22,7 @@ package struct Verb: Sendable {
         case stateChanges = "state.changes"
         case stateCompact = "state.compact"
         case stateStatus = "state.status"
+        case stateSync = "state.sync"
         case stateHandler = "state.handler"
         case stateHandlers = "state.handlers"
         case stateReload = "state.reload"
@@ -139,6 +140,7 @@ package struct Verb: Sendable {
         Verb(.stateChanges, -4, "Returns the commits since a revision, or waits for the next."),
         Verb(.stateCompact, -1, "Removes superseded changes from the history."),
         Verb(.stateStatus, 1, "Returns the state of the store and the daemon."),
+        Verb(.stateSync, 1, "Replies once everything written so far is on stable storage."),
         Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
         Verb(.stateHandlers, 1, "Lists the named handlers and the position of each."),
         Verb(.stateReload, 1, "Reloads the configuration and returns what changed."),

@@ -57,6 +57,16 @@ extension Help {
 
         """
 
+    static let sync = """
+        Waits until everything that anybody has set so far is on stable storage, and prints the
+        revision. Only keys whose rule has durability: "interval" are not anyway once their set has
+        ended.
+
+        examples:
+          statectl set sensor/temperature 21.5 && statectl sync
+
+        """
+
     static let compact = """
         Removes superseded changes from the history, so that the store becomes smaller. Current
         values stay. Without --to it does at once what the daemon does when it is idle: it removes

@@ -97,9 +97,10 @@ enum Help {
           --if-revision N  only if revision N was its last change; 0: only if it is absent
           --if-value V     only if its value is V
           --durability LEVEL
-                           what to wait for: memory, written or synced (the default, unless a rule
-                           says otherwise). At any level, others see the value only when it is on
-                           stable storage
+                           what to wait for: memory, interval, written or synced (the default,
+                           unless a rule says otherwise). Others see the value only when it is on
+                           stable storage, unless a rule has durability: "interval"; synced then
+                           stores it at once, and everything before it
           --raw            keep the final newline of standard input
 
         If a condition does not hold, it exits 4 and changes nothing.

@@ -1,0 +1,96 @@
+import CLinux
+
+/// Changes that readers, watchers and their writers have, and storage does not: those of keys whose
+/// rule has `durability: "interval"`.
+///
+/// They are copies, because the keyspace frees a version once a later one is published. They keep
+/// their revisions, and are stored before any later change: so after a crash storage has everything
+/// up to some revision, and nothing after it.
+///
+/// Used by the thread that has the backing, one at a time: the proof of `@unchecked Sendable`.
+final class DeferredChanges: @unchecked Sendable {
+    private struct Change {
+        let record: Record
+        let place: CommitBatch.Place
+        /// The index of its cause.
+        let cause: Int
+    }
+
+    private var changes: [Change] = []
+    /// One for all changes of the same writer in a row.
+    private var causes: [[UInt8]] = []
+    /// Bytes of keys and values.
+    private(set) var byteCount = 0
+    /// When storage must have them, in nanoseconds of the monotonic clock.
+    private(set) var due = Int64.max
+
+    /// Whether storage refused them when it was last asked.
+    var hasFailed = false
+
+    init() {}
+
+    deinit { removeAll() }
+
+    var isEmpty: Bool { changes.isEmpty }
+    var count: Int { changes.count }
+
+    /// The revision of the last one; 0 if there is none.
+    var lastRevision: Int64 { changes.last?.record.revision ?? 0 }
+
+    /// Copies all changes of a batch that storage keeps.
+    ///
+    /// - Parameters:
+    ///   - batch: Its revisions are above those here.
+    ///   - due: When storage must have them.
+    func take(_ batch: CommitBatch, until due: Int64) {
+        batch.forEachOwnChange { change, record in
+            let place = CommitBatch.Place(
+                revision: change.previousRevision,
+                ordinal: change.previousOrdinal
+            )
+            changes.append(
+                Change(record: copy(record), place: place, cause: index(of: change.cause))
+            )
+            byteCount += record.byteCount
+        }
+        self.due = min(self.due, due)
+    }
+
+    /// Calls `body` for each, in order of revision and ordinal; the bytes are borrowed.
+    func forEach(_ body: (borrowing StoredChange) throws -> Void) rethrows {
+        for change in changes {
+            try causes[change.cause].withUnsafeBytes { cause in
+                try body(change.record.stored(cause: cause, superseding: change.place))
+            }
+        }
+    }
+
+    /// Storage has them, or never will.
+    func removeAll() {
+        for change in changes { change.record.deallocate() }
+        changes.removeAll(keepingCapacity: changes.count <= 4_096)
+        causes.removeAll()
+        (byteCount, due) = (0, .max)
+    }
+
+    private func index(of cause: Bytes) -> Int {
+        let isLast = causes.last?.withUnsafeBytes { cause.isEqual(to: $0) } ?? false
+        if isLast { return causes.count - 1 }
+        causes.append(Array(cause))
+        return causes.count - 1
+    }
+
+    private func copy(_ record: Record) -> Record {
+        let fields = Record.Fields(
+            revision: record.revision,
+            created: record.created,
+            version: record.version,
+            time: record.time,
+            ordinal: record.ordinal,
+            owner: record.owner,
+            cause: 0,
+            expires: record.expires
+        )
+        return Record.make(fields, key: record.key, value: record.value)
+    }
+}
