@@ -103,10 +103,8 @@ package final class KeyRules: @unchecked Sendable {
         texts = rules.texts
     }
 
-    /// Whether there are no rules.
     var isEmpty: Bool { patterns.isEmpty }
 
-    /// Whether some rule has access options.
     package var limitsAccess: Bool { !accessText.isEmpty }
 
     /// Whether some rule makes `subject` an administrator.
