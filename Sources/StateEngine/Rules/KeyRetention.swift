@@ -62,8 +62,14 @@ package typealias NewestVersions = @Sendable (_ keys: [[UInt8]]) -> [NewestVersi
 extension LocalKeyspace {
     /// See ``NewestVersions``.
     ///
-    /// - Complexity: O(*n*) in the bytes of the keys, under the lock.
+    /// - Complexity: O(*n*) in the bytes of the keys, under the lock for 128 of them at a time.
     func newestVersions(of keys: [[UInt8]]) -> [NewestVersion?] {
+        stride(from: 0, to: keys.count, by: 128).flatMap { start in
+            newestVersions(of: keys[start..<min(start + 128, keys.count)])
+        }
+    }
+
+    private func newestVersions(of keys: ArraySlice<[UInt8]>) -> [NewestVersion?] {
         withCore { core in
             keys.map { key in
                 key.withUnsafeBytes { key -> NewestVersion? in
