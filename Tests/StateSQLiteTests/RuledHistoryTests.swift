@@ -100,6 +100,27 @@ struct RuledHistoryTests {
         #expect(try first.missing() == [])
     }
 
+    /// It waits in a stretch of live rows, while the row that superseded it was swept with others.
+    @Test func `a dead row whose successor is gone is found by a start, and goes`() throws {
+        let backing = store.backing { $0.stretchRowCount = 16 }
+        let kept = ["none/": KeyRetention(changeCount: 0)]
+        var keyspace = try LocalKeyspace(backing: backing)
+        defer { keyspace.close() }
+        try keyspace.install(rules: RuledModel.rules(kept))
+        for number in 0..<15 { try keyspace.apply([.set(Key("free/\(number)"), [1])]) }
+        for number in 0..<17 { try keyspace.apply([.set("none/a", [UInt8(number)])]) }
+        // On the commit thread, which then sees what there is.
+        keyspace.submit([.set("free/last", [1])]) { _ in }
+        #expect(eventually { backing.historyStatus.rowCount == 18 })
+        keyspace.close()
+        keyspace = try LocalKeyspace(backing: store.backing())
+        try keyspace.install(rules: RuledModel.rules(kept))
+        try keyspace.compact(to: nil)
+        let rows = try Stranger(store.database).run("SELECT key FROM history WHERE key = 'none/a'")
+        #expect(rows.count == 1)
+        #expect(try store.check().findings == [])
+    }
+
     @Test func `a damaged store is salvaged with what its rules have left`() throws {
         let model = try model(5)
         for _ in 0..<400 { try model.commit() }
