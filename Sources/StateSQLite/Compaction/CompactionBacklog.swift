@@ -32,7 +32,9 @@ extension SQLiteBacking {
 
     /// How much waits for the rules: rows that they have not read, and what is due.
     private func lookForRules(_ open: OpenStore, _ need: inout CompactionNeed) {
-        useRules(in: open)
+        let rules = rules
+        guard rules != nil || open.hasRules else { return }
+        use(rules, in: open)
         let rowCount = open.cuts.end.rowCount
         let unread = open.sweep.ruled.unreadRowCount(of: rowCount)
         let isDue = open.sweep.ruled.isDue(rowCount: rowCount, time: open.age)
@@ -42,8 +44,9 @@ extension SQLiteBacking {
         need.isUrgent = unread >= 32 * SQLiteBacking.worthwhileRowCount
     }
 
-    func useRules(in open: OpenStore) {
-        let rules = rules
+    /// Before rows are looked at.
+    func use(_ rules: HistoryRules?, in open: OpenStore) {
+        open.hasRules = open.hasRules || rules != nil
         open.sweep.ruled.keep(by: rules, versions)
         open.cuts.shortestAge = rules?.shortestAge
     }

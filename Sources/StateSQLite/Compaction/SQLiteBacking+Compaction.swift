@@ -53,7 +53,7 @@ extension SQLiteBacking: CompactingBacking {
 
     private func compactNow(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         let open = try openStore()
-        useRules(in: open)
+        use(rules, in: open)
         let target = max(target(in: open), open.sweep.compacted)
         do {
             let step = try open.compact(through: target, while: goesOn)

@@ -12,6 +12,8 @@ final class OpenStore {
     private let clock: @Sendable () -> Int64
 
     let sweep: HistorySweep
+    /// Whether there were rules of the history since it was opened.
+    var hasRules = false
     /// The places at which the history may be cut.
     var cuts: HistoryCuts
     var progress: CommitProgress

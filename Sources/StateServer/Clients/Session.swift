@@ -39,13 +39,6 @@ struct Session {
         let absence: AbsentKey?
     }
 
-    /// A command runs.
-    @inline(__always)
-    mutating func noteCommand(_ name: Verb.Name, at time: Int64) {
-        commandCount += 1
-        (lastCommand, lastCommandAt) = (name, time)
-    }
-
     /// Ends WATCH.
     mutating func forgetWatchedKeys(_ core: KeyspaceCore) {
         for case let absence? in watchedKeys.map(\.absence) { core.end(absence) }

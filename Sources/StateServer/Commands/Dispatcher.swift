@@ -75,7 +75,9 @@ final class Dispatcher {
             let verb = try findVerb(arguments, context)
             if context.connection.session.isSubscribed { try context.checkMayRun(verb, arguments) }
             if let reason = whatToWaitFor(verb, arguments, context) { return .wait(reason) }
-            context.connection.session.noteCommand(verb.name, at: context.time)
+            context.connection.session.commandCount += 1
+            context.connection.session.lastCommand = verb.name
+            context.connection.session.lastCommandAt = context.time
             lastWeight = verb.weight(byteCount: raw.count, hasRules: context.core.rules != nil)
             // Nearly all commands have few arguments.
             if arguments.count > 64 { try checkSteps(verb, arguments, context) }
