@@ -28,25 +28,13 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     /// The location of the store, and the limits of its log.
     let location: StoreLocation
     let logLimits: LogLimits
-    private let settings: StateLock<Settings>
+    let settings: StateLock<Settings>
     /// The retention of the history.
     ///
     /// Any thread may set it; it applies from the next commit on.
     package var history: HistoryLimits {
         get { settings.withLock { $0.history } }
         set { settings.withLock { $0.history = newValue } }
-    }
-
-    /// What rules keep of it; may be set on any thread.
-    var rules: HistoryRules? {
-        get { settings.withLock { $0.rules } }
-        set { settings.withLock { $0.rules = newValue } }
-    }
-
-    /// How the newest versions of keys are looked up.
-    var versions: NewestVersions? {
-        get { settings.withLock { $0.versions } }
-        set { settings.withLock { $0.versions = newValue } }
     }
 
     /// How many bytes of disk space are reserved for deletes and compaction.
@@ -57,7 +45,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         set { settings.withLock { $0.reserveByteCount = newValue } }
     }
 
-    private struct Settings {
+    struct Settings {
         var history: HistoryLimits
         var rules: HistoryRules?
         var versions: NewestVersions?

@@ -57,7 +57,8 @@ struct ManualTests {
     private static let samples = [
         "backing": "'memory'", "directory": "'/srv/x', backing: 'file'",
         "shared": "true, backing: 'file', directory: '/srv/x'", "durability": "'synced'",
-        "history": "5", "expire": "'5m'", "schema": "{}", "default": "1", "readonly": "true",
+        "commitEvery": "'5s', durability: 'interval'", "history": "5", "expire": "'5m'",
+        "schema": "{}", "default": "1", "readonly": "true",
         "writeOnce": "true", "read": "['root']", "write": "['root']", "watch": "['root']",
         "create": "['root']", "admin": "['root']", "limits": "{ valueBytes: 5 }",
         "softLimits": "{ valueBytes: 5 }",
