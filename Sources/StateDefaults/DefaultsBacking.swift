@@ -56,9 +56,9 @@ final class DefaultsBacking: EditableBacking, @unchecked Sendable {
     ///   unknown then.
     func commit(_ batch: borrowing CommitBatch) throws {
         var changes: [String: PropertyList?] = [:]
-        batch.forEachChange { change in
+        try batch.forEachChange { change in
             let name = String(decoding: change.key, as: UTF8.self)
-            changes[name] = .some(change.value.flatMap { PropertyList(entry: Array($0)) })
+            changes[name] = .some(try change.value.map(DefaultsBacking.list))
         }
         try known.withLock { known in
             guard suite.read() == known else { throw meeting() }
@@ -72,6 +72,11 @@ final class DefaultsBacking: EditableBacking, @unchecked Sendable {
             }
             for (name, value) in changes { known[name] = value }
         }
+    }
+
+    private static func list(_ bytes: Bytes) throws(StateError) -> PropertyList {
+        if let list = PropertyList(entry: Array(bytes)) { return list }
+        throw StateError(.err, "a default must be a property list: nothing was committed")
     }
 
     /// Others have changed the suite: the commit is repeated on top of that, 16 times at most.
