@@ -130,7 +130,11 @@ static int64_t size_left(int64_t former, int64_t now, uint64_t *random) {
     switch (next_random(random) % 3) {
     case 0: return former;
     case 1: return now;
-    default: return (least + (int64_t)(next_random(random) % (uint64_t)(most - least + 1))) / SECTOR * SECTOR;
+    default: {
+        int64_t size = (least + (int64_t)(next_random(random) % (uint64_t)(most - least + 1))) / SECTOR * SECTOR;
+        // What was synced ends anywhere in a sector.
+        return size < least ? least : size;
+    }
     }
 }
 
