@@ -58,7 +58,8 @@ struct LogFlipTests {
             count += 1
         }
         #expect(refusedCount > count / 4 && refusedCount < count)
-        #expect(lostCount <= max(1, salvageCount / 10), "\(lostCount) of \(salvageCount)")
+        // Of few flips, two more may meet a bit whose frame says nothing.
+        #expect(lostCount <= salvageCount / 10 + 2, "\(lostCount) of \(salvageCount)")
     }
 
     /// - Returns: Whether the start was refused.

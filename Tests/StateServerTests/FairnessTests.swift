@@ -217,7 +217,7 @@ struct StepLimitTests {
         let peer = try stage.connect()
         let first = try #require(try peer.ask("SCAN 0 COUNT 10").elements)
         #expect(first[1].elements?.count == 10)
-        #expect(first[0].textValue == "1")
+        #expect(first[0].textValue != "0")
         #expect(try peer.ask("SCAN 0 MATCH h/* COUNT 10").shown == "[\"0\", []]")
     }
 }
