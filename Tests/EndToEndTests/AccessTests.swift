@@ -121,6 +121,8 @@ struct AccessTests {
             ["SET", key, value], ["SET", key, value], ["SET", key, value, "GET"],
             ["SET", key, value, "NX"], ["SET", key, value, "XX"], ["GET", key],
             ["MGET", key, "free/1"],
+            ["SET", key, value, "EX", "1000"], ["SET", key, value, "KEEPTTL"], ["TTL", key],
+            ["EXPIRE", key, "1000"], ["PERSIST", key], ["GETEX", key, "EX", "1000"],
             ["GETDEL", key], ["DEL", key], ["DEL", key, "free/1"], ["APPEND", key, value],
             ["INCR", key], ["EXISTS", key], ["STRLEN", key], ["TYPE", key], ["KEYS", "*"],
             ["SCAN", "0", "COUNT", "1000"], ["MSET", key, value, "free/2", token("free")],

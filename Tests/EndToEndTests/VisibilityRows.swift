@@ -82,6 +82,7 @@ extension Verb.Name {
             [
                 VisibilityRow("SET KEY 1 XX"), VisibilityRow("SET KEY 1 XX GET"),
                 .blind("SET KEY 1"), .conditional("SET KEY 1 NX"), .conditional("SET KEY 1 GET"),
+                .blind("SET KEY 1 EX 1000"), .conditional("SET KEY 1 KEEPTTL"),
             ]
         case .getdel: [VisibilityRow("GETDEL KEY")]
         case .mget: [VisibilityRow("MGET free KEY")]
@@ -115,7 +116,28 @@ extension Verb.Name {
             [VisibilityRow("PUBLISH KEY 1"), VisibilityRow("PUBLISH __keyspace@0__:KEY set")]
         case .pubsub:
             [VisibilityRow("PUBSUB CHANNELS"), VisibilityRow("PUBSUB NUMSUB __keyspace@0__:KEY")]
-        default: ownRows
+        default: isAboutTime ? timeRows : ownRows
+        }
+    }
+
+    private var isAboutTime: Bool { !timeRows.isEmpty }
+
+    /// The same for verbs about the time of keys.
+    private var timeRows: [VisibilityRow] {
+        switch self {
+        case .setex: [.blind("SETEX KEY 1000 1")]
+        case .psetex: [.blind("PSETEX KEY 1000000 1")]
+        case .getex: [VisibilityRow("GETEX KEY"), VisibilityRow("GETEX KEY EX 1000")]
+        case .expire: [VisibilityRow("EXPIRE KEY 1000"), VisibilityRow("EXPIRE KEY 0")]
+        case .pexpire: [VisibilityRow("PEXPIRE KEY 1000000 NX")]
+        case .expireat: [VisibilityRow("EXPIREAT KEY 33177117420 LT")]
+        case .pexpireat: [VisibilityRow("PEXPIREAT KEY 33177117420000 GT")]
+        case .ttl: [VisibilityRow("TTL KEY")]
+        case .pttl: [VisibilityRow("PTTL KEY")]
+        case .expiretime: [VisibilityRow("EXPIRETIME KEY")]
+        case .pexpiretime: [VisibilityRow("PEXPIRETIME KEY")]
+        case .persist: [VisibilityRow("PERSIST KEY")]
+        default: []
         }
     }
 
@@ -127,7 +149,8 @@ extension Verb.Name {
             [
                 VisibilityRow("STATE.SET KEY 1 XX"), VisibilityRow("STATE.SET KEY 1 IFREV 2"),
                 VisibilityRow("STATE.SET KEY 1 IFVAL 7"), .blind("STATE.SET KEY 1"),
-                .blind("STATE.SET KEY 1 DURABILITY memory"), .conditional("STATE.SET KEY 1 NX"),
+                .blind("STATE.SET KEY 1 DURABILITY memory"), .blind("STATE.SET KEY 1 EXPIRES 1h"),
+                .conditional("STATE.SET KEY 1 EXPIRES keep"), .conditional("STATE.SET KEY 1 NX"),
                 .conditional("STATE.SET KEY 1 IFREV 0"),
             ]
         case .stateApply:
@@ -139,7 +162,8 @@ extension Verb.Name {
                 VisibilityRow("STATE.APPLY 1 DELETE KEY IFREV 0"),
                 VisibilityRow("STATE.APPLY 1 DELETE KEY IFREV 2"),
                 VisibilityRow("STATE.APPLY 1 SET KEY 1 IFREV 2"),
-                .blind("STATE.APPLY 1 SET KEY 1"), .conditional("STATE.APPLY 1 SET KEY 1 IFREV 0"),
+                .blind("STATE.APPLY 1 SET KEY 1"), .blind("STATE.APPLY 1 SET KEY 1 EXPIRES 1h"),
+                .conditional("STATE.APPLY 1 SET KEY 1 IFREV 0"),
             ]
         case .stateDelete:
             [

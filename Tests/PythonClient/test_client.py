@@ -651,7 +651,7 @@ class ErrorTests(Case):
             ("ERR", "SET", "x" * 1025, "1"),
             ("ERR", "SET", b"\xff", "1"),
             ("ERR", "SET", "a\nb", "1"),
-            ("ERR", "SET", "a", "1", "EX", 5),
+            ("ERR", "SET", "a", "1", "EX", 0),
             ("ERR", "INCR", "a"),
             ("ERR", "STATE.SET", "a", "1", "IFREV", "01"),
             ("ERR", "STATE.APPLY", 2, "SET", "a", "1"),

@@ -44,6 +44,8 @@ struct AccessTests {
 
     @Test(arguments: [
         "SET log/k v NX", "SET log/k v XX", "SET log/k v GET", "GETDEL log/k", "APPEND log/k v",
+        "SET log/k v KEEPTTL", "GETEX log/k", "GETEX log/k EX 5", "EXPIRE log/k 5", "PERSIST log/k",
+        "TTL log/k", "PEXPIRETIME log/k", "STATE.SET log/k v EXPIRES keep",
         "INCR log/k", "DECRBY log/k 1", "MSETNX log/k v", "STATE.SET log/k v NX",
         "STATE.SET log/k v IFVAL hidden", "STATE.SET log/k v IFVAL x", "STATE.SET log/k v IFREV 0",
         "STATE.APPLY 1 CHECK log/k 0", "STATE.APPLY 1 SET log/k v IFREV 0",

@@ -111,7 +111,9 @@ struct BadInputTests {
     ) throws {
         let peer = try server.connect()
         let commands = [
-            "GET", "SET * 1", "APPEND * 1", "INCR", "DECRBY * 1", "GETDEL", "DEL k", "EXISTS k",
+            "GET", "SET * 1", "APPEND * 1", "INCR", "DECRBY * 1", "GETDEL", "TTL", "PERSIST",
+            "EXPIRE * 1",
+            "SETEX * 1 1", "GETEX * EX 1", "DEL k", "EXISTS k",
             "MGET k", "MSET k 2 * 2", "MSETNX l 2 * 2", "TYPE", "STRLEN", "WATCH k", "STATE.GET",
             "STATE.SET * 1", "STATE.APPLY 2 SET k 2 DELETE", "STATE.APPLY 1 CHECK * 0",
         ]
@@ -184,7 +186,7 @@ struct BadInputTests {
         ("INCRBY k 9223372036854775807", "ERR increment or decrement would overflow"),
         ("INCRBY k 9223372036854775808", "ERR value is not an integer or out of range"),
         ("DECRBY k -9223372036854775808", "ERR decrement would overflow"),
-        ("SET k 2 EX 10", "ERR syntax error"), ("SET k 2 NX XX", "ERR syntax error"),
+        ("SET k 2 EX", "ERR syntax error"), ("SET k 2 NX XX", "ERR syntax error"),
         ("SCAN x", "ERR invalid cursor"), ("SCAN 0 COUNT 0", "ERR syntax error"),
         ("SCAN 0 MATCH", "ERR syntax error"), ("SELECT 1", "ERR DB index is out of range"),
         ("SCAN 9", "ERR cursor 9 is no longer valid; begin again with 0"),

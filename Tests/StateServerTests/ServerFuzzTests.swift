@@ -62,7 +62,10 @@ private enum Noise {
     private static let templates = [
         "GET k", "SET k v", "SET k v NX", "SET k v XX GET", "INCR n", "INCRBY n i", "APPEND k v",
         "DEL k k", "MSET k v k v", "MSETNX k v k v", "MGET k k k", "GETDEL k", "STRLEN k",
-        "EXISTS k",
+        "EXISTS k", "SET k v EX i", "SET k v PX i KEEPTTL", "SETEX k i v", "PSETEX k i v",
+        "GETEX k", "GETEX k PX i", "GETEX k PERSIST", "EXPIRE k i", "PEXPIRE k i GT",
+        "EXPIREAT k i", "PEXPIREAT k i LT", "TTL k", "PTTL k", "EXPIRETIME k", "PEXPIRETIME k",
+        "PERSIST k", "STATE.SET k v EXPIRES i", "STATE.APPLY 2 SET k v EXPIRES i IFREV i DELETE k",
         "TYPE k", "KEYS p", "SCAN i", "SCAN 0 MATCH p COUNT i", "MULTI", "EXEC", "EXEC", "DISCARD",
         "WATCH k k", "UNWATCH", "PING", "ECHO v", "HELLO 3", "HELLO 2", "RESET", "CLIENT LIST",
         "CLIENT SETNAME n", "INFO", "COMMAND DOCS get", "CONFIG GET p", "DBSIZE", "SELECT i",

@@ -4,6 +4,13 @@ extension Record {
     @inlinable
     package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
 
+    /// Whether only its deadline differs from the version before; storage does not keep this.
+    @inlinable
+    package var isRenewal: Bool { timeAndKey & Record.renewalBit != 0 }
+
+    /// When it expires, in milliseconds of CLOCK_BOOTTIME; nil if it does not expire.
+    var knownDeadline: Int64? { hasDeadline ? deadline : nil }
+
     /// Whether its rule lets storage have it later than readers.
     @inlinable
     package var isDeferrable: Bool { timeAndKey & Record.deferrableBit != 0 }

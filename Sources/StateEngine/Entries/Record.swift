@@ -29,6 +29,8 @@ package struct Record: Equatable {
 
     // Flags beside the time.
     @usableFromInline static let keyLengthMask: UInt64 = 0x7FF
+    /// Only its deadline differs from the version before.
+    @usableFromInline static let renewalBit: UInt64 = 1 << 11
     /// Bytes before the key of a record that expires: that time, and the fields of ``Deadlines``.
     @usableFromInline static let deadlineByteCount = 24
     /// Its rule lets storage have it later; see ``DeferredChanges``.
@@ -54,6 +56,8 @@ package struct Record: Equatable {
         package var isVolatile: Bool
         /// Whether storage may have it later than readers; see ``DeferredChanges``.
         package var isDeferrable = false
+        /// Whether only the deadline differs from the version before.
+        package var isRenewal = false
 
         @inlinable
         package init(
@@ -129,6 +133,7 @@ package struct Record: Equatable {
         var timeAndKey = UInt64(truncatingIfNeeded: fields.time) << 16 | UInt64(key.count)
         if fields.isVolatile { timeAndKey |= volatileBit }
         if fields.isDeferrable { timeAndKey |= deferrableBit }
+        if fields.isRenewal { timeAndKey |= renewalBit }
         if let expires = fields.expires {
             timeAndKey |= expiryBit
             address.storeBytes(of: expires, toByteOffset: headerByteCount, as: Int64.self)

@@ -20,6 +20,8 @@ package struct Deadlines {
     }
 
     package private(set) var heap: [Deadline] = []
+    /// How many entries have expired since the start.
+    package internal(set) var expiredCount: Int64 = 0
 
     /// Milliseconds of CLOCK_BOOTTIME.
     package static func now() -> Int64 { clinux_boottime_milliseconds() }
@@ -30,6 +32,15 @@ package struct Deadlines {
     }
 
     package var count: Int { heap.count }
+
+    /// About how many milliseconds an entry with a deadline has left: the mean of at most 1,000 of
+    /// them; 0 if there are none.
+    package func averageMillisecondsLeft(at now: Int64) -> Int64 {
+        guard !heap.isEmpty else { return 0 }
+        let places = stride(from: 0, to: heap.count, by: (heap.count - 1) / 1_000 + 1)
+        let sum = places.reduce(0.0) { $0 + max(0, Double(heap[$1].time) - Double(now)) }
+        return Int64(min(sum / Double(places.underestimatedCount), 9e18))
+    }
 
     /// Inserts the newest version of a key; does nothing if it does not expire.
     ///
@@ -45,6 +56,14 @@ package struct Deadlines {
         let time = now.addingReportingOverflow(left.partialValue)
         record.deadline = left.overflow || time.overflow ? .max : time.partialValue
         insert(record, due: record.deadline)
+    }
+
+    /// Inserts a version that is due when the version before it was.
+    ///
+    /// - Complexity: O(log *n*).
+    mutating func insert(_ record: Record, keeping deadline: Int64) {
+        record.deadline = deadline
+        insert(record, due: deadline)
     }
 
     /// Inserts a version again whose deadline is known; it becomes due not before `time`.
@@ -150,6 +169,7 @@ extension KeyspaceCore {
             }
         }
         finish(&receipt)
+        entries.deadlines.expiredCount += Int64(count)
         return count
     }
 
@@ -179,4 +199,7 @@ extension Cause {
         pid: 0,
         command: "expiry"
     )
+
+    /// Whether the daemon deleted an expired entry: no client has the process number 0.
+    package var isExpiry: Bool { pid == 0 && command == "expiry" }
 }

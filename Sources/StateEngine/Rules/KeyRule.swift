@@ -47,6 +47,8 @@ package final class KeyRule: Sendable {
     package let delay: Int64?
     /// The lifetime of a value, in milliseconds; nil if unlimited.
     let lifetimeMilliseconds: Int64?
+    /// The longest lifetime of a value, in milliseconds; nil if unlimited.
+    let lifetimeLimit: Setting<Int64>?
     /// How much of the history is kept; nil if the daemon's retention decides.
     let keptHistory: KeptHistory?
 
@@ -67,6 +69,7 @@ package final class KeyRule: Sendable {
             named == .interval && isInStore
             ? Int64((settings.commitInterval?.value ?? .seconds(5)) / .nanoseconds(1)) : nil
         lifetimeMilliseconds = settings.expiry.map { Int64($0.value / .milliseconds(1)) }
+        lifetimeLimit = settings.limits[.ttl]
         keptHistory = settings.history.map { KeptHistory($0) }
     }
 }
@@ -114,6 +117,8 @@ package enum KeyLimit: String, CaseIterable, Sendable {
     case valueBytes
     /// The largest nesting depth of arrays and objects in a value under a schema.
     case depth
+    /// The longest lifetime of a value, in milliseconds.
+    case ttl
     /// The number of all keys of the rule.
     case keys
     /// Bytes of keys and values of all keys of the rule.

@@ -17,6 +17,8 @@ extension KeyspaceCore {
     ///   - suffix: Bytes to append.
     ///   - isConditional: Whether the write depends on the former value: then the writer must be
     ///     allowed to read it.
+    ///   - expiry: When the value expires.
+    ///   - isRenewal: Whether only the deadline changes.
     /// - Throws: ``StateError/Code/tooBig`` for a value or transaction over its limit, the refusals
     ///   of the ``KeyRules``, ``StateError/Code/readOnly`` while the store is reopened or revisions
     ///   are not reserved, ``StateError/Code/noSpace`` if the disk is full or there is no memory
@@ -27,14 +29,18 @@ extension KeyspaceCore {
         _ key: Bytes,
         to value: Bytes,
         appending suffix: Bytes? = nil,
-        isConditional: Bool = false
+        isConditional: Bool = false,
+        expiry: Expiry = .ruled,
+        isRenewal: Bool = false
     )
         throws(StateError)
     {
-        let write = try admitSet(key, value, suffix, isConditional: isConditional)
+        let write = try admitSet(key, value, suffix, expiry, isConditional: isConditional)
         var fields = fields(of: write.current, version: (write.current?.version ?? 0) + 1)
         if let owner = ownerKept(by: write.head) { fields.owner = owner }
         fields.isVolatile = write.isVolatile
+        fields.expires = write.expires
+        fields.isRenewal = isRenewal && !isSetHere(write.head)
         take(write.rule, &fields, key)
         put(
             Record.make(
@@ -44,8 +50,14 @@ extension KeyspaceCore {
                 appending: suffix,
                 in: &entries.pool
             ),
-            onto: write.chain
+            onto: write.chain,
+            keeping: expiry == .kept ? write.current?.knownDeadline : nil
         )
+    }
+
+    /// Whether the open transaction has set the value of a version.
+    private func isSetHere(_ head: Record?) -> Bool {
+        head.map { $0.revision == transaction.revision && !$0.isRenewal } ?? true
     }
 
     /// Deletes `key`.
@@ -224,16 +236,26 @@ extension KeyspaceCore {
         }
         transaction.durability = max(transaction.durability, rule.durability)
         if rule.delay != nil { fields.isDeferrable = isDeferrable(key, rule) }
-        if let lifetime = rule.lifetimeMilliseconds { fields.expires = transaction.time + lifetime }
     }
 
     /// One change per key and commit: a second change of a key replaces the first.
-    func put(_ record: Record, onto chain: UnsafeMutablePointer<RadixReference>?) {
+    ///
+    /// A version that keeps the `deadline` of the one before keeps it although the wall clock was
+    /// set meanwhile.
+    func put(
+        _ record: Record,
+        onto chain: UnsafeMutablePointer<RadixReference>?,
+        keeping deadline: Int64? = nil
+    ) {
         transaction.byteCount += record.byteCount
         entries.putByteCount &+= Int64(record.byteCount)
         entries.noteChanged(record)
         if record.hasDeadline {
-            entries.deadlines.insert(record, at: entries.clock(), wallTime: transaction.time)
+            if let deadline {
+                entries.deadlines.insert(record, keeping: deadline)
+            } else {
+                entries.deadlines.insert(record, at: entries.clock(), wallTime: transaction.time)
+            }
         }
         if let head = chain?.pointee.leaf { entries.removeDeadline(of: head) }
         if admission.countsUsage { count(record, superseding: chain?.pointee.leaf, by: 1) }

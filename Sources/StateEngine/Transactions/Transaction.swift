@@ -15,14 +15,35 @@ package struct Transaction: ~Copyable {
         self.receipt = receipt
     }
 
-    /// Sets `key`; see ``KeyspaceCore/set(_:to:appending:isConditional:)``.
+    /// Sets `key`; see ``KeyspaceCore/set(_:to:appending:isConditional:expiry:isRenewal:)``.
     package mutating func set(
         _ key: Bytes,
         to value: Bytes,
         appending suffix: Bytes? = nil,
-        isConditional: Bool = false
+        isConditional: Bool = false,
+        expiry: Expiry = .ruled
     ) throws(StateError) {
-        try core.set(key, to: value, appending: suffix, isConditional: isConditional)
+        try core.set(
+            key,
+            to: value,
+            appending: suffix,
+            isConditional: isConditional,
+            expiry: expiry
+        )
+    }
+
+    /// Changes when the value of `key`, whose newest version is `record`, expires; a time that is
+    /// over deletes it.
+    package mutating func renew(
+        _ key: Bytes,
+        _ record: Record,
+        _ expiry: Expiry
+    ) throws(StateError) {
+        if let time = expiry.time(from: core.transaction.time), time <= core.transaction.time {
+            try delete(key)
+        } else if let value = record.value {
+            try core.set(key, to: value, isConditional: true, expiry: expiry, isRenewal: true)
+        }
     }
 
     /// Deletes `key`; see ``KeyspaceCore/delete(_:_:)``.
@@ -55,9 +76,17 @@ package struct Transaction: ~Copyable {
     }
 
     /// Restores a key's former value, with the daemon's own permissions; nil deletes it.
-    package mutating func restore(_ key: Bytes, to value: Bytes?) throws(StateError) {
+    package mutating func restore(
+        _ key: Bytes,
+        to value: Bytes?,
+        _ expiry: Expiry = .ruled
+    ) throws(StateError) {
         try core.asDaemon { () throws(StateError) in
-            if let value { try core.set(key, to: value) } else { try core.delete(key, &receipt) }
+            guard let value else {
+                try core.delete(key, &receipt)
+                return
+            }
+            try core.set(key, to: value, expiry: expiry)
         }
     }
 

@@ -37,6 +37,8 @@ extension KeyspaceCore {
         /// The version that the new one follows; nil if the key is absent or has expired.
         let current: Record?
         let isVolatile: Bool
+        /// Wall time in milliseconds since 1970.
+        let expires: Int64?
     }
 
     /// A delete that is allowed.
@@ -60,6 +62,7 @@ extension KeyspaceCore {
         _ key: Bytes,
         _ value: Bytes,
         _ suffix: Bytes?,
+        _ expiry: Expiry,
         isConditional: Bool
     ) throws(StateError) -> AdmittedSet {
         let rule = rules?.rule(for: key)
@@ -78,6 +81,7 @@ extension KeyspaceCore {
         let last = head.flatMap { $0.isDeleted ? nil : $0 }
         try checkMemory(for: byteCount, superseding: last)
         let current = last.flatMap { isDue($0) ? nil : $0 }
+        let expires = expires(expiry, after: current, rule)
         if let rule {
             let isHidden = hidden != nil
             try rule.values.checkSet(
@@ -86,6 +90,7 @@ extension KeyspaceCore {
                 appending: suffix,
                 isPresent: !isHidden && current != nil
             )
+            try checkLifetime(rule, key, expiry, expires)
             try checkRate(rule, key)
             try checkQuota(rule, key, byteCount, superseding: isHidden ? nil : last)
         }
@@ -99,7 +104,8 @@ extension KeyspaceCore {
             chain: chain,
             head: head,
             current: current,
-            isVolatile: isVolatile
+            isVolatile: isVolatile,
+            expires: expires
         )
     }
 

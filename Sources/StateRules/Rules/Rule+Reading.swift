@@ -206,6 +206,30 @@ extension Rule {
                 "depth has no soft limit; use limits.depth, which refuses deeper values"
             )
         }
+        try checkLifetimes(path)
+    }
+
+    /// Refuses a lifetime that another option of the rule forbids, and a soft limit of lifetimes.
+    private func checkLifetimes(_ path: JSONPath) throws(OptionFault) {
+        if softLimits[.ttl] != nil {
+            throw OptionFault(
+                path.member("softLimits").member(KeyLimit.ttl.rawValue),
+                "ttl has no soft limit; use limits.ttl, which refuses longer times"
+            )
+        }
+        guard let most = limits[.ttl] else { return }
+        guard most > 0 else {
+            throw OptionFault(
+                path.member("limits").member(KeyLimit.ttl.rawValue),
+                "expected a time above 0"
+            )
+        }
+        if let expiry, expiry > .milliseconds(most) {
+            throw OptionFault(
+                path.member("expire"),
+                "it is longer than limits.ttl of the same rule"
+            )
+        }
     }
 
     private static func limits(
@@ -228,6 +252,7 @@ extension Rule {
         case .depth:
             let range = 0...JSONDocument.depthLimit
             return try reader.count(limit.rawValue, in: range).map { Int64($0) }
+        case .ttl: return try reader.duration(limit.rawValue).map { Int64($0 / .milliseconds(1)) }
         default: return try reader.count(limit.rawValue).map { Int64($0) }
         }
     }

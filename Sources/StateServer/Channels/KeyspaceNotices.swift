@@ -11,7 +11,9 @@ import StateWire
 final class KeyspaceNotices: WatchReceiver {
     static let keyspace: StaticString = "__keyspace@0__:"
     static let keyEvent: StaticString = "__keyevent@0__:"
-    private static let operations: [StaticString] = ["set", "del"]
+    private static let operations: [StaticString] = [
+        "set", "del", "expired", "expire", "persist",
+    ]
 
     /// The owner; set once.
     unowned var channels: Channels?
@@ -102,11 +104,18 @@ final class KeyspaceNotices: WatchReceiver {
         // The watcher begins synced and always has room, so it gets no pieces and no gap.
         guard case .commit(_, let changes) = notice else { return }
         for change in changes {
-            let operation = Bytes(KeyspaceNotices.operations[change.isDeleted ? 1 : 0])
+            let operation = Bytes(operation(change, in: core))
             let audience = core.audience(of: change)
             send(KeyspaceNotices.keyspace, change.key, operation, audience)
             send(KeyspaceNotices.keyEvent, operation, change.key, audience)
         }
+    }
+
+    /// What Redis calls a change.
+    private func operation(_ change: Record, in core: KeyspaceCore) -> StaticString {
+        if change.isDeleted { return core.cause(of: change).isExpiry ? "expired" : "del" }
+        guard change.isRenewal else { return "set" }
+        return change.hasDeadline ? "expire" : "persist"
     }
 
     private func send(
@@ -126,4 +135,9 @@ extension UnsafeRawBufferPointer {
     init(_ text: StaticString) {
         self.init(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
+}
+
+extension Slice<UnsafeRawBufferPointer> {
+    /// The bytes as text for a message.
+    var shown: String { String(decoding: self, as: UTF8.self) }
 }

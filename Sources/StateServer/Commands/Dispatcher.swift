@@ -173,8 +173,9 @@ extension Dispatcher {
     func run(_ command: Command, _ context: inout CommandContext) throws(StateError) {
         switch command {
         case .get(let key): try strings.get(key, &context)
-        case .set(let key, let value, let condition, let returnsOld):
-            try strings.set(key, value, condition, returnsOld: returnsOld, &context)
+        case .set(let key, let value, let condition, let expiry, let returnsOld):
+            try strings.set(key, value, condition, expiry, returnsOld: returnsOld, &context)
+        case .expiry(let key, let step): try keyspace.run(step, of: key, &context)
         case .multiGet(let keys): try strings.multiGet(keys, &context)
         case .length(let key): try strings.length(key, &context)
         case .getDelete(let key): try strings.getDelete(key, &context)
@@ -206,8 +207,8 @@ extension Dispatcher {
         case .configure(let pairs): try channels.configure(pairs, context)
         case .stateGet(let key, nil): try state.get(key, &context)
         case .stateGet(let key, let revision?): try history.get(key, at: revision, &context)
-        case .stateSet(let key, let value, let conditions, let durability):
-            try state.set(key, value, conditions, durability, &context)
+        case .stateSet(let key, let value, let conditions, let options):
+            try state.set(key, value, conditions, options, &context)
         case .stateSync: try state.sync(&context)
         case .stateApply(let steps): try state.apply(steps, &context)
         case .stateDelete(let patterns, let isDryRun):
@@ -250,8 +251,10 @@ extension Verb {
     /// The clock is checked after each 16, and may end the slice.
     func weight(byteCount: Int, hasRules: Bool) -> Int {
         switch name {
-        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet: 1 + byteCount >> 10
-        case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del:
+        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet, .ttl, .pttl:
+            1 + byteCount >> 10
+        case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del, .setex,
+            .psetex, .getex, .expire, .pexpire, .persist:
             // Checking a schema may take long for one value.
             (hasRules ? 64 : 1) + byteCount >> 10
         default: 64
@@ -291,9 +294,4 @@ extension Verb {
         default: false
         }
     }
-}
-
-extension Slice<UnsafeRawBufferPointer> {
-    /// The bytes as text for a message.
-    var shown: String { String(decoding: self, as: UTF8.self) }
 }

@@ -27,7 +27,7 @@ struct FileKeys {
             guard case .stateApply(let steps)? = try? Command(verb, arguments) else { return }
             for step in steps {
                 switch step {
-                case .set(let key, _, _), .delete(let key, _), .check(let key, _):
+                case .set(let key, _, _, _), .delete(let key, _), .check(let key, _):
                     add(key, in: files)
                 }
             }

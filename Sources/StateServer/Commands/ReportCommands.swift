@@ -35,7 +35,8 @@ struct ReportCommands {
     ) -> [(String, Fields)] {
         let uptime = (context.time - registry.startedAt) / 1_000
         let keyCount = context.core.entries.durableCount
-        let expiring = context.core.entries.deadlines.count
+        let deadlines = context.core.entries.deadlines
+        let average = deadlines.averageMillisecondsLeft(at: context.core.entries.clock())
         let countsKeys = context.showsEverything && keyCount > 0
         return [
             ("Server", serverFields(context, uptime)),
@@ -47,6 +48,7 @@ struct ReportCommands {
                 [
                     ("total_connections_received", String(registry.acceptedCount)),
                     ("total_commands_processed", String(registry.commandCount)),
+                    ("expired_keys", context.showsEverything ? "\(deadlines.expiredCount)" : "0"),
                     ("evicted_keys", "0"),
                     ("pubsub_channels", String(channels.nameCount)),
                     ("pubsub_patterns", String(channels.patternCount)),
@@ -67,7 +69,9 @@ struct ReportCommands {
             ("Cluster", [("cluster_enabled", "0")]),
             (
                 "Keyspace",
-                countsKeys ? [("db0", "keys=\(keyCount),expires=\(expiring),avg_ttl=0")] : []
+                countsKeys
+                    ? [("db0", "keys=\(keyCount),expires=\(deadlines.count),avg_ttl=\(average)")]
+                    : []
             ),
         ]
     }

@@ -35,7 +35,7 @@ struct StateCommands {
         _ key: Bytes,
         _ value: Bytes,
         _ conditions: Command.Conditions,
-        _ durability: Durability?,
+        _ options: Command.SetOptions,
         _ context: inout CommandContext
     ) throws(StateError) {
         let core = context.core
@@ -44,7 +44,8 @@ struct StateCommands {
         let named = [conditions.presence, conditions.revision, conditions.value].compactMap { $0 }
         // A transaction is one commit, whose reply waits for storage.
         let isDeferrable = core.isDeferrable(key, rule)
-        let level = durability ?? (isDeferrable ? .interval : rule?.durability ?? .synced)
+        let level =
+            options.durability ?? (isDeferrable ? .interval : rule?.durability ?? .synced)
         let isEarly = level < .written && !isDeferrable && !isInMemory && !context.isExecuting
         let cause = context.cause
         let revision = try context.write(waitingFor: isEarly ? .nothing : .storage) {
@@ -55,7 +56,12 @@ struct StateCommands {
                 transaction.receipt.waiveReads()
             }
             if level >= .written { transaction.storeAtOnce() }
-            try transaction.set(key, to: value, isConditional: !named.isEmpty)
+            try transaction.set(
+                key,
+                to: value,
+                isConditional: !named.isEmpty || options.expiry == .kept,
+                expiry: options.expiry
+            )
             return transaction.revision
         }
         context.output.writeMap(2, context.version)
@@ -91,9 +97,14 @@ struct StateCommands {
         _ transaction: inout Transaction
     ) throws(StateError) -> Bool {
         switch step {
-        case .set(let key, let value, let revision):
+        case .set(let key, let value, let revision, let expiry):
             if let revision { try transaction.check(.revision(revision), of: key) }
-            try transaction.set(key, to: value, isConditional: revision != nil)
+            try transaction.set(
+                key,
+                to: value,
+                isConditional: revision != nil || expiry == .kept,
+                expiry: expiry
+            )
             return true
         case .delete(let key, let revision):
             if let revision { try transaction.check(.revision(revision), of: key) }

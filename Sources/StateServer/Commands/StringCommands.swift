@@ -49,14 +49,22 @@ struct StringCommands {
         _ key: Bytes,
         _ value: Bytes,
         _ condition: Condition?,
+        _ expiry: Expiry,
         returnsOld: Bool,
         _ context: inout CommandContext
     ) throws(StateError) {
         guard condition == nil, !returnsOld else {
-            return try setConditionally(key, value, condition, returnsOld: returnsOld, &context)
+            return try setConditionally(
+                key,
+                value,
+                condition,
+                expiry,
+                returnsOld: returnsOld,
+                &context
+            )
         }
         try context.write { (transaction) throws(StateError) in
-            try transaction.set(key, to: value)
+            try transaction.set(key, to: value, isConditional: expiry == .kept, expiry: expiry)
         }
         context.output.writeOK()
     }
@@ -65,6 +73,7 @@ struct StringCommands {
         _ key: Bytes,
         _ value: Bytes,
         _ condition: Condition?,
+        _ expiry: Expiry,
         returnsOld: Bool,
         _ context: inout CommandContext
     ) throws(StateError) {
@@ -79,7 +88,7 @@ struct StringCommands {
                 if !returnsOld { connection.outbound.bytes.writeNull(connection.session.version) }
                 return
             }
-            try transaction.set(key, to: value, isConditional: true)
+            try transaction.set(key, to: value, isConditional: true, expiry: expiry)
         }
         if connection.outbound.bytes.count == start { connection.outbound.bytes.writeOK() }
     }
@@ -140,7 +149,13 @@ struct StringCommands {
         let length = try context.write { (transaction) throws(StateError) -> Int in
             let value = try transaction.look(at: key)?.value ?? Bytes(start: nil, count: 0)
             let length = value.count + suffix.count
-            try transaction.set(key, to: value, appending: suffix, isConditional: true)
+            try transaction.set(
+                key,
+                to: value,
+                appending: suffix,
+                isConditional: true,
+                expiry: .kept
+            )
             return length
         }
         context.output.writeInteger(Int64(length))
@@ -163,7 +178,12 @@ struct StringCommands {
             var digits = String(sum)
             let result = digits.withUTF8 { bytes in
                 Result { () throws(StateError) in
-                    try transaction.set(key, to: Bytes(bytes), isConditional: true)
+                    try transaction.set(
+                        key,
+                        to: Bytes(bytes),
+                        isConditional: true,
+                        expiry: .kept
+                    )
                 }
             }
             try result.get()

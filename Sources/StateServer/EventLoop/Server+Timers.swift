@@ -97,7 +97,7 @@ extension Server {
             guard !core.entries.deadlines.heap.isEmpty,
                 core.pending.byteCount < options.limits.queueByteCount
             else { return }
-            core.expire(at: Deadlines.now(), wallTime: turn.time)
+            core.expire(at: core.entries.clock(), wallTime: turn.time)
         }
     }
 
@@ -105,7 +105,7 @@ extension Server {
     var nanosecondsToExpiry: Int64 {
         keyspace.withCore { core in
             guard !core.entries.deadlines.heap.isEmpty,
-                let left = core.entries.deadlines.millisecondsLeft(at: Deadlines.now())
+                let left = core.entries.deadlines.millisecondsLeft(at: core.entries.clock())
             else { return -1 }
             let isFull = core.pending.byteCount >= options.limits.queueByteCount
             return min(isFull ? max(left, 10) : left, Int64(Int32.max)) * 1_000_000

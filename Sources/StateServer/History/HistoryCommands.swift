@@ -213,33 +213,34 @@ private struct Reverting {
         try entry.key.withBorrowed { (key) throws(StateError) in
             // Keys in memory have no history.
             if core.isInMemory(key, core.rules?.rule(for: key)) { return false }
-            let value = value(of: entry, key)
+            let version = version(of: entry, key)
             let newest = transaction.read(key, for: subject)
             if newest == nil, subject != nil, transaction.read(key) != nil { return false }
             let isSame =
-                value.map { value in
-                    value.withUnsafeBytes { newest?.value?.isEqual(to: $0) ?? false }
+                version.map { version in
+                    version.value.withUnsafeBytes { newest?.value?.isEqual(to: $0) ?? false }
                 } ?? (newest == nil)
             guard !isSame else { return false }
             if let subject { try core.require(.admin, ofSeen: key, for: subject) }
-            guard let value else {
+            guard let version else {
                 try transaction.restore(key, to: nil)
                 return true
             }
-            try value.withBorrowed { (value) throws(StateError) in
-                try transaction.restore(key, to: value)
+            try version.value.withBorrowed { (value) throws(StateError) in
+                let expiry = version.fields.expires.map { Expiry.at($0) } ?? .ruled
+                try transaction.restore(key, to: value, expiry)
             }
             return true
         }
     }
 
-    /// The value to restore; nil if the key must be absent.
-    private func value(of entry: PastState.Changed, _ key: Bytes) -> [UInt8]? {
+    /// The version to restore; nil if the key must be absent.
+    private func version(of entry: PastState.Changed, _ key: Bytes) -> PastVersion? {
         entry.version.flatMap { version in
             // A value that has expired since is not restored.
             guard version.fields.expires.map({ $0 > time }) ?? true else { return nil }
             let isSeen = visibility.mayReveal(.read, about: key, owner: version.fields.owner)
-            return isSeen ? version.value : nil
+            return isSeen ? version : nil
         }
     }
 }

@@ -3,6 +3,7 @@ import StateModel
 func readSet(_ arguments: Arguments) throws(StateError) -> Command {
     var condition: Condition?
     var returnsOld = false
+    var time: ExpiryOption?
     var options = OptionCursor(arguments, from: 2)
     while !options.isAtEnd {
         if condition == nil, options.take("NX") {
@@ -11,6 +12,10 @@ func readSet(_ arguments: Arguments) throws(StateError) -> Command {
             condition = .isPresent
         } else if options.take("GET") {
             returnsOld = true
+        } else if time == nil, let option = options.takeExpiry() {
+            time = option
+        } else if time == nil, options.take("KEEPTTL") {
+            time = .kept
         } else {
             throw syntaxError()
         }
@@ -19,6 +24,7 @@ func readSet(_ arguments: Arguments) throws(StateError) -> Command {
         key: try key(arguments[0]),
         value: arguments[1],
         condition: condition,
+        try time?.expiry("set") ?? .ruled,
         returnsOld: returnsOld
     )
 }

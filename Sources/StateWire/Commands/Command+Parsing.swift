@@ -12,6 +12,9 @@ extension Command {
         switch verb.name {
         case .get: self = .get(try key(rest[0]))
         case .set: self = try readSet(rest)
+        case .setex, .psetex, .getex, .expire, .pexpire, .expireat, .pexpireat, .ttl, .pttl,
+            .expiretime, .pexpiretime, .persist:
+            self = try readExpiryCommand(verb, rest)
         case .ping:
             guard rest.count <= 1 else { throw wrongArity(verb) }
             self = .ping(rest.count == 1 ? rest[0] : nil)

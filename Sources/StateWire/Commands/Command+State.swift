@@ -2,7 +2,8 @@ import StateModel
 
 func readStateSet(_ arguments: Arguments) throws(StateError) -> Command {
     var conditions = Command.Conditions()
-    var durability: Durability?
+    var further = Command.SetOptions()
+    var isTimed = false
     var options = OptionCursor(arguments, from: 2)
     while !options.isAtEnd {
         if conditions.presence == nil, options.take("NX") {
@@ -13,8 +14,10 @@ func readStateSet(_ arguments: Arguments) throws(StateError) -> Command {
             conditions.revision = .revision(try revision(number))
         } else if let value = options.value(of: "IFVAL") {
             conditions.value = .value(value)
-        } else if durability == nil, let word = options.value(of: "DURABILITY") {
-            durability = try level(word)
+        } else if further.durability == nil, let word = options.value(of: "DURABILITY") {
+            further.durability = try level(word)
+        } else if !isTimed, let expiry = try options.takeExpires() {
+            (further.expiry, isTimed) = (expiry, true)
         } else {
             throw syntaxError("in option \(StateError.quoted(options.next)) of STATE.SET")
         }
@@ -23,7 +26,7 @@ func readStateSet(_ arguments: Arguments) throws(StateError) -> Command {
         key: try key(arguments[0]),
         value: arguments[1],
         conditions: conditions,
-        durability: durability
+        further
     )
 }
 
@@ -43,8 +46,7 @@ func readApply(_ arguments: Arguments) throws(StateError) -> Command {
     var rest = OptionCursor(arguments, from: 1)
     while !rest.isAtEnd {
         if let (name, value) = rest.values(of: "SET") {
-            let condition = try rest.value(of: "IFREV").map(revision)
-            steps.append(.set(try key(name), value, revision: condition))
+            steps.append(try readSetStep(name, value, &rest))
         } else if let name = rest.value(of: "DELETE") {
             let condition = try rest.value(of: "IFREV").map(revision)
             steps.append(.delete(try key(name), revision: condition))
@@ -59,6 +61,26 @@ func readApply(_ arguments: Arguments) throws(StateError) -> Command {
         throw StateError(.err, "STATE.APPLY says \(count) steps but has \(steps.count)")
     }
     return .stateApply(steps)
+}
+
+/// The options of a step that sets `name`, in any order.
+private func readSetStep(
+    _ name: Bytes,
+    _ value: Bytes,
+    _ rest: inout OptionCursor
+) throws(StateError) -> Command.ApplyStep {
+    var condition: Int64?
+    var expiry: Expiry?
+    while !rest.isAtEnd {
+        if condition == nil, let number = rest.value(of: "IFREV") {
+            condition = try revision(number)
+        } else if expiry == nil, let time = try rest.takeExpires() {
+            expiry = time
+        } else {
+            break
+        }
+    }
+    return .set(try key(name), value, revision: condition, expiry ?? .ruled)
 }
 
 func readStateDelete(_ arguments: Arguments) throws(StateError) -> Command {

@@ -31,8 +31,9 @@ package enum Command {
     case scan(Scan)
 
     // Writes.
-    case set(key: Bytes, value: Bytes, condition: Condition?, returnsOld: Bool)
+    case set(key: Bytes, value: Bytes, condition: Condition?, Expiry, returnsOld: Bool)
     case getDelete(Bytes)
+    case expiry(Bytes, ExpiryStep)
     case multiSet(Arguments, onlyIfAllAbsent: Bool)
     case delete(Arguments)
     case append(key: Bytes, suffix: Bytes)
@@ -55,7 +56,7 @@ package enum Command {
     // Our own.
     /// Without a revision: as it is now.
     case stateGet(Bytes, at: Int64?)
-    case stateSet(key: Bytes, value: Bytes, conditions: Conditions, durability: Durability?)
+    case stateSet(key: Bytes, value: Bytes, conditions: Conditions, SetOptions)
     case stateApply([ApplyStep])
     case stateSync
     case stateDelete(Arguments, isDryRun: Bool)
@@ -127,6 +128,12 @@ package enum Command {
         package var value: Condition?
     }
 
+    /// Further options of STATE.SET.
+    package struct SetOptions {
+        package var durability: Durability?
+        package var expiry = Expiry.ruled
+    }
+
     /// What a watch delivers in addition to the changes.
     package struct WatchOptions: OptionSet, Sendable {
         package let rawValue: Int
@@ -196,7 +203,7 @@ package enum Command {
     }
 
     package enum ApplyStep {
-        case set(Bytes, Bytes, revision: Int64?)
+        case set(Bytes, Bytes, revision: Int64?, Expiry)
         case delete(Bytes, revision: Int64?)
         case check(Bytes, revision: Int64)
     }

@@ -8,6 +8,8 @@ package struct Verb: Sendable {
         case hello, auth, ping, echo, quit, reset, select, client, info, command, config, dbsize
         case type, time, exists, get, set, getdel, mget, mset, msetnx, del, unlink, strlen, append
         case incr, incrby, decr, decrby, keys, scan, multi, exec, discard, watch, unwatch
+        case setex, psetex, getex, expire, pexpire, expireat, pexpireat
+        case ttl, pttl, expiretime, pexpiretime, persist
         case subscribe, unsubscribe, psubscribe, punsubscribe, publish, pubsub
         case stateGet = "state.get"
         case stateSet = "state.set"
@@ -121,6 +123,36 @@ package struct Verb: Sendable {
         Verb(.discard, 1, "Discards the transaction."),
         Verb(.watch, -2, keys: (1, -1, 1), "Makes EXEC depend on keys being unchanged."),
         Verb(.unwatch, 1, "Forgets the keys of WATCH."),
+        Verb(.setex, 4, writes: true, keys: (1, 1, 1), "Sets a value that expires after seconds."),
+        Verb(
+            .psetex,
+            4,
+            writes: true,
+            keys: (1, 1, 1),
+            "Sets a value that expires after milliseconds."
+        ),
+        Verb(
+            .getex,
+            -2,
+            writes: true,
+            keys: (1, 1, 1),
+            "Returns a value and changes when it expires."
+        ),
+        Verb(.expire, -3, writes: true, keys: (1, 1, 1), "Makes a key expire after seconds."),
+        Verb(.pexpire, -3, writes: true, keys: (1, 1, 1), "Makes a key expire after milliseconds."),
+        Verb(.expireat, -3, writes: true, keys: (1, 1, 1), "Makes a key expire at a Unix time."),
+        Verb(
+            .pexpireat,
+            -3,
+            writes: true,
+            keys: (1, 1, 1),
+            "Makes a key expire at a Unix time in ms."
+        ),
+        Verb(.ttl, 2, keys: (1, 1, 1), "Returns how many seconds a key has left."),
+        Verb(.pttl, 2, keys: (1, 1, 1), "Returns how many milliseconds a key has left."),
+        Verb(.expiretime, 2, keys: (1, 1, 1), "Returns when a key expires, as a Unix time."),
+        Verb(.pexpiretime, 2, keys: (1, 1, 1), "Returns when a key expires, in ms."),
+        Verb(.persist, 2, writes: true, keys: (1, 1, 1), "Makes a key never expire."),
         Verb(.subscribe, -2, "Subscribes to channels by name."),
         Verb(.unsubscribe, -1, "Ends subscriptions by name; without names, all of them."),
         Verb(.psubscribe, -2, "Subscribes to the channels whose names match globs."),
