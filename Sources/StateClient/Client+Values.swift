@@ -47,6 +47,8 @@ extension Client {
     ///   - durability: How safe the write must be before the daemon replies; nil: as the key's rule
     ///     says, which is on stable storage if there is none. Watchers get the change once it is
     ///     on stable storage.
+    ///   - lifetime: How long the value lives, above 0; nil: as the key's rule says, which is
+    ///     without end if there is none.
     /// - Returns: The commit, durable to the level that it names.
     /// - Throws: ``StateError/Code/conflict``, naming the current revision, if the condition is not
     ///   met: nothing has changed. ``StateError/Code/outcomeUnknown`` if the connection was lost:
@@ -56,7 +58,8 @@ extension Client {
         _ value: [UInt8],
         for key: Key,
         if condition: Condition? = nil,
-        durability: Durability? = nil
+        durability: Durability? = nil,
+        expiresAfter lifetime: Duration? = nil
     ) throws(StateError) -> Commit {
         var operands = [key.bytes, value]
         switch condition {
@@ -67,6 +70,7 @@ extension Client {
         case .value(let value): operands += [Array("IFVAL".utf8), value]
         }
         if let durability { operands.add("DURABILITY", durability.description) }
+        if let lifetime { operands.add("EXPIRES", Self.milliseconds(lifetime)) }
         return try Self.commit(try ask("STATE.SET", operands, .write), count: 1)
     }
 
@@ -74,7 +78,7 @@ extension Client {
     ///
     /// If a key occurs twice, the last value wins.
     ///
-    /// - Throws: As ``set(_:for:if:durability:)``.
+    /// - Throws: As ``set(_:for:if:durability:expiresAfter:)``.
     @discardableResult
     public func set(_ values: [(key: Key, value: [UInt8])]) throws(StateError) -> Commit {
         let replies = try pipeline(count: 1, [.write, .needsRESP3]) { request in
@@ -97,7 +101,7 @@ extension Client {
     ///   - patterns: At least one.
     ///   - isDryRun: Only counts the keys.
     /// - Returns: The commit and how many keys it deleted, which may be 0.
-    /// - Throws: As ``set(_:for:if:durability:)``.
+    /// - Throws: As ``set(_:for:if:durability:expiresAfter:)``.
     @discardableResult
     public func delete(
         _ patterns: [Pattern],

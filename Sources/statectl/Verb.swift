@@ -50,15 +50,18 @@ struct Verb: Sendable {
         ),
         Verb(
             "set KEY VALUE|- [--if-absent|--if-present|--if-revision N|--if-value V]"
-                + " [--durability LEVEL] [--raw]",
+                + " [--ttl TIME] [--durability LEVEL] [--raw]",
             2...2,
             [
-                "--if-absent", "--if-present", "--if-revision N", "--if-value V",
+                "--if-absent", "--if-present", "--if-revision N", "--if-value V", "--ttl TIME",
                 "--durability LEVEL", "--raw",
             ],
             Help.set,
             Statectl.set
         ),
+        Verb("expire KEY TIME [--json]", 2...2, [], Help.expire, Statectl.expire),
+        Verb("ttl KEY [--json]", 1...1, [], Help.timeLeft, Statectl.timeLeft),
+        Verb("persist KEY [--json]", 1...1, [], Help.persist, Statectl.persist),
         Verb(
             "delete KEY|PREFIX/… [--dry-run] [--all]",
             0...Int.max,

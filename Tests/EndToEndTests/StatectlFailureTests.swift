@@ -13,7 +13,7 @@ struct StatectlFailureTests {
         (["get", "a", "b"], "usage: statectl get KEY"),
         (["get", "k", "--jsn"], "'--json'"),
         (["get", "k", "--when", "3"], "unknown option '--when' of 'get'"),
-        (["set", "k", "v", "--ttl", "30s"], "unknown option '--ttl' of 'set'"),
+        (["set", "k", "v", "--ttl", "soon"], "--ttl takes a time above 0 such as 30s"),
         (["set", "k", "v", "--if-absent", "--if-present"], "one --if-"),
         (["set", "k", "v", "--if-revision", "x"], "--if-revision takes a number"),
         (["set", "k", "v", "--if-revision"], "--if-revision needs a value"),
@@ -138,7 +138,7 @@ struct StatectlHelpTests {
     static let verbs = [
         "get", "set", "delete", "list", "watch", "wait", "handlers", "import", "export", "history",
         "blame", "diff", "revert", "compact", "status", "watches", "check", "explain", "rules",
-        "reload", "edit",
+        "reload", "edit", "expire", "ttl", "persist",
     ]
 
     @Test(arguments: [["--help"], ["-h"], ["--help", "--json"]])

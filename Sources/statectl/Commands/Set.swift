@@ -10,10 +10,19 @@ extension Statectl {
         let key = try invocation.key()
         let condition = try condition(invocation)
         let durability = try durability(invocation)
+        let lifetime = try invocation.text("--ttl").map { text throws(Failure) in
+            try Invocation.lifetime(text, of: "--ttl")
+        }
         let value = try value(invocation)
         let client = try invocation.connect()
         let commit = try attempt(
-            try client.set(value, for: key, if: condition, durability: durability)
+            try client.set(
+                value,
+                for: key,
+                if: condition,
+                durability: durability,
+                expiresAfter: lifetime
+            )
         )
         guard invocation.isJSON else { return }
         output.write(json: [

@@ -16,6 +16,9 @@ enum Help {
 
           get KEY              print a value
           set KEY VALUE|-      set a value, or what standard input has
+          expire KEY TIME      make a key expire, such as in 30s
+          ttl KEY              print how long a key has left
+          persist KEY          make a key never expire
           delete KEY|PREFIX/…  delete a key, or all keys below a prefix
           edit KEY             change a value in an editor
           list [PATTERN]       print keys and values
@@ -96,6 +99,8 @@ enum Help {
           --if-present     only if the key is present
           --if-revision N  only if revision N was its last change; 0: only if it is absent
           --if-value V     only if its value is V
+          --ttl TIME       the value expires after TIME, such as 30s, 5m, 1h30m or 7d (a number
+                           alone is seconds); without it, as the rule of the key says
           --durability LEVEL
                            what to wait for: memory, interval, written or synced (the default,
                            unless a rule says otherwise). Others see the value only when it is on
@@ -108,6 +113,7 @@ enum Help {
         examples:
           statectl set audio/volume 0.7
           statectl set audio/volume 0.8 --if-value 0.7
+          statectl set session/7 open --ttl 30s
           date | statectl set boot/time -
 
         """
