@@ -64,6 +64,29 @@ struct ExpiryCommandTests {
         )
     }
 
+    @Test func `of an option that is repeated the last counts`() throws {
+        try server.connect().expect(
+            """
+            > SET k v NX EX x NX EX 20
+            > TTL k
+            > SET k w KEEPTTL XX KEEPTTL XX
+            > TTL k
+            > GETEX k PX 5 PX 700
+            > PTTL k
+            > GETEX k PERSIST PERSIST
+            > TTL k
+            +OK
+            20
+            +OK
+            20
+            "w"
+            700
+            "w"
+            -1
+            """
+        )
+    }
+
     @Test(arguments: [2, 3])
     func `times are told as they were set, since 1970`(version: Int) throws {
         try server.connect(version).expect(

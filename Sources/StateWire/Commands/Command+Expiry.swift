@@ -49,6 +49,16 @@ enum ExpiryOption {
     /// Later than this, milliseconds from now may have no wall time in 64 bits.
     private static let latest = Int64.max - 1 << 42
 
+    /// Whether both are written with the same word: Redis takes the last of them.
+    func isLike(_ other: ExpiryOption) -> Bool {
+        switch (self, other) {
+        case (.kept, .kept), (.never, .never): true
+        case (.time(_, let unit, let isRelative), .time(_, let otherUnit, let isOtherRelative)):
+            unit == otherUnit && isRelative == isOtherRelative
+        default: false
+        }
+    }
+
     /// Reads the time.
     ///
     /// - Parameters:
@@ -73,8 +83,9 @@ enum ExpiryOption {
 }
 
 extension OptionCursor {
-    /// Takes EX, PX, EXAT or PXAT with its time.
-    mutating func takeExpiry() -> ExpiryOption? {
+    /// Takes EX, PX, EXAT or PXAT with its time, or the word that stands for another option.
+    mutating func takeExpiry(orWord word: StaticString, as other: ExpiryOption) -> ExpiryOption? {
+        if take(word) { return other }
         if let time = value(of: "EX") { return .time(time, .seconds, isRelative: true) }
         if let time = value(of: "PX") { return .time(time, .milliseconds, isRelative: true) }
         if let time = value(of: "EXAT") { return .time(time, .seconds, isRelative: false) }
@@ -141,13 +152,10 @@ private func readTimedGet(_ arguments: Arguments) throws(StateError) -> Command 
     var time: ExpiryOption?
     var options = OptionCursor(arguments, from: 1)
     while !options.isAtEnd {
-        if time == nil, let option = options.takeExpiry() {
-            time = option
-        } else if time == nil, options.take("PERSIST") {
-            time = .never
-        } else {
-            throw syntaxError()
-        }
+        guard let option = options.takeExpiry(orWord: "PERSIST", as: .never),
+            time?.isLike(option) ?? true
+        else { throw syntaxError() }
+        time = option
     }
     return .expiry(try key(arguments[0]), .get(try time?.expiry("getex")))
 }

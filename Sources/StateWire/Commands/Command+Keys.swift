@@ -1,21 +1,22 @@
 import StateModel
 
 func readSet(_ arguments: Arguments) throws(StateError) -> Command {
-    var condition: Condition?
+    var needsPresence: Bool?
     var returnsOld = false
     var time: ExpiryOption?
     var options = OptionCursor(arguments, from: 2)
     while !options.isAtEnd {
-        if condition == nil, options.take("NX") {
-            condition = .isAbsent
-        } else if condition == nil, options.take("XX") {
-            condition = .isPresent
+        // As in Redis, an option may be repeated.
+        if needsPresence != true, options.take("NX") {
+            needsPresence = false
+        } else if needsPresence != false, options.take("XX") {
+            needsPresence = true
         } else if options.take("GET") {
             returnsOld = true
-        } else if time == nil, let option = options.takeExpiry() {
+        } else if let option = options.takeExpiry(orWord: "KEEPTTL", as: .kept),
+            time?.isLike(option) ?? true
+        {
             time = option
-        } else if time == nil, options.take("KEEPTTL") {
-            time = .kept
         } else {
             throw syntaxError()
         }
@@ -23,7 +24,7 @@ func readSet(_ arguments: Arguments) throws(StateError) -> Command {
     return .set(
         key: try key(arguments[0]),
         value: arguments[1],
-        condition: condition,
+        condition: needsPresence.map { $0 ? .isPresent : .isAbsent },
         try time?.expiry("set") ?? .ruled,
         returnsOld: returnsOld
     )
