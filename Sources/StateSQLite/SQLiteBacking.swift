@@ -37,6 +37,12 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
         set { settings.withLock { $0.history = newValue } }
     }
 
+    /// What rules keep of it; may be set on any thread.
+    var rules: HistoryRules? {
+        get { settings.withLock { $0.rules } }
+        set { settings.withLock { $0.rules = newValue } }
+    }
+
     /// How many bytes of disk space are reserved for deletes and compaction.
     ///
     /// Any thread may set it; it applies from the next checkpoint on.

@@ -71,7 +71,7 @@ struct PowerCutRun {
         try load.run(writerCount: 8, seed: seed)
         // The last one while it stops.
         place = faults.place
-        try cut(after: Int64.random(in: 1...8, using: &random))
+        try cut(after: Int64.random(in: 1...4, using: &random))
         server.stop()
         failedCount = faults.failedCount
         guard faults.cutCount == Int64(cutCount) else {

@@ -121,6 +121,26 @@ struct RuledHistoryTests {
         #expect(try store.check().findings == [])
     }
 
+    @Test func `a start reads on behind a gap of many rows that are gone`() throws {
+        var keyspace = try LocalKeyspace(backing: store.backing())
+        defer { keyspace.close() }
+        let kept = ["none/": KeyRetention(changeCount: 0)]
+        try keyspace.install(rules: RuledModel.rules(kept))
+        try keyspace.apply([.set(Key("free"), [1])])
+        for number in 0..<5_000 {
+            keyspace.submit([.set("none/a", [UInt8(number & 255)])]) { _ in }
+        }
+        try keyspace.apply([.set(Key("free"), [2])])
+        try keyspace.compact(to: nil)
+        keyspace.close()
+        keyspace = try LocalKeyspace(backing: store.backing())
+        try keyspace.install(rules: RuledModel.rules(kept))
+        try keyspace.compact(to: nil)
+        let numbers = try Stranger(store.database).run("SELECT number FROM history")
+        #expect(numbers.count == 3)
+        #expect(try store.check().findings == [])
+    }
+
     @Test func `a damaged store is salvaged with what its rules have left`() throws {
         let model = try model(5)
         for _ in 0..<400 { try model.commit() }

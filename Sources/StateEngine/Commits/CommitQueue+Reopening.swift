@@ -1,4 +1,5 @@
 import CLinux
+import Synchronization
 
 /// What the commit thread does after the store failed, or was changed by others.
 extension CommitQueue {
@@ -65,5 +66,40 @@ extension CommitQueue {
             guard rest > 0 else { return true }
             parking.wait(nanoseconds: rest)
         }
+    }
+
+    // MARK: The keyspace's side
+
+    /// The revision of the first queued transaction that a failure would undo.
+    var firstUndoneRevision: Int64? { state.withLock { $0.queued?.firstUndoneRevision } }
+
+    /// Puts transactions in front of what is queued.
+    func putFirst(_ batch: CommitBatch) {
+        state.withLock { state in
+            if let queued = state.queued { batch.take(queued) }
+            state.queued = batch
+            state.isForThread = true
+            hasQueued.store(true, ordering: .relaxed)
+        }
+    }
+
+    /// Takes what no commit has taken yet.
+    func takeQueued() -> CommitBatch? {
+        state.withLock { state in
+            let queued = state.queued
+            state.queued = nil
+            hasQueued.store(false, ordering: .relaxed)
+            return queued
+        }
+    }
+
+    /// Everything that was computed on a failed commit is undone: new transactions may be
+    /// committed.
+    func resume() {
+        let wakes = state.withLock { state in
+            state.isHalted = false
+            return state.wakes()
+        }
+        if wakes { parking.signal() }
     }
 }

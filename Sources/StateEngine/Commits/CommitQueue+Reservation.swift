@@ -3,6 +3,11 @@ import StateSystem
 
 /// The reservation of revisions. The commit thread raises it, because that waits for the disk.
 extension CommitQueue {
+    /// Sets the reservation of revisions.
+    func bound(by reservation: RevisionReservation) {
+        state.withLock { $0.reservation = reservation }
+    }
+
     /// The pause after a failure: 0.1 s, 0.2 s and so on up to 10 s.
     struct ReservationPatience {
         fileprivate var pause: Int64 = 0

@@ -143,27 +143,6 @@ final class CommitQueue: Sendable {
         if wakes { parking.signal() }
     }
 
-    /// Commits what is queued on this thread, unless another thread is committing.
-    ///
-    /// The caller waits for what it submitted: it is answered here, or the commit thread has it.
-    func commitHere() {
-        let batch = state.withLock { state -> CommitBatch? in
-            guard state.committer == .nobody, !state.isHalted, state.work.letsWritersCommit else {
-                return nil
-            }
-            return take(&state, for: .writer)
-        }
-        guard let batch else { return }
-        let finished = commit(batch)
-        let maintains = backing.needsMaintenance
-        let shortage = capabilities.compaction?.shortage
-        // Order matters: the next commit begins, then the answers are sent, then comes the
-        // checkpoint.
-        _ = answer(finished)
-        answer(shortage)
-        if maintains { submit(.maintain) }
-    }
-
     /// The answers of storage since the last call, in order.
     func takeFinished() -> [Finished] {
         let (finished, wakes) = state.withLock { state -> ([Finished], Bool) in
@@ -174,29 +153,6 @@ final class CommitQueue: Sendable {
         }
         if wakes { parking.signal() }
         return finished
-    }
-
-    /// The revision of the first queued transaction that a failure would undo.
-    var firstUndoneRevision: Int64? { state.withLock { $0.queued?.firstUndoneRevision } }
-
-    /// Puts transactions in front of what is queued.
-    func putFirst(_ batch: CommitBatch) {
-        state.withLock { state in
-            if let queued = state.queued { batch.take(queued) }
-            state.queued = batch
-            state.isForThread = true
-            hasQueued.store(true, ordering: .relaxed)
-        }
-    }
-
-    /// Takes what no commit has taken yet.
-    func takeQueued() -> CommitBatch? {
-        state.withLock { state in
-            let queued = state.queued
-            state.queued = nil
-            hasQueued.store(false, ordering: .relaxed)
-            return queued
-        }
     }
 
     /// Submits work to the commit thread.
@@ -210,21 +166,6 @@ final class CommitQueue: Sendable {
         }
         if wakes { parking.signal() }
         return isTaken
-    }
-
-    /// Everything that was computed on a failed commit is undone: new transactions may be
-    /// committed.
-    func resume() {
-        let wakes = state.withLock { state in
-            state.isHalted = false
-            return state.wakes()
-        }
-        if wakes { parking.signal() }
-    }
-
-    /// Sets the reservation of revisions.
-    func bound(by reservation: RevisionReservation) {
-        state.withLock { $0.reservation = reservation }
     }
 
     /// Returns an answered batch, to be filled again.
@@ -249,6 +190,65 @@ final class CommitQueue: Sendable {
         state.committer = committer
         hasQueued.store(false, ordering: .relaxed)
         return batch
+    }
+
+    /// Commits a batch to storage.
+    func commit(_ batch: CommitBatch) -> Finished {
+        if canDefer(batch) { return .committed(batch) }
+        let files = files.withLock { $0 }
+        do {
+            try withDeferred(batch) { () throws in try store(batch, files) }
+            return .committed(batch)
+        } catch is EditedMeanwhile {
+            return .edited(batch, capabilities.editing?.takeOutsideChanges() ?? [])
+        } catch {
+            files?.undoAdoptions()
+            let unknown = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
+            return .failed(batch, error as? StateError ?? unknown)
+        }
+    }
+
+    private func store(_ batch: CommitBatch, _ files: FileContainers?) throws {
+        guard let files, let staged = try files.stage(batch) else {
+            return try backing.commit(batch)
+        }
+        // Order matters: new files beside their targets, the rows with the list of pending files,
+        // then the files in their places.
+        do {
+            try backing.commit(batch)
+        } catch {
+            files.drop(staged)
+            throw error
+        }
+        files.publish(staged)
+    }
+
+    /// Defers a batch that storage need not have now; to be called with the backing.
+    ///
+    /// - Returns: False if it must be stored.
+    func canDefer(_ batch: CommitBatch) -> Bool {
+        switch batch.storing {
+        case .now: return false
+        case .never:
+            guard !deferred.isEmpty else { return false }
+            batch.isDeferred = true
+        case .within(let nanoseconds):
+            let limit = deferredByteLimit.load(ordering: .relaxed)
+            guard deferred.byteCount + batch.byteCount <= limit else { return false }
+            deferred.take(batch, until: clinux_monotonic_nanoseconds() + nanoseconds)
+            batch.isDeferred = true
+            setTime()
+        }
+        return true
+    }
+
+    /// Runs `body`, which commits a batch, with the deferred changes before it.
+    func withDeferred(_ batch: CommitBatch, _ body: () throws -> Void) throws {
+        guard deferredCount.load(ordering: .relaxed) > 0 else { return try body() }
+        batch.earlier = deferred
+        defer { batch.earlier = nil }
+        try body()
+        settleDeferred(through: deferred.lastRevision)
     }
 
     /// Reports whether the disk has room, if that has changed; called by the thread that has the

@@ -1,9 +1,5 @@
-/// How a version reaches storage.
+/// How a version reaches storage, and the versions before it.
 extension Record {
-    /// Whether no storage keeps it.
-    @inlinable
-    package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
-
     /// Whether only its deadline differs from the version before; storage does not keep this.
     @inlinable
     package var isRenewal: Bool { timeAndKey & Record.renewalBit != 0 }
@@ -21,5 +17,16 @@ extension Record {
 
     func markPublished() {
         address.storeBytes(of: timeAndKey | Record.publishedBit, toByteOffset: 32, as: UInt64.self)
+    }
+
+    /// The newest version of the chain whose revision is at most `revision`.
+    @inlinable
+    package func version(at revision: Int64) -> Record? {
+        var record = self
+        while record.revision > revision {
+            guard let older = record.older else { return nil }
+            record = older
+        }
+        return record
     }
 }

@@ -217,6 +217,10 @@ package struct Record: Equatable {
     @inlinable
     var timeAndKey: UInt64 { address.load(fromByteOffset: 32, as: UInt64.self) }
 
+    /// Whether no storage keeps it.
+    @inlinable
+    package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
+
     /// Wall time in milliseconds since 1970 at which it expires; nil if it does not expire.
     @inlinable
     package var expires: Int64? {
@@ -276,17 +280,6 @@ package struct Record: Equatable {
     /// Bytes of key and value.
     @inlinable
     package var byteCount: Int { keyByteCount + (value?.count ?? 0) }
-
-    /// The newest version of the chain whose revision is at most `revision`.
-    @inlinable
-    package func version(at revision: Int64) -> Record? {
-        var record = self
-        while record.revision > revision {
-            guard let older = record.older else { return nil }
-            record = older
-        }
-        return record
-    }
 }
 
 /// Ends the process: acknowledged writes are stored, and nothing else can be served.

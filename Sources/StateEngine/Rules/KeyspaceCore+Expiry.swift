@@ -1,29 +1,17 @@
 /// When values expire.
 extension KeyspaceCore {
-    /// The wall time at which a new value expires, in milliseconds since 1970; nil for never.
-    @inline(__always)
-    func expires(_ expiry: Expiry, after current: Record?, _ rule: KeyRule?) -> Int64? {
-        switch expiry {
-        case .kept where current != nil: current?.expires
-        case .ruled, .kept: rule?.lifetimeMilliseconds.map { transaction.time + $0 }
-        case .never: nil
-        case .after, .at: expiry.time(from: transaction.time)
-        }
-    }
-
-    /// Refuses a value that lives longer than its rule allows.
+    /// Refuses a value that lives longer than the limit of its rule.
     ///
     /// A kept deadline makes no value live longer.
     ///
     /// - Throws: ``StateError/Code/limit``, naming the key, the time and the rule.
-    @inline(__always)
+    @inline(never)
     func checkLifetime(
-        _ rule: KeyRule,
+        _ limit: KeyRule.Setting<Int64>,
         _ key: Bytes,
         _ expiry: Expiry,
         _ expires: Int64?
     ) throws(StateError) {
-        guard let limit = rule.lifetimeLimit else { return }
         if expiry == .kept, expires != nil { return }
         let left = expires.map { $0.subtractingReportingOverflow(transaction.time) }
         if let left, left.overflow || left.partialValue <= limit.value { return }

@@ -227,6 +227,17 @@ extension KeyspaceCore {
         return older.owner
     }
 
+    /// The wall time at which a new value expires, in milliseconds since 1970; nil for never.
+    @inline(__always)
+    func expires(_ expiry: Expiry, after current: Record?, _ rule: KeyRule?) -> Int64? {
+        switch expiry {
+        case .kept where current != nil: current?.expires
+        case .ruled, .kept: rule?.lifetimeMilliseconds.map { transaction.time + $0 }
+        case .never: nil
+        case .after, .at: expiry.time(from: transaction.time)
+        }
+    }
+
     /// Applies the options of a rule to a version.
     @inline(__always)
     private func take(_ rule: KeyRule?, _ fields: inout Record.Fields, _ key: Bytes) {

@@ -90,7 +90,9 @@ extension KeyspaceCore {
                 appending: suffix,
                 isPresent: !isHidden && current != nil
             )
-            try checkLifetime(rule, key, expiry, expires)
+            if let limit = rule.lifetimeLimit {
+                try checkLifetime(limit, key, expiry, expires)
+            }
             try checkRate(rule, key)
             try checkQuota(rule, key, byteCount, superseding: isHidden ? nil : last)
         }

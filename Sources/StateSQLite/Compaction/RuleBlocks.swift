@@ -88,7 +88,10 @@ struct RuleBlocks {
     mutating func didLook(at range: ClosedRange<Int64>, newest: Int64) {
         guard !blocks.isEmpty else { return }
         let last = min(index(of: range.upperBound), blocks.count - 1)
-        for index in max(0, index(of: range.lowerBound))..<max(0, last + 1) {
+        let start = max(0, index(of: range.lowerBound))
+        // Where no rows are left, there are no blocks.
+        guard start <= last else { return }
+        for index in start...last {
             guard blocks[index].isCounting else { continue }
             let end = numbers(of: index).upperBound
             let distance = max(RuleBlocks.leastDistance, 4 * max(0, newest - end))

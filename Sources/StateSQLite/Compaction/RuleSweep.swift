@@ -110,6 +110,9 @@ final class RuleSweep {
             hasLooked = true
             let piece = try reader.read(next...range.upperBound, by: rules, blocks)
             add(piece.rows, after: counted)
+            // Rows that are gone leave gaps, which may be longer than a piece.
+            let end = min(piece.end, newest.number)
+            read = FoundRow(number: max(read.number, end), place: read.place)
             decide(piece.candidates, &older, after: counted, cuts, at: time)
             looking = piece.end < range.upperBound ? (range, piece.end + 1) : nil
             if looking == nil { blocks.didLook(at: range, newest: newest.number) }

@@ -17,12 +17,6 @@ struct CompactionGoal {
 }
 
 extension SQLiteBacking: CompactingBacking {
-    /// What rules keep of the history; may be set on any thread.
-    var rules: HistoryRules? {
-        get { settings.withLock { $0.rules } }
-        set { settings.withLock { $0.rules = newValue } }
-    }
-
     /// How the newest versions of keys are looked up.
     var versions: NewestVersions? {
         get { settings.withLock { $0.versions } }

@@ -2,74 +2,34 @@ import CLinux
 import StateSystem
 import Synchronization
 
-/// How a batch reaches storage: at once, or later than everybody else.
+/// How changes reach storage that may be there later than everybody else has them.
 ///
-/// What may be later is stored with the next commit that a writer waits for; when its time has
+/// They are stored with the next commit that a writer waits for; when its time has
 /// come; when there is too much of it; before the history is read or compacted; and at the end.
 extension CommitQueue {
-    /// Commits a batch to storage.
-    func commit(_ batch: CommitBatch) -> Finished {
-        if canDefer(batch) { return .committed(batch) }
-        let files = files.withLock { $0 }
-        do {
-            try withDeferred(batch) { () throws in try store(batch, files) }
-            return .committed(batch)
-        } catch is EditedMeanwhile {
-            return .edited(batch, capabilities.editing?.takeOutsideChanges() ?? [])
-        } catch {
-            files?.undoAdoptions()
-            let unknown = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
-            return .failed(batch, error as? StateError ?? unknown)
+    /// Commits what is queued on this thread, unless another thread is committing.
+    ///
+    /// The caller waits for what it submitted: it is answered here, or the commit thread has it.
+    func commitHere() {
+        let batch = state.withLock { state -> CommitBatch? in
+            guard state.committer == .nobody, !state.isHalted, state.work.letsWritersCommit else {
+                return nil
+            }
+            return take(&state, for: .writer)
         }
+        guard let batch else { return }
+        let finished = commit(batch)
+        let maintains = backing.needsMaintenance
+        let shortage = capabilities.compaction?.shortage
+        // Order matters: the next commit begins, then the answers are sent, then comes the
+        // checkpoint.
+        _ = answer(finished)
+        answer(shortage)
+        if maintains { submit(.maintain) }
     }
-
-    private func store(_ batch: CommitBatch, _ files: FileContainers?) throws {
-        guard let files, let staged = try files.stage(batch) else {
-            return try backing.commit(batch)
-        }
-        // Order matters: new files beside their targets, the rows with the list of pending files,
-        // then the files in their places.
-        do {
-            try backing.commit(batch)
-        } catch {
-            files.drop(staged)
-            throw error
-        }
-        files.publish(staged)
-    }
-
-    // MARK: Later than everybody else
 
     /// 4 MiB: at most so much is lost in a crash, whatever the rules say.
     static let standardDeferredByteLimit = 4 << 20
-
-    /// Defers a batch that storage need not have now; to be called with the backing.
-    ///
-    /// - Returns: False if it must be stored.
-    func canDefer(_ batch: CommitBatch) -> Bool {
-        switch batch.storing {
-        case .now: return false
-        case .never:
-            guard !deferred.isEmpty else { return false }
-            batch.isDeferred = true
-        case .within(let nanoseconds):
-            let limit = deferredByteLimit.load(ordering: .relaxed)
-            guard deferred.byteCount + batch.byteCount <= limit else { return false }
-            deferred.take(batch, until: clinux_monotonic_nanoseconds() + nanoseconds)
-            batch.isDeferred = true
-            setTime()
-        }
-        return true
-    }
-
-    /// Runs `body`, which commits a batch, with the deferred changes before it.
-    func withDeferred(_ batch: CommitBatch, _ body: () throws -> Void) throws {
-        guard !deferred.isEmpty else { return try body() }
-        batch.earlier = deferred
-        defer { batch.earlier = nil }
-        try body()
-        settleDeferred(through: deferred.lastRevision)
-    }
 
     /// Storage has everything up to a revision.
     func settleDeferred(through revision: Int64) {
@@ -163,7 +123,7 @@ extension CommitQueue {
     }
 
     /// Takes over when the deferred changes must be stored, and how many there are.
-    private func setTime() {
+    func setTime() {
         deferredByteCount.store(deferred.byteCount, ordering: .relaxed)
         deferredCount.store(deferred.count, ordering: .releasing)
         let due = deferred.due
