@@ -21,7 +21,7 @@ public struct Archived<Object: NSObject & NSSecureCoding>: Codable, Hashable, @u
 
     /// Reads the data of an archive.
     ///
-    /// - Throws: `DecodingError` if it is none, or has an object of another class.
+    /// - Throws: `DecodingError` if it is not an archive, or has an object of another class.
     public init(from decoder: any Decoder) throws {
         object = try Archived.unarchive(try decoder.singleValueContainer().decode(Data.self))
     }

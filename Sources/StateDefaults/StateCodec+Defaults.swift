@@ -85,7 +85,7 @@ extension URL {
 }
 
 extension PropertyList {
-    /// As `UserDefaults` reads it; nil if it is none.
+    /// As `UserDefaults` reads it; nil if it is not a URL.
     fileprivate var url: URL? {
         switch self {
         case .data(let data): (try? Archived<NSURL>.unarchive(data)).map { $0 as URL }

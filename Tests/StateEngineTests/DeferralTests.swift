@@ -161,7 +161,7 @@ struct DeferralTests {
     }
 
     @Test func `more than the bound is stored at once`() throws {
-        stage.keyspace.setDeferredByteLimit(20)
+        stage.keyspace.setDeferredByteLimit(430)
         try write("late/a", "1")
         try settleDeferred()
         try write("late/b", String(repeating: "x", count: 20))
@@ -169,6 +169,57 @@ struct DeferralTests {
         #expect(stage.backing.held()?.count == 2)
         try stage.succeed()
         #expect(stage.keyspace.deferred.count == 0 && stage.keyspace.deferred.byteCount == 0)
+    }
+
+    @Test func `what storage refuses beyond the bound is tried again, and later changes wait`()
+        throws
+    {
+        stage.keyspace.setDeferredByteLimit(0)
+        try write("late/a", "1")
+        stage.keyspace.publish()
+        _ = try #require(stage.backing.held())
+        try stage.fail()
+        while stage.durable().isEmpty { try stage.settle() }
+        #expect(stage.durable() == ["late/a": "1"] && durability("late/a") == .interval)
+        #expect(stage.withCore { $0.admission.refusals.cannotDefer })
+        // It is not asked again at once.
+        #expect(stage.backing.waiting == nil && stage.backing.attemptCount == 1)
+        let (report, _) = stage.report { (core, _) throws(StateError) in try core.set("late/a", "2")
+        }
+        #expect(!report.isFinal && report.awaited == 2)
+        #expect(texts(try stage.publish()) == ["1 late/a 1", "2 late/a 2"])
+        try stage.succeed()
+        while stage.withCore({ $0.revisions.stored }) < 2 { try stage.settle() }
+        #expect(stage.withCore { !$0.admission.refusals.cannotDefer })
+        #expect(stage.keyspace.deferred.count == 0 && stage.faults() == [])
+        stage.keyspace.setDeferredByteLimit(1_000)
+        try write("late/a", "3")
+        try settleDeferred()
+        #expect(stage.backing.attemptCount == 2 && durability("late/a") == .interval)
+    }
+
+    @Test func `what was refused is stored once storage can`() throws {
+        stage.keyspace.setDeferredByteLimit(0)
+        try write("late/a", "1")
+        stage.keyspace.publish()
+        _ = try #require(stage.backing.held())
+        stage.backing.fail(StateError(.noSpace, "the disk is full"))
+        // The next try comes by itself.
+        #expect(eventually { stage.backing.attemptCount == 2 })
+        stage.backing.release()
+        #expect(eventually { texts(stage.backing.kept) == ["1 late/a 1"] })
+    }
+
+    @Test func `those who ask for everything wait for the same revision`() throws {
+        try write("late/a", "1")
+        try settleDeferred()
+        try storeEverything()
+        let newest = stage.withCore { $0.revisions.newest }
+        try storeEverything()
+        #expect(stage.withCore { $0.revisions.newest } == newest)
+        #expect(texts(try stage.publish()) == ["1 late/a 1"])
+        try stage.succeed()
+        #expect(stage.withCore { $0.revisions.stored } == newest)
     }
 
     @Test func `the end stores it`() throws {

@@ -71,13 +71,14 @@ struct PowerCutRun {
         try load.run(writerCount: 8, seed: seed)
         // The last one while it stops.
         place = faults.place
-        try cut(after: Int64.random(in: 1...4, using: &random))
+        try cut(after: Int64.random(in: 1...8, using: &random))
         server.stop()
         failedCount = faults.failedCount
+        // If a stop has fewer operations than that, the next start goes on with them.
+        history = try StoredHistory(data)
         guard faults.cutCount == Int64(cutCount) else {
             throw SystemFailure("\(faults.cutCount) of \(cutCount) power cuts were taken")
         }
-        history = try StoredHistory(data)
         cuts = planned
         (told, problems) = load.outcome
     }

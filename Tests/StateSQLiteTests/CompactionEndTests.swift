@@ -46,7 +46,7 @@ struct CompactionEndTests {
         keyspace.close()
         let again = try LocalKeyspace(backing: store.backing())
         defer { again.close() }
-        // It throws if it is not answered within 60 s.
+        // It throws if it is not answered within 20 s.
         #expect(try again.compact().compacted == 2)
     }
 

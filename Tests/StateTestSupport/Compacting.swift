@@ -13,8 +13,8 @@ extension LocalKeyspace {
                 answer.update { $0 = result }
             }
         }
-        guard let result = answer.take(seconds: 60, { $0 }) else {
-            throw SystemFailure("a compaction was not answered within 60 s")
+        guard let result = answer.take({ $0 }) else {
+            throw SystemFailure("a compaction was not answered within 20 s")
         }
         return try result.get()
     }

@@ -31,11 +31,48 @@ extension CommitQueue {
     /// 4 MiB: at most so much is lost in a crash, whatever the rules say.
     static let standardDeferredByteLimit = 4 << 20
 
+    /// Whether another batch may be deferred.
+    ///
+    /// Once storage has refused, always: its writers have their answers, and those of later changes
+    /// wait for storage.
+    func hasRoomToDefer(_ batch: CommitBatch) -> Bool {
+        let footprint = DeferredChanges.footprint(batch.byteCount, batch.changes.count)
+        let limit = deferredByteLimit.load(ordering: .relaxed)
+        return deferred.hasFailed || deferred.footprint + footprint <= limit
+    }
+
+    /// Defers a batch for at most so long.
+    func deferNow(_ batch: CommitBatch, _ nanoseconds: Int64) {
+        let now = clinux_monotonic_nanoseconds()
+        deferred.take(batch, until: now + nanoseconds)
+        batch.isDeferred = true
+        setTime()
+    }
+
+    /// Storage has refused a batch: if nobody waits for it, it is deferred, however much that is.
+    ///
+    /// - Returns: Whether it is.
+    func keepForLater(_ batch: CommitBatch, after failure: StateError) -> Bool {
+        guard case .within(let nanoseconds) = batch.storing else { return false }
+        noteDeferral(failure)
+        guard !failure.isOutcomeUnknown else { return false }
+        deferNow(batch, nanoseconds)
+        postpone()
+        return true
+    }
+
+    /// Storage is asked again in a second.
+    private func postpone() {
+        deferred.postpone(until: clinux_monotonic_nanoseconds() + 1_000_000_000)
+        setTime()
+    }
+
     /// Storage has everything up to a revision.
     func settleDeferred(through revision: Int64) {
         guard revision >= deferred.lastRevision else { return }
         deferred.removeAll()
         setTime()
+        noteDeferral(nil)
     }
 
     /// Stores what is deferred, and answers those who wait for that.
@@ -44,10 +81,6 @@ extension CommitQueue {
     func storeDeferred() {
         let requests = takeStoreRequests()
         let failure = tryToStoreDeferred()
-        if let failure, !failure.isOutcomeUnknown {
-            let retryAt = clinux_monotonic_nanoseconds() + 1_000_000_000
-            state.withLock { $0.storeAt = retryAt }
-        }
         for request in requests { request(failure) }
     }
 
@@ -58,25 +91,26 @@ extension CommitQueue {
         do {
             try withDeferred(batch) { try backing.commit(batch) }
             _ = answer(.stored(through: last))
-            noteDeferral(nil)
             return nil
         } catch {
             let unknown = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
             let failure = error as? StateError ?? unknown
-            if failure.isOutcomeUnknown {
-                _ = answer(.failed(batch, failure))
-            } else {
-                noteDeferral(failure)
-            }
+            noteDeferral(failure)
+            postpone()
+            if failure.isOutcomeUnknown { _ = answer(.failed(batch, failure)) }
             return failure
         }
     }
 
-    /// Reports a failure, and the end of failures, once.
+    /// Reports a failure, and the end of failures, once; a writer keeps the backing.
     private func noteDeferral(_ failure: StateError?) {
         guard deferred.hasFailed != (failure != nil) else { return }
         deferred.hasFailed = failure != nil
-        _ = answer(.deferral(failure: failure))
+        let notify = state.withLock { state in
+            state.finished.append(.deferral(failure: failure))
+            return state.notify
+        }
+        notify()
     }
 
     /// Stores what is deferred once the thread stops; what it cannot store stays.

@@ -82,7 +82,7 @@ final class CommitQueue: Sendable {
     /// The directories of the keys that live in files; nil if none do.
     let files = StateLock<FileContainers?>(nil)
     let state: StateLock<State>
-    /// What storage may have later; used by whoever has the backing.
+    /// What storage may have later; only the thread that has the backing uses it.
     let deferred = DeferredChanges()
     /// What is known of it without the backing: how many changes, and their bytes.
     let deferredCount = Atomic(0)
@@ -204,7 +204,8 @@ final class CommitQueue: Sendable {
         } catch {
             files?.undoAdoptions()
             let unknown = StateError(.readOnly, "\(StateError.unknownOutcome): \(error)")
-            return .failed(batch, error as? StateError ?? unknown)
+            let failure = error as? StateError ?? unknown
+            return keepForLater(batch, after: failure) ? .committed(batch) : .failed(batch, failure)
         }
     }
 
@@ -233,11 +234,8 @@ final class CommitQueue: Sendable {
             guard !deferred.isEmpty else { return false }
             batch.isDeferred = true
         case .within(let nanoseconds):
-            let limit = deferredByteLimit.load(ordering: .relaxed)
-            guard deferred.byteCount + batch.byteCount <= limit else { return false }
-            deferred.take(batch, until: clinux_monotonic_nanoseconds() + nanoseconds)
-            batch.isDeferred = true
-            setTime()
+            guard hasRoomToDefer(batch) else { return false }
+            deferNow(batch, nanoseconds)
         }
         return true
     }

@@ -31,6 +31,16 @@ final class DeferredChanges: @unchecked Sendable {
 
     deinit { removeAll() }
 
+    /// About how much memory they take.
+    var footprint: Int { DeferredChanges.footprint(byteCount, count) }
+
+    /// About how much memory so many changes take: beside keys and values, some 100 bytes each, and
+    /// their causes.
+    static func footprint(_ byteCount: Int, _ count: Int) -> Int { byteCount + count * 200 }
+
+    /// Storage is not asked before then.
+    func postpone(until time: Int64) { if !isEmpty { due = time } }
+
     var isEmpty: Bool { changes.isEmpty }
     var count: Int { changes.count }
 

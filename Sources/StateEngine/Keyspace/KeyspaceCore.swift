@@ -151,6 +151,8 @@ package struct RevisionClock: ~Copyable {
     package private(set) var durable: Int64
     /// Everything up to this revision that storage keeps is on stable storage.
     package private(set) var stored: Int64
+    /// The newest revision that was taken to wait for everything before it.
+    private(set) var barrier: Int64 = 0
     /// The newest durable revision that changed an entry.
     package private(set) var lastChange: Int64 = 0
     /// The history has every commit from this revision on.
@@ -171,6 +173,12 @@ package struct RevisionClock: ~Copyable {
 
     /// A transaction has taken `revision` and waits for storage.
     mutating func take(_ revision: Int64) { (newest, provisional) = (revision, revision) }
+
+    /// A revision is taken without a change, to wait for everything before it.
+    mutating func takeBarrier() {
+        take(next)
+        barrier = newest
+    }
 
     /// Everything up to `revision` is published; and on stable storage, if `isStored`.
     mutating func markDurable(_ revision: Int64, isStored: Bool = true) {

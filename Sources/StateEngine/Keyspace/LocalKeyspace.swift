@@ -173,7 +173,9 @@ public final class LocalKeyspace: WaitableKeyspace {
         case .stored(let revision):
             core.revisions.markStored(revision)
             return .unchanged
-        case .deferral(let failure): return .deferral(failure: failure)
+        case .deferral(let failure):
+            core.admission.refusals.cannotDefer = failure != nil
+            return .deferral(failure: failure)
         case .raised(let reservation):
             core.revisions.allow(through: reservation)
             return .unchanged

@@ -51,7 +51,8 @@ extension KeyspaceCore {
         // Without rules, a write skips the check.
         admission.rules = new.flatMap { $0.isEmpty ? nil : $0 }
         compacting?.keep(by: new.flatMap(HistoryRules.init))
-        if mayDefer, let new, !new.deferredPatterns.isEmpty { memoryKeys.publishEarly = true }
+        let defers = !(new?.deferredPatterns.isEmpty ?? true)
+        if isPersistent, defers { memoryKeys.publishEarly = true }
         recount()
     }
 

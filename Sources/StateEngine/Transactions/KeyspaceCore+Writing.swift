@@ -161,10 +161,13 @@ extension KeyspaceCore {
     ) throws(StateError) {
         observeAll(&receipt)
         let newest = max(revisions.provisional, revisions.durable)
-        guard revisions.stored < newest, memoryKeys.publishEarly else { return }
+        // If the newest is a barrier, the answer waits for that.
+        guard revisions.stored < newest, newest != revisions.barrier, memoryKeys.publishEarly else {
+            return
+        }
         try admission.refusals.check(isVolatile: false)
         try revisions.checkReserved(revisions.next)
-        revisions.take(revisions.next)
+        revisions.takeBarrier()
         pending.filling.appendBarrier(revision: revisions.newest, cause: .passUnretained(cause))
         receipt.noteCommit(revisions.newest)
     }

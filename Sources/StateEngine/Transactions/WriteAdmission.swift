@@ -183,8 +183,12 @@ extension KeyspaceCore {
         return location?.isInMemory ?? false
     }
 
-    /// Whether storage may have changes later at all: nobody else may change it meanwhile.
-    var mayDefer: Bool { isPersistent && admission.editable == nil }
+    /// Whether storage may have changes later: not while it refuses those that it was to have.
+    ///
+    /// Nobody else may change it meanwhile.
+    private var mayDefer: Bool {
+        isPersistent && admission.editable == nil && !admission.refusals.cannotDefer
+    }
 
     /// Whether storage may have a change of a key later, by its rule.
     @inline(__always)
@@ -201,6 +205,8 @@ package struct WriteRefusals: ~Copyable {
     /// The store is being reopened after a commit whose outcome is unknown: no stored key can be
     /// written.
     package internal(set) var reopening: StateError?
+    /// Storage refuses what it may have later: all changes wait for it.
+    package internal(set) var cannotDefer = false
     /// The disk is full: no stored key can be set, but keys can be deleted.
     package internal(set) var diskShortage: StateError?
     /// The process may not use more memory: values may not grow.

@@ -55,7 +55,7 @@ struct StateCommands {
             if isEarly, transaction.receipt.revision > 0, core.newestCause(of: key) == cause.cause {
                 transaction.receipt.waiveReads()
             }
-            if level >= .written { transaction.storeAtOnce() }
+            if let asked = options.durability, asked >= .written { transaction.storeAtOnce() }
             try transaction.set(
                 key,
                 to: value,
