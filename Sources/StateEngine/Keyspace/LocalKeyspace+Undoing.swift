@@ -99,4 +99,11 @@ extension LocalKeyspace {
             StateError(.conflict, "others changed the store meanwhile: nothing was committed")
         )
     }
+
+    /// The queue has stopped, and storage will not have what is in doubt.
+    func settleInDoubt(_ core: KeyspaceCore) {
+        guard let unstored = core.adopt([]).unstored else { return }
+        unstored.isDeferred = true
+        core.settle(unstored)
+    }
 }

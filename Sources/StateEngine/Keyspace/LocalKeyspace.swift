@@ -196,15 +196,6 @@ public final class LocalKeyspace: WaitableKeyspace {
     }
 }
 
-extension LocalKeyspace {
-    /// The queue has stopped, and storage will not have what is in doubt.
-    private func settleInDoubt(_ core: KeyspaceCore) {
-        guard let unstored = core.adopt([]).unstored else { return }
-        unstored.isDeferred = true
-        core.settle(unstored)
-    }
-}
-
 /// What is finished but not on stable storage, and who waits for it.
 package struct PendingCommits: ~Copyable {
     /// A caller's answer, until the commit that it depends on is durable or undone.
