@@ -139,15 +139,3 @@ extension QueryRows: CustomStringConvertible {
     /// The rows as an array.
     public var description: String { "\(Array(self))" }
 }
-
-extension Array {
-    /// The first position at which `isAfter` is true; it must be true from there on.
-    fileprivate func partitioningIndex(where isAfter: (Element) -> Bool) -> Int {
-        var (low, high) = (0, count)
-        while low < high {
-            let middle = (low + high) / 2
-            if isAfter(self[middle]) { high = middle } else { low = middle + 1 }
-        }
-        return low
-    }
-}
