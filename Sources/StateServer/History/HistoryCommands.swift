@@ -75,6 +75,8 @@ struct HistoryCommands {
         if isPresent { try job.writeReply(&context) } else { services.history.read(job) }
     }
 
+    // Not inlined into the switch of the commands: code that a SET does not need.
+    @inline(never)
     func revert(
         _ pattern: Bytes,
         to revision: Int64,
