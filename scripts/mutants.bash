@@ -17,7 +17,7 @@ mutants=(
     "checkpoint-ignored"
     "never silent about storage: a checkpoint that failed is taken for done"
     "Sources/StateSQLite/Log/WriteAheadLog.swift"
-    's/let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)/let (failure, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE); let code = min(failure, SQLITE_OK)/'
+    's/let (code, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE)/let (answer, isWhole) = checkpoint(SQLITE_CHECKPOINT_PASSIVE); let code = min(answer, SQLITE_OK)/'
     "STATED_DISK_TURNS=8" "a checkpoint that fails is named"
 
     "no-checksum"
