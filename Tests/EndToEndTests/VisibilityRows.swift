@@ -116,7 +116,57 @@ extension Verb.Name {
             [VisibilityRow("PUBLISH KEY 1"), VisibilityRow("PUBLISH __keyspace@0__:KEY set")]
         case .pubsub:
             [VisibilityRow("PUBSUB CHANNELS"), VisibilityRow("PUBSUB NUMSUB __keyspace@0__:KEY")]
-        default: isAboutTime ? timeRows : ownRows
+        default: isAboutTime ? timeRows : laterRows.isEmpty ? ownRows : laterRows
+        }
+    }
+
+    /// The same for verbs about parts of values, names of keys, and the server.
+    private var laterRows: [VisibilityRow] {
+        switch self {
+        case .setnx: [.conditional("SETNX KEY 1")]
+        case .getset: [.conditional("GETSET KEY 1")]
+        case .getrange: [VisibilityRow("GETRANGE KEY 0 -1")]
+        case .substr: [VisibilityRow("SUBSTR KEY 0 -1")]
+        case .setrange: [.conditional("SETRANGE KEY 0 1")]
+        case .incrbyfloat: [.conditional("INCRBYFLOAT KEY 5")]
+        case .msetex:
+            [
+                .blind("MSETEX 1 KEY 1 EX 1000"), .conditional("MSETEX 1 KEY 1 NX"),
+                VisibilityRow("MSETEX 1 KEY 1 XX"),
+            ]
+        case .delex: [VisibilityRow("DELEX KEY"), VisibilityRow("DELEX KEY IFNE 5")]
+        case .digest: [VisibilityRow("DIGEST KEY")]
+        case .rename: [VisibilityRow("RENAME KEY free")]
+        case .renamenx: [VisibilityRow("RENAMENX KEY free")]
+        case .copy: [VisibilityRow("COPY KEY free")]
+        case .touch: [VisibilityRow("TOUCH KEY")]
+        case .randomkey: [VisibilityRow("PING")]
+        case .object: [VisibilityRow("OBJECT ENCODING KEY"), VisibilityRow("OBJECT REFCOUNT KEY")]
+        case .memory: [VisibilityRow("MEMORY USAGE KEY")]
+        case .flushall: [VisibilityRow("FLUSHALL")]
+        case .flushdb: [VisibilityRow("FLUSHDB")]
+        case .dump: [VisibilityRow("DUMP KEY")]
+        case .restore: [VisibilityRow("RESTORE KEY 0 junk REPLACE")]
+        case .role: [VisibilityRow("ROLE")]
+        case .wait: [VisibilityRow("WAIT 0 0")]
+        case .waitaof: [VisibilityRow("WAITAOF 0 0 0")]
+        case .lastsave: [VisibilityRow("ROLE", "WAIT 0 0")]
+        case .module: [VisibilityRow("MODULE LIST")]
+        case .acl: [VisibilityRow("ACL WHOAMI"), VisibilityRow("ACL LIST")]
+        case .slowlog: [VisibilityRow("SLOWLOG GET")]
+        case .latency: [VisibilityRow("LATENCY LATEST")]
+        case .monitor: [VisibilityRow("MONITOR")]
+        case .eval: [VisibilityRow("EVAL script 1 KEY 7")]
+        case .evalRo: [VisibilityRow("EVAL_RO script 1 KEY 7")]
+        case .evalsha:
+            [VisibilityRow("EVALSHA c3f8721cbb97f72bc19e972846bd7aaf91901658 1 KEY 7")]
+        case .evalshaRo:
+            [VisibilityRow("EVALSHA_RO a4aada0b36710970eedaaaeec4a6b7d8c78c4f80 1 KEY 7")]
+        case .script: [VisibilityRow("SCRIPT EXISTS KEY")]
+        case .ssubscribe: [.alone("SSUBSCRIBE KEY")]
+        case .sunsubscribe: [.alone("SSUBSCRIBE KEY", "SUNSUBSCRIBE")]
+        case .spublish: [VisibilityRow("SPUBLISH KEY 1")]
+        default: []
         }
     }
 

@@ -188,7 +188,8 @@ struct BadInputTests {
         ("DECRBY k -9223372036854775808", "ERR decrement would overflow"),
         ("SET k 2 EX", "ERR syntax error"), ("SET k 2 NX XX", "ERR syntax error"),
         ("SCAN x", "ERR invalid cursor"), ("SCAN 0 COUNT 0", "ERR syntax error"),
-        ("SCAN 0 MATCH", "ERR syntax error"), ("SELECT 1", "ERR DB index is out of range"),
+        ("SCAN 0 MATCH", "ERR syntax error"),
+        ("SELECT 1", "ERR DB index is out of range: there is one database, 0"),
         ("SCAN 9", "ERR cursor 9 is no longer valid; begin again with 0"),
         ("STATE.SET k 2 IFREV -1", "ERR revision '-1' is not a whole number of at least 0"),
         ("STATE.SET k 2 IFREV", "ERR syntax error: in option 'IFREV' of STATE.SET"),
@@ -206,7 +207,8 @@ struct BadInputTests {
         ),
         (
             "COMMAND FROB",
-            "ERR unknown subcommand 'FROB'. Try COMMAND with COUNT, DOCS, INFO or LIST"
+            "ERR unknown subcommand 'FROB'. Try COMMAND with COUNT, DOCS, GETKEYS, GETKEYSANDFLAGS, "
+                + "INFO or LIST"
         ),
     ])
     func `arguments that make no sense are refused, naming them`(

@@ -166,7 +166,8 @@ struct ChannelTests {
             > PUBSUB
             -ERR wrong number of arguments for 'pubsub' command
             > PUBSUB FOO
-            -ERR unknown subcommand 'FOO'. Try PUBSUB with CHANNELS [glob], NUMSUB [name ...] or NUMPAT
+            -ERR unknown subcommand 'FOO'. Try PUBSUB with CHANNELS [glob], NUMSUB [name ...], NUMPAT, \
+            SHARDCHANNELS [glob] or SHARDNUMSUB [name ...]
             """
         )
         let names = try #require(try asking.ask("PUBSUB CHANNELS").elements)
@@ -178,7 +179,7 @@ struct ChannelTests {
         try asking.expect(
             """
             > COMMAND INFO publish
-            [["publish", 3, [+pubsub], 0, 0, 0, [], [], [], []]]
+            [["publish", 3, [+pubsub], 0, 0, 0, ["@read", "@pubsub"], [], [], []]]
             """
         )
     }

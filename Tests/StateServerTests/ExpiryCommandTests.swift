@@ -360,12 +360,13 @@ struct ExpiryCommandTests {
         }
         advance(by: 5_000)
         try server.waitUntil("its delete") { server.durable()["m"] == nil }
-        let notices = try listener.next(7).map { reply in
+        let notices = try listener.next(8).map { reply in
             (reply.elements ?? []).compactMap(\.textValue).suffix(2).joined(separator: " ")
         }
         #expect(
             notices == [
-                "__keyevent@0__:set k", "__keyevent@0__:expire k", "__keyevent@0__:persist k",
+                "__keyevent@0__:set k", "__keyevent@0__:expire k", "__keyevent@0__:expire k",
+                "__keyevent@0__:persist k",
                 "__keyevent@0__:expire k", "__keyevent@0__:del k", "__keyevent@0__:set m",
                 "__keyevent@0__:expired m",
             ]

@@ -50,7 +50,7 @@ struct KeyspaceNoticeTests {
                 "__keyspace@0__:a set", "__keyevent@0__:set a",
                 "__keyspace@0__:b/c set", "__keyevent@0__:set b/c",
                 "__keyspace@0__:a set", "__keyevent@0__:set a",
-                "__keyspace@0__:a set", "__keyevent@0__:set a",
+                "__keyspace@0__:a incrby", "__keyevent@0__:incrby a",
                 "__keyspace@0__:a del", "__keyevent@0__:del a",
                 "__keyspace@0__:b/c del", "__keyevent@0__:del b/c",
                 "__keyspace@0__:x set", "__keyevent@0__:set x",

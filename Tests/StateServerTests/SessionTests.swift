@@ -115,7 +115,7 @@ struct SessionTests {
             "hello"
             "hello"
             +OK
-            -ERR DB index is out of range
+            -ERR DB index is out of range: there is one database, 0
             (nil)
             +OK
             "mixer"
@@ -124,8 +124,9 @@ struct SessionTests {
             +OK
             +OK
             -ERR Unrecognized option 'LIB'
-            -ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT with SETNAME name, GETNAME, \
-            SETINFO LIB-NAME|LIB-VER text, ID, INFO or LIST
+            -ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT with SETNAME, GETNAME, \
+            SETINFO, ID, INFO, LIST, KILL, REPLY, NO-EVICT, NO-TOUCH, PAUSE, UNPAUSE, UNBLOCK, \
+            TRACKING, CACHING, GETREDIR or TRACKINGINFO
             \(version == 2 ? #"["save", ""]"# : #"{"save": ""}"#)
             +RESET
             (nil)
@@ -203,7 +204,7 @@ struct SessionTests {
             "save": "", "appendonly": "no", "maxmemory": "0", "maxmemory-policy": "noeviction",
             "databases": "1", "timeout": "0", "port": "0", "requirepass": "",
             "cluster-enabled": "no",
-            "slowlog-max-len": "0",
+            "slowlog-max-len": "128",
         ]
         for (name, value) in options {
             #expect(try peer.ask("CONFIG GET \(name)")[name]?.textValue == value, "\(name)")
@@ -243,10 +244,12 @@ struct SessionTests {
         try peer.expect(
             """
             > COMMAND INFO mset nothing STATE.GET
-            > COMMAND DOCS get nothing
-            [["mset", -3, [+write], 1, -1, 2, [], [], [], []], (nil), \
-            ["state.get", -2, [+readonly], 1, 1, 1, [], [], [], []]]
-            {"get": {"summary": "Returns the value of a key.", "group": "generic"}}
+            > COMMAND DOCS getdel nothing
+            [["mset", -3, [+write], 1, -1, 2, ["@write", "@string"], [], [], []], (nil), \
+            ["state.get", -2, [+readonly], 1, 1, 1, ["@read"], [], [], []]]
+            {"getdel": {"summary": "Returns the value of a key and deletes it.", "since": "6.2.0", \
+            "group": "string", "compatibility": "same", "arguments": \
+            [{"name": "key", "type": "key"}]}}
             """
         )
         let documents = try #require(try peer.ask("COMMAND DOCS").pairs)

@@ -1,6 +1,6 @@
 // What Swift's Glibc lacks of Linux: epoll, eventfd, signalfd, accept4, the peer's credentials,
-// names of threads, statx's birth time, open-file-description locks, openat2, renameat2, and the
-// processor's CRC-32C.
+// names of threads, statx's birth time, open-file-description locks, openat2, renameat2, the
+// processor's CRC-32C, and sums in long double.
 //
 // Every function is the system call of its name and leaves errno as the call does.
 
@@ -230,5 +230,14 @@ static inline int clinux_has_scopes(void) {
 static inline void clinux_note_scope(void) {
     __atomic_store_n(&clinux_scopes, 1, __ATOMIC_RELAXED);
 }
+
+/// Adds two decimal numbers in `long double` and writes the sum without an exponent and without
+/// trailing zeros, at most 17 digits behind the point; an absent first one is 0.
+///
+/// Returns the number of characters; -1 if one of them is no number, 0 if the sum is not finite.
+long clinux_add_decimals(
+    const void *first, size_t first_count, const void *second, size_t second_count, char *sum,
+    size_t capacity
+);
 
 #endif

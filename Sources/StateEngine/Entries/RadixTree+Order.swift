@@ -56,6 +56,25 @@ extension RadixTree {
         }
     }
 
+    /// One of the records, each with some probability; nil if there are none.
+    ///
+    /// - Complexity: O(*n*) in the depth of the tree.
+    package func randomRecord(_ random: inout some RandomNumberGenerator) -> Record? {
+        var reference = root.pointee
+        while !reference.isNone {
+            if let leaf = reference.leaf { return leaf }
+            var place = Int.random(in: 0..<reference.node.childCount, using: &random)
+            var chosen = RadixReference.none
+            _ = reference.node.forEachChild(from: 0) { _, child in
+                chosen = child
+                place -= 1
+                return place >= 0
+            }
+            reference = chosen
+        }
+        return nil
+    }
+
     static func leastLeaf(below reference: RadixReference) -> Record {
         var reference = reference
         while true {

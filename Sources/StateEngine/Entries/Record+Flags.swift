@@ -1,5 +1,17 @@
 /// How a version reaches storage, and the versions before it.
 extension Record {
+    /// The operation has the upper bits of the word of ``ordinal``: a transaction has fewer changes
+    /// than 2^24.
+    @usableFromInline static let ordinalBits: UInt32 = 24
+    @usableFromInline static let ordinalMask: UInt32 = 1 << ordinalBits - 1
+
+    /// The most changes of a transaction.
+    static let changeLimit = Int(ordinalMask)
+
+    /// Whether no storage keeps it.
+    @inlinable
+    package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
+
     /// Whether only its deadline differs from the version before; storage does not keep this.
     @inlinable
     package var isRenewal: Bool { timeAndKey & Record.renewalBit != 0 }

@@ -5,7 +5,7 @@ import Glibc
 ///
 /// ```
 ///  0 older      address of the version that this one supersedes, while this one is not durable
-///  8 revision   24 version       40 ordinal, owner
+///  8 revision   24 version       40 ordinal (24 bits), operation (8), owner
 /// 16 created    32 time (48 bits), flags (5), key length (11)
 /// 48 cause, value length (all ones: deleted)
 /// 56 time of expiry, if there is one (8); key bytes, value bytes
@@ -58,6 +58,7 @@ package struct Record: Equatable {
         package var isDeferrable = false
         /// Whether only the deadline differs from the version before.
         package var isRenewal = false
+        package var operation = ChangeOperation.plain
 
         @inlinable
         package init(
@@ -141,7 +142,9 @@ package struct Record: Equatable {
             address.storeBytes(of: -1, toByteOffset: headerByteCount + 16, as: Int.self)
         }
         address.storeBytes(of: timeAndKey, toByteOffset: 32, as: UInt64.self)
-        address.storeBytes(of: fields.ordinal, toByteOffset: 40, as: Int32.self)
+        let operation = UInt32(fields.operation.rawValue) << ordinalBits
+        let ordinal = UInt32(truncatingIfNeeded: fields.ordinal) & ordinalMask | operation
+        address.storeBytes(of: ordinal, toByteOffset: 40, as: UInt32.self)
         address.storeBytes(of: fields.owner, toByteOffset: 44, as: UInt32.self)
         address.storeBytes(of: fields.cause, toByteOffset: 48, as: UInt32.self)
         let length = value == nil ? deletedBit : UInt32(valueByteCount)
@@ -196,8 +199,15 @@ package struct Record: Equatable {
     /// The position of this change in its commit.
     @inlinable
     package var ordinal: Int32 {
-        get { address.load(fromByteOffset: 40, as: Int32.self) }
-        nonmutating set { address.storeBytes(of: newValue, toByteOffset: 40, as: Int32.self) }
+        get {
+            let word = address.load(fromByteOffset: 40, as: UInt32.self)
+            return Int32(truncatingIfNeeded: word & Record.ordinalMask)
+        }
+        nonmutating set {
+            let word = address.load(fromByteOffset: 40, as: UInt32.self) & ~Record.ordinalMask
+            let ordinal = UInt32(truncatingIfNeeded: newValue) & Record.ordinalMask
+            address.storeBytes(of: word | ordinal, toByteOffset: 40, as: UInt32.self)
+        }
     }
 
     /// The uid that created the entry.
@@ -216,10 +226,6 @@ package struct Record: Equatable {
 
     @inlinable
     var timeAndKey: UInt64 { address.load(fromByteOffset: 32, as: UInt64.self) }
-
-    /// Whether no storage keeps it.
-    @inlinable
-    package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
 
     /// Wall time in milliseconds since 1970 at which it expires; nil if it does not expire.
     @inlinable

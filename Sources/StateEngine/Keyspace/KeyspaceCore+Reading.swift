@@ -71,6 +71,13 @@ extension KeyspaceCore {
         }
     }
 
+    /// Any key, perhaps a deleted one or one that nobody may see; nil if there is none.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the key.
+    package func randomKey(_ random: inout some RandomNumberGenerator) -> [UInt8]? {
+        entries.live.randomRecord(&random).map { Array($0.key) }
+    }
+
     /// Who wrote the newest version of `key`; nil if it is absent.
     package func newestCause(of key: Bytes) -> Cause? { peek(key).map { cause(of: $0) } }
 

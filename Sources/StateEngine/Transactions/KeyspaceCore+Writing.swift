@@ -19,6 +19,7 @@ extension KeyspaceCore {
     ///     allowed to read it.
     ///   - expiry: When the value expires.
     ///   - isRenewal: Whether only the deadline changes.
+    ///   - operation: How the value changes, for keyspace notifications.
     /// - Throws: ``StateError/Code/tooBig`` for a value or transaction over its limit, the refusals
     ///   of the ``KeyRules``, ``StateError/Code/readOnly`` while the store is reopened or revisions
     ///   are not reserved, ``StateError/Code/noSpace`` if the disk is full or there is no memory
@@ -31,7 +32,8 @@ extension KeyspaceCore {
         appending suffix: Bytes? = nil,
         isConditional: Bool = false,
         expiry: Expiry = .ruled,
-        isRenewal: Bool = false
+        isRenewal: Bool = false,
+        operation: ChangeOperation = .plain
     )
         throws(StateError)
     {
@@ -41,6 +43,7 @@ extension KeyspaceCore {
         fields.isVolatile = write.isVolatile
         fields.expires = write.expires
         fields.isRenewal = isRenewal && !isSetHere(write.head)
+        fields.operation = operation
         take(write.rule, &fields, key)
         put(
             Record.make(
@@ -69,10 +72,15 @@ extension KeyspaceCore {
     ///   ``StateError/Code/noPermission``.
     /// - Complexity: O(*n*) in the bytes of the key.
     @discardableResult
-    package func delete(_ key: Bytes, _ receipt: inout Receipt) throws(StateError) -> Bool {
+    package func delete(
+        _ key: Bytes,
+        _ receipt: inout Receipt,
+        operation: ChangeOperation = .plain
+    ) throws(StateError) -> Bool {
         guard let write = try admitDelete(key, &receipt) else { return false }
         var fields = fields(of: write.current, version: 0)
         fields.isVolatile = write.current.isVolatile
+        fields.operation = operation
         transaction.durability = max(transaction.durability, write.rule?.durability ?? .synced)
         fields.isDeferrable = isDeferrable(key, write.rule)
         put(Record.make(fields, key: key, value: nil, in: &entries.pool), onto: write.chain)
@@ -147,29 +155,6 @@ extension KeyspaceCore {
             receipt.noteCommit(transaction.revision)
         }
         return transaction.revision
-    }
-
-    /// Makes an answer wait until storage has everything written so far, by anybody.
-    ///
-    /// Takes a revision without a change if storage may have some of it later.
-    ///
-    /// - Throws: ``StateError/Code/readOnly`` while the store is reopened or revisions are not
-    ///   reserved.
-    package func storeEverything(
-        _ receipt: inout Receipt,
-        _ cause: InternedCause
-    ) throws(StateError) {
-        observeAll(&receipt)
-        let newest = max(revisions.provisional, revisions.durable)
-        // If the newest is a barrier, the answer waits for that.
-        guard revisions.stored < newest, newest != revisions.barrier, memoryKeys.publishEarly else {
-            return
-        }
-        try admission.refusals.check(isVolatile: false)
-        try revisions.checkReserved(revisions.next)
-        revisions.takeBarrier()
-        pending.filling.appendBarrier(revision: revisions.newest, cause: .passUnretained(cause))
-        receipt.noteCommit(revisions.newest)
     }
 
     /// Adds the cost of comparing the changes of the open transaction, if there are many globs.

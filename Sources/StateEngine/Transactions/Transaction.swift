@@ -15,20 +15,23 @@ package struct Transaction: ~Copyable {
         self.receipt = receipt
     }
 
-    /// Sets `key`; see ``KeyspaceCore/set(_:to:appending:isConditional:expiry:isRenewal:)``.
+    /// Sets `key`; see
+    /// ``KeyspaceCore/set(_:to:appending:isConditional:expiry:isRenewal:operation:)``.
     package mutating func set(
         _ key: Bytes,
         to value: Bytes,
         appending suffix: Bytes? = nil,
         isConditional: Bool = false,
-        expiry: Expiry = .ruled
+        expiry: Expiry = .ruled,
+        operation: ChangeOperation = .plain
     ) throws(StateError) {
         try core.set(
             key,
             to: value,
             appending: suffix,
             isConditional: isConditional,
-            expiry: expiry
+            expiry: expiry,
+            operation: operation
         )
     }
 
@@ -46,12 +49,15 @@ package struct Transaction: ~Copyable {
         }
     }
 
-    /// Deletes `key`; see ``KeyspaceCore/delete(_:_:)``.
+    /// Deletes `key`; see ``KeyspaceCore/delete(_:_:operation:)``.
     ///
     /// - Returns: Whether it existed.
     @discardableResult
-    package mutating func delete(_ key: Bytes) throws(StateError) -> Bool {
-        try core.delete(key, &receipt)
+    package mutating func delete(
+        _ key: Bytes,
+        operation: ChangeOperation = .plain
+    ) throws(StateError) -> Bool {
+        try core.delete(key, &receipt, operation: operation)
     }
 
     /// Checks a condition of a key as the writer sees it; see ``KeyspaceCore/check(_:of:_:)``.

@@ -161,7 +161,7 @@ extension KeyspaceCore {
         try transaction.checkRoom(
             for: byteCount,
             admission.limits.transactionByteCount,
-            admission.limits.transactionChangeCount
+            min(admission.limits.transactionChangeCount, Record.changeLimit)
         )
     }
 

@@ -4,6 +4,8 @@
 /// A key looks up its own patterns: itself, each of its prefixes that end in `/`, and the globs
 /// whose literal part it begins with.
 package final class WatchHub {
+    /// Whether somebody has to be notified of every commit before its writer gets a reply.
+    package var mustComeFirst = false
     /// The watchers of each pattern, of all kinds.
     private var groups: [Pattern: Group] = [:]
     /// Keys and prefixes by their hash; hash collisions are resolved by the pattern.

@@ -2,7 +2,8 @@ package import StateEngine
 
 /// A limit of the daemon, by its name below `limits`; in the order in which a reload reports them.
 package enum LimitOption: String, CaseIterable, Sendable {
-    case valueBytes, clients, watches, steps, globs, outputBytes, inputBytes, queueBytes
+    case valueBytes, clients, watches, steps, globs, trackedKeys, outputBytes, inputBytes,
+        queueBytes
     case deferredBytes
     case transactionBytes, replyBytes, files, memoryBytes, frameTimeout, rest, checkEvery
     case reserveBytes
@@ -12,7 +13,7 @@ package enum LimitOption: String, CaseIterable, Sendable {
 
     package var unit: Unit {
         switch self {
-        case .clients, .watches, .steps, .globs, .files: .things
+        case .clients, .watches, .steps, .globs, .trackedKeys, .files: .things
         case .frameTimeout, .rest, .checkEvery: .milliseconds
         default: .bytes
         }
@@ -31,6 +32,7 @@ package enum LimitOption: String, CaseIterable, Sendable {
         case .watches: (1_000, 1...1_000_000)
         case .steps: (10_000, 1...1_000_000)
         case .globs: (100, 0...1_000_000)
+        case .trackedKeys: (1_000_000, 1...100_000_000)
         case .outputBytes: (8 << 20, 64 << 10...1 << 40)
         case .inputBytes: (256 << 20, 64 << 10...1 << 40)
         case .queueBytes: (64 << 20, 64 << 10...1 << 40)

@@ -13,6 +13,7 @@ extension Server {
     /// - Complexity: O(*n*) in the watches, and in the rules.
     package func accessChanged() {
         guard services.access.take(at: services.turn.time) else { return }
+        services.tracking.accessChanged()
         for connection in registry.connections where !connection.subject.isPrivileged {
             for watcher in connection.watches.all.values where watcher.watcher.beginAnew() {
                 registry.addAdvancing(connection)

@@ -1,13 +1,10 @@
 import StateEngine
+import StateWire
 
 /// A name or a pattern that at least one connection subscribes to.
 final class Channel {
-    enum Kind {
-        /// Of SUBSCRIBE: exactly this name.
-        case name
-        /// Of PSUBSCRIBE: a glob over whole names.
-        case pattern
-    }
+    /// A name is exactly that of SUBSCRIBE or SSUBSCRIBE; a pattern is a glob over whole names.
+    typealias Kind = Command.ChannelKind
 
     let kind: Kind
     /// The name or glob of the subscription.
@@ -22,6 +19,6 @@ final class Channel {
     init(_ kind: Kind, _ bytes: Bytes) {
         self.kind = kind
         self.bytes = Array(bytes)
-        pattern = kind == .name ? Pattern(Key(verified: bytes)) : Pattern(redisGlob: bytes)
+        pattern = kind == .pattern ? Pattern(redisGlob: bytes) : Pattern(Key(verified: bytes))
     }
 }

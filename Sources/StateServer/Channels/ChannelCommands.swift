@@ -13,13 +13,13 @@ struct ChannelCommands {
         _ context: inout CommandContext
     ) throws(StateError) {
         try checkConfirmations(names)
-        if kind == .name { try context.requireReceiving(names) }
+        if kind != .pattern { try context.requireReceiving(names) }
         try checkRoom(for: names, kind, context)
         if kind == .pattern { try settings.options.checkGlobs(globCount(names), context) }
         context.rememberSubscriptions()
         for index in 0..<names.count {
             channels.subscribe(context.connection, to: names[index], kind, context.core)
-            confirm(kind == .name ? "subscribe" : "psubscribe", names[index], context)
+            confirm(kind.word(begins: true), kind, names[index], context)
         }
     }
 
@@ -30,7 +30,7 @@ struct ChannelCommands {
     ) throws(StateError) {
         try checkConfirmations(names)
         context.rememberSubscriptions()
-        let verb: StaticString = kind == .name ? "unsubscribe" : "punsubscribe"
+        let verb = kind.word(begins: false)
         if names.count > 0 {
             for index in 0..<names.count {
                 channels.unsubscribe(
@@ -39,7 +39,7 @@ struct ChannelCommands {
                     kind,
                     context.core
                 )
-                confirm(verb, names[index], context)
+                confirm(verb, kind, names[index], context)
             }
             return
         }
@@ -48,14 +48,18 @@ struct ChannelCommands {
         }
         for name in all {
             channels.unsubscribe(context.connection, from: name, kind, context.core)
-            name.withUnsafeBytes { confirm(verb, $0, context) }
+            name.withUnsafeBytes { confirm(verb, kind, $0, context) }
         }
-        if all.isEmpty { confirm(verb, nil, context) }
+        if all.isEmpty { confirm(verb, kind, nil, context) }
     }
 
     /// One reply for each name, with the number of subscriptions of the connection after it.
-    private func confirm(_ verb: StaticString, _ name: Bytes?, _ context: borrowing CommandContext)
-    {
+    private func confirm(
+        _ verb: StaticString,
+        _ kind: Channel.Kind,
+        _ name: Bytes?,
+        _ context: borrowing CommandContext
+    ) {
         if context.version == .resp3 {
             context.output.writePush(3)
         } else {
@@ -67,7 +71,8 @@ struct ChannelCommands {
         } else {
             context.output.writeNull(context.version)
         }
-        context.output.writeInteger(Int64(context.connection.session.subscriptions.count))
+        let subscriptions = context.connection.session.subscriptions
+        context.output.writeInteger(Int64(subscriptions.count(with: kind)))
     }
 
     // MARK: Limits
@@ -133,6 +138,7 @@ struct ChannelCommands {
     func publish(
         _ message: Bytes,
         to channel: Bytes,
+        isSharded: Bool,
         _ context: borrowing CommandContext
     ) throws(StateError) {
         try checkName(channel)
@@ -140,8 +146,8 @@ struct ChannelCommands {
         let audience = context.core.audience(ofChannel: channel)
         let count =
             context.isExecuting || context.connection.session.isSubscribed
-            ? channels.postpone(message, to: channel, for: audience)
-            : channels.publish(message, to: channel, for: audience)
+            ? channels.postpone(message, to: channel, isSharded: isSharded, for: audience)
+            : channels.publish(message, to: channel, isSharded: isSharded, for: audience)
         context.output.writeInteger(Int64(count))
     }
 
@@ -153,19 +159,19 @@ struct ChannelCommands {
     {
         switch command {
         case .patternCount: context.output.writeInteger(Int64(channels.patternCount))
-        case .subscriberCounts(let names):
+        case .subscriberCounts(let names, let kind):
             try checkConfirmations(names)
             try context.requireReceiving(names)
             context.output.writeArray(2 * names.count)
             for index in 0..<names.count {
                 context.output.writeBulk(names[index])
                 context.output.writeInteger(
-                    Int64(channels.subscriberCount(of: names[index]))
+                    Int64(channels.subscriberCount(of: names[index], kind))
                 )
             }
-        case .names(let glob):
+        case .names(let glob, let kind):
             let pattern = glob.map { Pattern(redisGlob: $0) }
-            let found = channels.subscribedNames.filter { channel in
+            let found = channels.subscribed(kind).filter { channel in
                 channel.bytes.withUnsafeBytes { pattern?.matches($0) ?? true }
                     && context.mayReceive(channel.bytes)
             }
@@ -208,6 +214,17 @@ struct ChannelCommands {
     }
 }
 
+extension Channel.Kind {
+    /// The word of a confirmation.
+    fileprivate func word(begins: Bool) -> StaticString {
+        switch self {
+        case .name: begins ? "subscribe" : "unsubscribe"
+        case .pattern: begins ? "psubscribe" : "punsubscribe"
+        case .shard: begins ? "ssubscribe" : "sunsubscribe"
+        }
+    }
+}
+
 extension CommandContext {
     /// In RESP2 a message cannot be distinguished from a reply, so a connection with subscriptions
     /// may run only few other commands.
@@ -218,7 +235,9 @@ extension CommandContext {
         guard isRestricted else { return }
         var name = verb.name.rawValue
         switch verb.name {
-        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .ping, .quit, .reset: return
+        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .ssubscribe, .sunsubscribe,
+            .ping, .quit, .reset:
+            return
         case .client, .config, .command, .pubsub:
             if arguments.count > 1 { name += "|" + arguments[1].prefix(128).shown.lowercased() }
         default: break
@@ -245,7 +264,7 @@ extension Channels {
         guard let before = context.execution?.subscriptionsBefore else { return }
         context.execution?.subscriptionsBefore = nil
         let connection = context.connection
-        for kind in [Channel.Kind.name, .pattern] {
+        for kind in [Channel.Kind.name, .pattern, .shard] {
             let now = connection.session.subscriptions[kind]
             for name in now.keys where before[kind][name] == nil {
                 unsubscribe(connection, from: name, kind, context.core)

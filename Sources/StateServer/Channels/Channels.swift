@@ -7,13 +7,14 @@ import StateWire
 /// ``KeyspaceNotices`` needs it.
 final class Channels {
     private var names = LiteralTable<Channel>()
+    private var shards = LiteralTable<Channel>()
     /// Patterns without a metacharacter.
     private var plainPatterns = LiteralTable<Channel>()
     /// Patterns with one: compared with the names that begin with their literal part.
     private var globs = LiteralTable<Channel>()
     private let notices = KeyspaceNotices()
-    private let flushes: FlushList
-    private let settings: Settings
+    let flushes: FlushList
+    let settings: Settings
     /// The encoded message that is being delivered.
     private var message = ByteBuffer()
 
@@ -28,7 +29,7 @@ final class Channels {
         var receivers: [(channel: Channel, subscribers: [Int: Connection])] = []
     }
 
-    private let memory: ClientMemory
+    let memory: ClientMemory
 
     init(_ settings: Settings, _ flushes: FlushList, _ memory: ClientMemory) {
         (self.settings, self.flushes, self.memory) = (settings, flushes, memory)
@@ -38,17 +39,20 @@ final class Channels {
     // MARK: Subscribing
 
     var nameCount: Int { names.count }
+    var shardCount: Int { shards.count }
     var patternCount: Int { plainPatterns.count + globs.count }
     /// Watchers in the keyspace's hub that do not belong to STATE.WATCH.
     var watcherCount: Int { notices.watcherCount }
 
     /// Names with subscribers.
-    var subscribedNames: some Sequence<Channel> { names.all }
+    func subscribed(_ kind: Channel.Kind) -> some Sequence<Channel> {
+        kind == .shard ? shards.all : names.all
+    }
 
     /// How many connections subscribe to exactly this name.
-    func subscriberCount(of name: Bytes) -> Int {
+    func subscriberCount(of name: Bytes, _ kind: Channel.Kind) -> Int {
         var count = 0
-        names.forEach(under: name) { count = $0.subscribers.count }
+        (kind == .shard ? shards : names).forEach(under: name) { count = $0.subscribers.count }
         return count
     }
 
@@ -87,7 +91,7 @@ final class Channels {
 
     /// Ends all subscriptions of a connection.
     func unsubscribeAll(_ connection: Connection, _ core: KeyspaceCore) {
-        for kind in [Channel.Kind.name, .pattern] {
+        for kind in [Channel.Kind.name, .pattern, .shard] {
             for bytes in Array(connection.session.subscriptions[kind].keys) {
                 unsubscribe(connection, from: bytes, kind, core)
             }
@@ -107,14 +111,14 @@ final class Channels {
 
     private func insert(_ channel: Channel, _ core: KeyspaceCore) -> Channel {
         self[keyPath: Channels.table(of: channel)].insert(channel, under: channel.pattern.literal)
-        notices.include(channel, core)
+        if channel.kind != .shard { notices.include(channel, core) }
         return channel
     }
 
     private func remove(_ channel: Channel, _ core: KeyspaceCore) {
         self[keyPath: Channels.table(of: channel)]
             .remove(channel, under: channel.pattern.literal)
-        notices.exclude(channel, core)
+        if channel.kind != .shard { notices.exclude(channel, core) }
     }
 
     private static func table(
@@ -122,6 +126,7 @@ final class Channels {
     ) -> ReferenceWritableKeyPath<Channels, LiteralTable<Channel>> {
         switch (channel.kind, channel.pattern.kind) {
         case (.name, _): \.names
+        case (.shard, _): \.shards
         case (.pattern, .key): \.plainPatterns
         case (.pattern, _): \.globs
         }
@@ -136,14 +141,20 @@ final class Channels {
     /// - Parameters:
     ///   - payload: The message.
     ///   - name: The channel.
+    ///   - isSharded: Whether it is a shard channel.
     ///   - audience: Who may receive it; nil: everybody.
     /// - Returns: The number of deliveries; several subscriptions of a connection may match.
     /// - Complexity: O(*n*) in the bytes of the name and in the deliveries, plus the cost of the
     ///   globs whose literal part is a prefix of the name.
     @discardableResult
-    func publish(_ payload: Bytes, to name: Bytes, for audience: Audience? = nil) -> Int {
+    func publish(
+        _ payload: Bytes,
+        to name: Bytes,
+        isSharded: Bool = false,
+        for audience: Audience? = nil
+    ) -> Int {
         var count = 0
-        forEachMatch(name) { channel in
+        forEachMatch(name, isSharded: isSharded) { channel in
             let subscribers = channel.subscribers(in: audience)
             guard !subscribers.isEmpty else { return }
             count += subscribers.count
@@ -155,12 +166,17 @@ final class Channels {
     /// Keeps a message until ``publishPostponed()``.
     ///
     /// - Returns: The number of deliveries.
-    func postpone(_ payload: Bytes, to name: Bytes, for audience: Audience? = nil) -> Int {
+    func postpone(
+        _ payload: Bytes,
+        to name: Bytes,
+        isSharded: Bool = false,
+        for audience: Audience? = nil
+    ) -> Int {
         outbox.append(name)
         outbox.append(payload)
         var message = Postponed(nameByteCount: name.count, payloadByteCount: payload.count)
         var count = 0
-        forEachMatch(name) { channel in
+        forEachMatch(name, isSharded: isSharded) { channel in
             let subscribers = channel.subscribers(in: audience)
             count += subscribers.count
             message.receivers.append((channel, subscribers))
@@ -194,7 +210,8 @@ final class Channels {
         postponed.removeAll(keepingCapacity: postponed.capacity <= 1_024)
     }
 
-    private func forEachMatch(_ name: Bytes, _ body: (Channel) -> Void) {
+    private func forEachMatch(_ name: Bytes, isSharded: Bool, _ body: (Channel) -> Void) {
+        guard !isSharded else { return shards.forEach(under: name, body) }
         names.forEach(under: name, body)
         plainPatterns.forEach(under: name, body)
         globs.forEach(atStartOf: name) { if $0.pattern.matches(name) { body($0) } }
@@ -214,9 +231,9 @@ final class Channels {
 
     private func write(_ payload: Bytes, to name: Bytes, by channel: Channel) {
         switch channel.kind {
-        case .name:
+        case .name, .shard:
             message.writeArray(3)
-            message.writeBulk("message")
+            message.writeBulk(channel.kind == .name ? "message" : "smessage")
         case .pattern:
             message.writeArray(4)
             message.writeBulk("pmessage")
@@ -224,6 +241,14 @@ final class Channels {
         }
         message.writeBulk(name)
         message.writeBulk(payload)
+    }
+
+    /// Sends a message that is no channel's, in the form of the connection's version.
+    func deliver(_ frame: Bytes, to connection: Connection) {
+        message.append(frame)
+        deliver(to: connection)
+        message.removeAll()
+        message.shrink(to: 64 << 10)
     }
 
     private func deliver(to connection: Connection) {
@@ -245,35 +270,6 @@ final class Channels {
             connection.outbound.bytes.append(message.bytes)
         }
         // A message goes to every subscriber, so memory is counted here.
-        memory.count(connection)
-        flushes.add(connection)
-    }
-
-    // MARK: Slow readers
-
-    /// Whether the messages that wait for a connection are within its limit; tries to send if not.
-    ///
-    /// Its replies do not count: a large reply must not cost a reader its subscriptions.
-    private func hasRoom(_ connection: Connection) -> Bool {
-        for isSecondLook in [false, true] {
-            let waiting = min(
-                connection.outbound.messageByteCount,
-                connection.outbound.waitingByteCount
-            )
-            connection.outbound.messageByteCount = waiting
-            if waiting < settings.options.outputByteCount { return true }
-            guard !isSecondLook, connection.flush() else { return false }
-        }
-        return false
-    }
-
-    /// Ends a connection and drops its waiting messages: a Redis client has no way to learn of a
-    /// gap.
-    private func letGo(_ connection: Connection) {
-        connection.isEnding = true
-        connection.isLetGo = true
-        connection.outbound.bytes.removeAll()
-        connection.outbound.bytes.shrink(to: 0)
         memory.count(connection)
         flushes.add(connection)
     }

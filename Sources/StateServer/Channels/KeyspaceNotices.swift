@@ -12,7 +12,8 @@ final class KeyspaceNotices: WatchReceiver {
     static let keyspace: StaticString = "__keyspace@0__:"
     static let keyEvent: StaticString = "__keyevent@0__:"
     private static let operations: [StaticString] = [
-        "set", "del", "expired", "expire", "persist",
+        "set", "del", "expired", "expire", "persist", "incrby", "incrbyfloat", "append",
+        "setrange", "rename_from", "rename_to", "copy_to", "restore",
     ]
 
     /// The owner; set once.
@@ -104,18 +105,36 @@ final class KeyspaceNotices: WatchReceiver {
         // The watcher begins synced and always has room, so it gets no pieces and no gap.
         guard case .commit(_, let changes) = notice else { return }
         for change in changes {
-            let operation = Bytes(operation(change, in: core))
             let audience = core.audience(of: change)
-            send(KeyspaceNotices.keyspace, change.key, operation, audience)
-            send(KeyspaceNotices.keyEvent, operation, change.key, audience)
+            send(operation(change, in: core), of: change.key, audience)
+            let isTimed = change.operation == .timedSet && !change.isDeleted
+            if isTimed { send("expire", of: change.key, audience) }
         }
     }
 
     /// What Redis calls a change.
     private func operation(_ change: Record, in core: KeyspaceCore) -> StaticString {
-        if change.isDeleted { return core.cause(of: change).isExpiry ? "expired" : "del" }
-        guard change.isRenewal else { return "set" }
-        return change.hasDeadline ? "expire" : "persist"
+        if change.isDeleted {
+            if change.operation == .renameFrom { return "rename_from" }
+            return core.cause(of: change).isExpiry ? "expired" : "del"
+        }
+        if change.isRenewal { return change.hasDeadline ? "expire" : "persist" }
+        return switch change.operation {
+        case .plain, .timedSet, .renameFrom: "set"
+        case .add: "incrby"
+        case .addFloat: "incrbyfloat"
+        case .append: "append"
+        case .setRange: "setrange"
+        case .renameTo: "rename_to"
+        case .copyTo: "copy_to"
+        case .restore: "restore"
+        }
+    }
+
+    private func send(_ operation: StaticString, of key: Bytes, _ audience: Audience?) {
+        let operation = Bytes(operation)
+        send(KeyspaceNotices.keyspace, key, operation, audience)
+        send(KeyspaceNotices.keyEvent, operation, key, audience)
     }
 
     private func send(

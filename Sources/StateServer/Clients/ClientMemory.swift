@@ -234,6 +234,7 @@ extension Connection {
     /// The memory of watches, subscriptions and WATCH.
     private var sessionByteCount: Int {
         watches.byteCount + session.subscriptions.byteCount + session.watchedKeyByteCount
+            + (session.tracking?.byteCount ?? 0)
     }
 }
 

@@ -26,6 +26,8 @@ final class Connection {
     var isEnding = false
     /// It did not read its messages: it ends, and its waiting output is dropped.
     var isLetGo = false
+    /// CLIENT KILL: it ends at once.
+    var isKilled = false
     var isClosed = false
 
     /// The part of a connection in the memory for clients; ``ClientMemory`` counts it.
@@ -157,6 +159,10 @@ final class Registry {
     var subjects: Subjects
     /// How many connections were ended because the client did not read its messages.
     var letGoCount = 0
+    /// Whether some connection is sent every command (MONITOR).
+    var hasMonitors = false
+    /// CLIENT PAUSE; nil if clients are not paused.
+    var pause: ClientPause?
     /// The connection that has claimed each named handler, by the name of its metadata.
     var handlers: [String: Connection] = [:]
     /// Connections for which the history is being read.
@@ -184,6 +190,14 @@ final class Registry {
     var hasAdvancing: Bool { !advancing.isEmpty }
     /// Whether exactly one connection holds replies.
     var hasLoneHolder: Bool { holding.count == 1 }
+
+    /// CONFIG RESETSTAT: what was counted until then.
+    private(set) var countsBefore = (accepted: 0, commands: 0)
+
+    func resetCounts() {
+        countsBefore = (acceptedCount, commandCount)
+        letGoCount = 0
+    }
 
     /// The number of the next connection.
     func takeNumber() -> Int {

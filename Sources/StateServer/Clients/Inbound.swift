@@ -39,5 +39,7 @@ struct Inbound: ~Copyable {
         case turnIsOver
         /// The clients of its user have used their share of memory, and little is left.
         case memoryIsFull
+        /// An administrator has paused clients.
+        case clientsArePaused
     }
 }

@@ -54,6 +54,7 @@ final class ReplyGate {
     func send(from start: Int, _ context: borrowing CommandContext) {
         let connection = context.connection
         // The reply comes later, from the history.
+        if connection.session.silence != .none, silence(connection, from: start) { return }
         guard connection.outbound.bytes.count > start else { return }
         let isHeld = context.receipt.revision > context.core.revisions.durable
         if isHeld || !connection.outbound.held.isEmpty {
@@ -74,6 +75,19 @@ final class ReplyGate {
             registry.early.append(context.receipt.reportedRevision)
         }
         flushes.add(connection)
+    }
+
+    /// Drops the reply that begins at `start`, if the client wants none.
+    @inline(never)
+    private func silence(_ connection: Connection, from start: Int) -> Bool {
+        switch connection.session.silence {
+        case .none: return false
+        case .all: break
+        case .afterThis: connection.session.silence = .once
+        case .once: connection.session.silence = .none
+        }
+        connection.outbound.bytes.truncate(to: start)
+        return true
     }
 }
 
@@ -244,8 +258,15 @@ final class FlushList {
     /// The last commit that was encoded for watchers since the list was drained.
     let encodedCommit = EncodedCommit()
     private var connections: [Connection] = []
+    /// Those that must be sent something before the others are.
+    private var first: [Connection] = []
 
-    var isEmpty: Bool { connections.isEmpty }
+    var isEmpty: Bool { connections.isEmpty && first.isEmpty }
+
+    /// Adds a connection whose client must not read later than those of other connections.
+    func addFirst(_ connection: Connection) {
+        if first.last !== connection { first.append(connection) }
+    }
 
     func add(_ connection: Connection) {
         guard !connection.places.isFlushed else { return }
@@ -255,6 +276,10 @@ final class FlushList {
 
     /// Calls `body` for each connection and empties the list.
     func drain(_ body: (Connection) -> Void) {
+        if !first.isEmpty {
+            for connection in first where !connection.isClosed { body(connection) }
+            first.removeAll(keepingCapacity: first.capacity <= 1_024)
+        }
         var index = 0
         while index < connections.count {
             let connection = connections[index]

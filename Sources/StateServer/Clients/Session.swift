@@ -25,6 +25,12 @@ struct Session {
     /// What the client has said of its library.
     var library: [UInt8] = []
     var libraryVersion: [UInt8] = []
+    /// Whether it is sent every command of every client (MONITOR).
+    var isMonitor = false
+    /// Which replies are not sent (CLIENT REPLY).
+    var silence = Silence.none
+    /// Which copies of values its client keeps (CLIENT TRACKING); nil if it keeps none.
+    var tracking: TrackedClient?
     /// Whether EXEC has set the name: its commit keeps the cause with the old one.
     var hasNewName = false
     /// How often the access rules had changed when its last read of the history began.
@@ -39,6 +45,15 @@ struct Session {
         let absence: AbsentKey?
     }
 
+    /// CLIENT REPLY.
+    enum Silence {
+        case none
+        case all
+        /// After the reply of the command that is running, none for the next one.
+        case afterThis
+        case once
+    }
+
     /// Ends WATCH.
     mutating func forgetWatchedKeys(_ core: KeyspaceCore) {
         for case let absence? in watchedKeys.map(\.absence) { core.end(absence) }
@@ -50,8 +65,15 @@ struct Session {
 struct Subscriptions {
     private var names: [[UInt8]: Channel] = [:]
     private var patterns: [[UInt8]: Channel] = [:]
+    private var shards: [[UInt8]: Channel] = [:]
 
-    var count: Int { names.count + patterns.count }
+    var count: Int { names.count + patterns.count + shards.count }
+
+    /// What a confirmation counts: shard channels are counted apart.
+    func count(with kind: Channel.Kind) -> Int {
+        kind == .shard ? shards.count : names.count + patterns.count
+    }
+
     /// Their approximate memory.
     var byteCount = 0
 
@@ -59,11 +81,18 @@ struct Subscriptions {
     static func byteCount(of channel: Channel) -> Int { 3 * channel.bytes.count + 400 }
 
     subscript(kind: Channel.Kind) -> [[UInt8]: Channel] {
-        get { kind == .name ? names : patterns }
+        get {
+            switch kind {
+            case .name: names
+            case .pattern: patterns
+            case .shard: shards
+            }
+        }
         _modify {
             switch kind {
             case .name: yield &names
             case .pattern: yield &patterns
+            case .shard: yield &shards
             }
         }
     }

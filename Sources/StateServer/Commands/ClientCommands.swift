@@ -6,8 +6,20 @@ import StateWire
 /// CLIENT: what a connection says of itself, and what is known of connections.
 struct ClientCommands {
     let registry: Registry
+    let flushes: FlushList
+    let timers: TimerQueue
+    let tracking: Tracking
+    let waiting: BlockedList
 
-    func run(_ command: Command.ClientCommand, _ context: borrowing CommandContext) {
+    init(_ services: Services) {
+        (registry, flushes, timers) = (services.registry, services.flushes, services.timers)
+        (tracking, waiting) = (services.tracking, services.waitingForChanges)
+    }
+
+    func run(
+        _ command: Command.ClientCommand,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
         let connection = context.connection
         switch command {
         case .setName(let name):
@@ -28,10 +40,18 @@ struct ClientCommands {
             context.output.writeOK()
         case .identify: context.output.writeInteger(Int64(connection.number))
         case .information: context.output.writeBulk(line(connection, context.time))
-        case .list:
-            let lines = registry.connections.filter { context.maySee($0) }
-                .sorted { $0.number < $1.number }.map { line($0, context.time) }
-            context.output.writeBulk(lines.joined())
+        case .list(let filter): list(filter, context)
+        case .kill(let filter, let isOld): try kill(filter, isOld: isOld, context)
+        case .reply(let mode): setReplies(mode, context)
+        case .accept: context.output.writeOK()
+        case .pause(let milliseconds, let onlyWrites):
+            try pause(milliseconds, onlyWrites: onlyWrites, context)
+        case .unpause: try unpause(context)
+        case .unblock(let number, let withError): unblock(number, withError: withError, context)
+        case .track(let request): try track(request, context)
+        case .caching(let isOn): try setCaching(isOn, context)
+        case .redirection: writeRedirection(context)
+        case .trackingInformation: writeTracking(context)
         }
     }
 
@@ -39,13 +59,12 @@ struct ClientCommands {
     /// refuse those that they do not know.
     ///
     /// The user is a uid, and the port in `addr` is the pid of the peer.
-    private func line(_ connection: Connection, _ time: Int64) -> String {
-        let path = sockaddr_un.path(boundTo: connection.descriptor) ?? ""
+    func line(_ connection: Connection, _ time: Int64) -> String {
         let session = connection.session
         let waiting = connection.outbound.waitingByteCount
         let fields: [(String, String)] = [
-            ("id", "\(connection.number)"), ("addr", "\(path):\(connection.peer.pid)"),
-            ("laddr", "\(path):0"), ("fd", "\(connection.descriptor)"),
+            ("id", "\(connection.number)"), ("addr", connection.address),
+            ("laddr", connection.localAddress), ("fd", "\(connection.descriptor)"),
             ("name", String(decoding: session.name, as: UTF8.self)),
             ("age", "\((time - connection.connectedAt) / 1_000)"),
             (
@@ -54,7 +73,8 @@ struct ClientCommands {
             ),
             ("flags", flags(connection)), ("db", "0"),
             ("sub", "\(session.subscriptions[.name].count)"),
-            ("psub", "\(session.subscriptions[.pattern].count)"), ("ssub", "0"),
+            ("psub", "\(session.subscriptions[.pattern].count)"),
+            ("ssub", "\(session.subscriptions[.shard].count)"),
             ("multi", "\(session.transaction?.count ?? -1)"),
             ("watch", "\(session.watchedKeys.count)"),
             ("qbuf", "\(connection.inbound.bytes.count)"), ("qbuf-free", "0"), ("argv-mem", "0"),
@@ -63,7 +83,8 @@ struct ClientCommands {
             ("tot-mem", "\(connection.share.byteCount)"),
             ("events", waiting > 0 ? "rw" : "r"),
             ("cmd", session.lastCommand?.rawValue ?? "NULL"), ("user", "\(connection.peer.uid)"),
-            ("redir", "-1"), ("resp", "\(session.version.rawValue)"),
+            ("redir", "\(session.tracking.map { $0.redirection ?? 0 } ?? -1)"),
+            ("resp", "\(session.version.rawValue)"),
             ("lib-name", String(decoding: session.library, as: UTF8.self)),
             ("lib-ver", String(decoding: session.libraryVersion, as: UTF8.self)),
         ]
@@ -75,6 +96,11 @@ struct ClientCommands {
         if connection.session.isSubscribed { flags += "P" }
         if connection.session.transaction != nil { flags += "x" }
         if connection.inbound.blocked != nil { flags += "b" }
+        if connection.session.isMonitor { flags += "O" }
+        if let client = connection.session.tracking {
+            flags += client.isBroadcast ? "tB" : "t"
+            if client.isBroken { flags += "R" }
+        }
         return flags + "U"
     }
 }

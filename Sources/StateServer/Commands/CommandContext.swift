@@ -132,7 +132,9 @@ struct CommandContext: ~Copyable {
 
     private mutating func finish(waitingFor wait: Receipt.Wait) {
         // A client's own watches get its write before its reply.
-        let goesAtOnce = connection.watches.all.isEmpty && !connection.session.isSubscribed
+        let goesAtOnce =
+            connection.watches.all.isEmpty && !connection.session.isSubscribed
+            && !core.hub.mustComeFirst
         core.finish(&transaction.receipt, waitingFor: wait, goesAtOnce: goesAtOnce)
         hasCommitted = true
     }

@@ -24,6 +24,13 @@ final class Dispatcher {
     let rules: RuleCommands
     let session: SessionCommands
     let report: ReportCommands
+    let administration: AdministrationCommands
+    let scripts: ScriptCommands
+    let documentation = DocumentationCommands()
+    private let statistics: CommandStatistics
+    private let monitors: Monitors
+    private let tracking: Tracking
+    private let registry: Registry
     /// The cost of the last command, relative to one that reads or writes a small value.
     private(set) var lastWeight = 0
 
@@ -47,6 +54,10 @@ final class Dispatcher {
         rules = RuleCommands(configuration: services.configuration)
         session = SessionCommands(services, watches, handlers)
         report = ReportCommands(services)
+        administration = AdministrationCommands(services)
+        scripts = ScriptCommands(strings, state)
+        (statistics, monitors) = (services.statistics, services.monitors)
+        (tracking, registry) = (services.tracking, services.registry)
     }
 
     /// Whether a command ran.
@@ -71,14 +82,21 @@ final class Dispatcher {
         let start = context.output.count
         context.beginAnswer()
         lastWeight = 1
+        var began: Int64 = 0
+        var running: Verb?
         do throws(StateError) {
             let verb = try findVerb(arguments, context)
             if context.connection.session.isSubscribed { try context.checkMayRun(verb, arguments) }
             if let reason = whatToWaitFor(verb, arguments, context) { return .wait(reason) }
+            if registry.hasMonitors { monitors.send(verb, arguments, context) }
             context.connection.session.commandCount += 1
             context.connection.session.lastCommand = verb.name
             context.connection.session.lastCommandAt = context.time
             lastWeight = verb.weight(byteCount: raw.count, hasRules: context.core.rules != nil)
+            began = statistics.begin(verb, weight: lastWeight)
+            running = verb
+            let client = context.connection.session.tracking
+            if let client { client.revisionBefore = context.core.newestRevision }
             // Nearly all commands have few arguments.
             if arguments.count > 64 { try checkSteps(verb, arguments, context) }
             if let transaction = context.connection.session.transaction,
@@ -92,11 +110,17 @@ final class Dispatcher {
                     context.core.files
                 )
                 context.output.append("+QUEUED\r\n")
+                if let client { tracking.note(verb, arguments, isQueued: true, client, context) }
             } else {
                 try run(Command(verb, arguments), &context)
+                if let client { tracking.note(verb, arguments, isQueued: false, client, context) }
             }
         } catch {
+            statistics.noteError(error, of: running ?? Verb.named(arguments[0]), ran: began != 0)
             gate.refuse(error, from: start, context)
+        }
+        if began != 0, let running {
+            statistics.end(running, since: began, arguments, context.connection, at: context.time)
         }
         lastWeight += (context.output.count - start) >> 12
         gate.send(from: start, context)
@@ -132,20 +156,14 @@ final class Dispatcher {
         throw verb.map(wrongArity) ?? unknownCommand(arguments)
     }
 
-    /// In the words of Redis, which clients look for.
-    private func unknownCommand(_ arguments: Arguments) -> StateError {
-        var text = "unknown command '\(arguments[0].prefix(128).shown)', with args beginning with: "
-        for index in 1..<max(1, min(arguments.count, 20)) where text.utf8.count < 256 {
-            text += "'\(arguments[index].prefix(128).shown)' "
-        }
-        return StateError(.err, text)
-    }
-
     private func whatToWaitFor(
         _ verb: Verb,
         _ arguments: Arguments,
         _ context: borrowing CommandContext
     ) -> Inbound.Pause? {
+        if let pause = registry.pause, pause.holds(verb, context.connection.session.transaction) {
+            return .clientsArePaused
+        }
         let isExecution = verb.isExecution
         let isRead = !verb.isWrite && !isExecution
         if isRead, context.connection.outbound.held.isEmpty, !memory.isTight { return nil }
@@ -184,6 +202,13 @@ extension Dispatcher {
         case .delete(let keys): try strings.delete(keys, &context)
         case .append(let key, let suffix): try strings.append(suffix, to: key, &context)
         case .add(let key, let number): try strings.add(number, to: key, &context)
+        case .value(let command): try strings.run(command, &context)
+        case .name(.flush): try state.flush(&context)
+        case .name(let command): try keyspace.run(command, &context)
+        case .administer(let command): try administration.run(command, &context)
+        case .script(let command): try scripts.run(command, &context)
+        case .describe(let command): documentation.run(command, context)
+        case .help(let verb): documentation.help(verb, context)
         case .exists(let keys): try keyspace.exists(keys, &context)
         case .type(let key): try keyspace.type(key, &context)
         case .databaseSize: try keyspace.databaseSize(context)
@@ -197,12 +222,10 @@ extension Dispatcher {
         case .discard: try transactions.discard(context)
         case .watchKeys(let keys): try transactions.watchKeys(keys, &context)
         case .unwatchKeys: transactions.unwatchKeys(context)
-        case .subscribe(let names, let isPattern):
-            try channels.subscribe(names, isPattern ? .pattern : .name, &context)
-        case .unsubscribe(let names, let isPattern):
-            try channels.unsubscribe(names, isPattern ? .pattern : .name, &context)
-        case .publish(let channel, let message):
-            try channels.publish(message, to: channel, context)
+        case .subscribe(let names, let kind): try channels.subscribe(names, kind, &context)
+        case .unsubscribe(let names, let kind): try channels.unsubscribe(names, kind, &context)
+        case .publish(let channel, let message, let isSharded):
+            try channels.publish(message, to: channel, isSharded: isSharded, context)
         case .channels(let command): try channels.describe(command, context)
         case .configure(let pairs): try channels.configure(pairs, context)
         case .stateGet(let key, nil): try state.get(key, &context)
@@ -238,7 +261,7 @@ extension Dispatcher {
             try rules.check(pattern, after, limit, context)
         case .stateStatus: report.status(context)
         case .information(let sections): report.information(sections, context)
-        case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client, .describe,
+        case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client,
             .configuration, .time:
             try session.run(command, context)
         }
@@ -251,47 +274,13 @@ extension Verb {
     /// The clock is checked after each 16, and may end the slice.
     func weight(byteCount: Int, hasRules: Bool) -> Int {
         switch name {
-        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet, .ttl, .pttl:
+        case .get, .ping, .echo, .exists, .type, .strlen, .stateGet, .ttl, .pttl, .getrange:
             1 + byteCount >> 10
         case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del, .setex,
-            .psetex, .getex, .expire, .pexpire, .persist:
+            .psetex, .getex, .expire, .pexpire, .persist, .setnx, .getset, .setrange:
             // Checking a schema may take long for one value.
             (hasRules ? 64 : 1) + byteCount >> 10
         default: 64
-        }
-    }
-
-    /// Whether the verb begins or ends watches or subscriptions.
-    ///
-    /// Pushes of a new watch must not overtake the reply with its number, and a watch that ends
-    /// still gets what the connection wrote before. The same applies to handlers, whose positions
-    /// must be durable.
-    fileprivate var isAboutWatches: Bool {
-        switch name {
-        case .stateWatch, .stateUnwatch, .hello, .reset, .stateHandler: true
-        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe: true
-        default: false
-        }
-    }
-
-    /// Whether its reply may have the largest allowed size.
-    var asksForMuch: Bool {
-        switch name {
-        case .mget, .keys, .scan, .exec, .pubsub, .stateList, .stateHistory, .stateChanges,
-            .stateWatches, .stateHandlers, .stateCheck:
-            true
-        default: false
-        }
-    }
-
-    /// Whether the verb returns only durable data, which must include what the connection wrote
-    /// before.
-    fileprivate func looksBack(_ arguments: Arguments) -> Bool {
-        switch name {
-        case .stateHistory, .stateRevert, .stateChanges: true
-        case .stateGet, .stateList:
-            (2..<max(2, arguments.count)).contains { arguments.isWord($0, "AT") }
-        default: false
         }
     }
 }

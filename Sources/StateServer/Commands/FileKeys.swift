@@ -20,9 +20,8 @@ struct FileKeys {
 
     /// Adds the keys that a command writes, or on which its writes depend.
     mutating func add(_ verb: Verb, _ arguments: Arguments, in files: FileContainers) {
-        let places = verb.keys
         switch verb.name {
-        case .stateDelete, .stateRevert: isAny = true
+        case .stateDelete, .stateRevert, .flushall, .flushdb: isAny = true
         case .stateApply:
             guard case .stateApply(let steps)? = try? Command(verb, arguments) else { return }
             for step in steps {
@@ -32,11 +31,7 @@ struct FileKeys {
                 }
             }
         default:
-            guard places.first > 0 else { return }
-            let last = places.last < 0 ? arguments.count + places.last : places.last
-            for index in stride(from: places.first, through: last, by: places.step) {
-                add(arguments[index], in: files)
-            }
+            for index in verb.keyPlaces(arguments) ?? [] { add(arguments[index], in: files) }
         }
     }
 

@@ -8,19 +8,27 @@ struct ReportCommands {
     private let settings: Settings
     private let registry: Registry
     private let channels: Channels
+    private let tracking: Tracking
+    let statistics: CommandStatistics
 
     init(_ services: Services) {
         settings = services.settings
         registry = services.registry
         channels = services.channels
+        (tracking, statistics) = (services.tracking, services.statistics)
     }
 
     func information(_ sections: Arguments, _ context: borrowing CommandContext) {
         let chosen = Set((0..<sections.count).map { sections[$0].text.lowercased() })
-        let isAll = chosen.isEmpty || !chosen.isDisjoint(with: ["all", "default", "everything"])
+        let isEverything = !chosen.isDisjoint(with: ["all", "everything"])
+        let isDefault = chosen.isEmpty || isEverything || chosen.contains("default")
         var text = ""
+        // As in Redis, the longest sections have to be asked for.
+        let named = ["Commandstats", "Latencystats"]
         for (name, lines) in informationSections(context)
-        where isAll || chosen.contains(name.lowercased()) {
+        where (named.contains(name) ? isEverything : isDefault)
+            || chosen.contains(name.lowercased())
+        {
             if !text.isEmpty { text += "\r\n" }
             text += "# \(name)\r\n"
             for (field, value) in lines { text += "\(field):\(value)\r\n" }
@@ -46,13 +54,23 @@ struct ReportCommands {
             (
                 "Stats",
                 [
-                    ("total_connections_received", String(registry.acceptedCount)),
-                    ("total_commands_processed", String(registry.commandCount)),
+                    (
+                        "total_connections_received",
+                        String(registry.acceptedCount - registry.countsBefore.accepted)
+                    ),
+                    (
+                        "total_commands_processed",
+                        String(registry.commandCount - registry.countsBefore.commands)
+                    ),
                     ("expired_keys", context.showsEverything ? "\(deadlines.expiredCount)" : "0"),
                     ("evicted_keys", "0"),
                     ("pubsub_channels", String(channels.nameCount)),
                     ("pubsub_patterns", String(channels.patternCount)),
-                    ("pubsubshard_channels", "0"), ("tracking_clients", "0"),
+                    ("pubsubshard_channels", String(channels.shardCount)),
+                    ("tracking_total_keys", String(tracking.keyCount)),
+                    ("tracking_total_items", String(tracking.itemCount)),
+                    ("tracking_total_prefixes", String(tracking.prefixCount)),
+                    ("total_error_replies", String(statistics.errors.values.reduce(0, +))),
                     ("client_output_buffer_limit_disconnections", String(registry.letGoCount)),
                 ]
             ),
@@ -66,6 +84,9 @@ struct ReportCommands {
             ),
             ("CPU", processorFields),
             ("Modules", []),
+            ("Commandstats", commandFields),
+            ("Errorstats", errorFields),
+            ("Latencystats", latencyFields),
             ("Cluster", [("cluster_enabled", "0")]),
             (
                 "Keyspace",
@@ -113,7 +134,8 @@ struct ReportCommands {
         return [
             ("connected_clients", String(registry.count)), ("cluster_connections", "0"),
             ("maxclients", String(settings.options.clientCount)),
-            ("blocked_clients", String(blocked)), ("tracking_clients", "0"),
+            ("blocked_clients", String(blocked)),
+            ("tracking_clients", String(tracking.clientCount)),
             ("clients_in_timeout_table", "0"),
         ]
     }
@@ -176,7 +198,10 @@ struct ReportCommands {
         if isAll { fields.append(("keys", Int64(context.core.entries.durableCount))) }
         fields += [
             ("clients", Int64(registry.count)),
-            ("watches", Int64(context.core.hub.count - channels.watcherCount)),
+            (
+                "watches",
+                Int64(context.core.hub.count - channels.watcherCount - tracking.watcherCount)
+            ),
         ]
         if isAll {
             fields.append(("uncommitted", Int64(context.core.pending.byteCount)))

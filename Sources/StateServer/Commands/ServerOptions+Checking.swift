@@ -77,8 +77,9 @@ extension Verb {
     /// The cost of a command with so many arguments, without listings.
     func steps(argumentCount: Int) -> Int {
         switch name {
-        case .mset, .msetnx: argumentCount / 2
-        case .mget, .exists, .watch, .del, .unlink: argumentCount
+        case .mset, .msetnx, .msetex: argumentCount / 2
+        case .mget, .exists, .watch, .del, .unlink, .touch, .eval, .evalsha, .evalRo, .evalshaRo:
+            argumentCount
         // SET key value, DELETE key.
         case .stateApply: argumentCount / 2
         default: 1

@@ -20,6 +20,9 @@ final class Services {
     /// The STATE.CHANGES that wait.
     let waitingForChanges: BlockedList
     let configuration = Configuration()
+    let statistics = CommandStatistics()
+    let monitors: Monitors
+    let tracking: Tracking
 
     /// `wake` makes the loop take a turn; any thread may call it.
     init(
@@ -36,6 +39,8 @@ final class Services {
         gate = ReplyGate(settings, turn, registry, flushes, timers)
         waitingForChanges = BlockedList(timers)
         channels = Channels(settings, flushes, registry.memory)
+        monitors = Monitors(settings, registry, flushes)
+        tracking = Tracking(settings, registry, channels, flushes)
         quotas = ClientQuotas(registry, gate)
         listings = Listings(access, work, gate)
         history = HistoryReader(keyspace, registry, access, wake: wake)

@@ -10,13 +10,16 @@ struct SessionCommands {
     private let watches: WatchCommands
     private let handlers: HandlerCommands
     private let clients: ClientCommands
+    private let tracking: Tracking
+    private let monitors: Monitors
 
     init(_ services: Services, _ watches: WatchCommands, _ handlers: HandlerCommands) {
         settings = services.settings
         registry = services.registry
         channels = services.channels
         (self.watches, self.handlers) = (watches, handlers)
-        clients = ClientCommands(registry: services.registry)
+        clients = ClientCommands(services)
+        (tracking, monitors) = (services.tracking, services.monitors)
     }
 
     func run(_ command: Command, _ context: borrowing CommandContext) throws(StateError) {
@@ -46,8 +49,7 @@ struct SessionCommands {
             reset(context)
             context.output.writeSimple("RESET")
         case .select: context.output.writeOK()
-        case .client(let command): clients.run(command, context)
-        case .describe(let command): describe(command, context)
+        case .client(let command): try clients.run(command, context)
         case .configuration(let names): configuration(names, context)
         case .time:
             context.output.writeArray(2)
@@ -100,66 +102,16 @@ struct SessionCommands {
         watches.end(context.connection, context.core)
         channels.unsubscribeAll(context.connection, context.core)
         handlers.end(context.connection)
+        tracking.end(context.connection, context.core)
+        monitors.end(context.connection)
+        context.connection.session.silence = .none
         context.connection.session.transaction = nil
         context.connection.session.forgetWatchedKeys(context.core)
         context.connection.session.version = .resp2
         context.rename([])
     }
 
-    // MARK: COMMAND and CONFIG
-
-    private func describe(_ command: Command.DescribeCommand, _ context: borrowing CommandContext) {
-        switch command {
-        case .count: context.output.writeInteger(Int64(Verb.all.count))
-        case .list:
-            context.output.writeArray(Verb.all.count)
-            for verb in Verb.all { context.output.writeBulk(verb.name.rawValue) }
-        case .all:
-            context.output.writeArray(Verb.all.count)
-            for verb in Verb.all { describe(verb, context) }
-        case .information(let names):
-            guard names.count > 0 else { return describe(.all, context) }
-            context.output.writeArray(names.count)
-            for index in 0..<names.count {
-                if let verb = Verb.named(names[index]) {
-                    describe(verb, context)
-                } else {
-                    context.output.writeNullArray(context.version)
-                }
-            }
-        case .documentation(let names):
-            let verbs =
-                names.count == 0
-                ? Verb.all : (0..<names.count).compactMap { Verb.named(names[$0]) }
-            context.output.writeMap(verbs.count, context.version)
-            for verb in verbs { document(verb, context) }
-        }
-    }
-
-    private func describe(_ verb: Verb, _ context: borrowing CommandContext) {
-        context.output.writeArray(10)
-        context.output.writeBulk(verb.name.rawValue)
-        context.output.writeInteger(Int64(verb.arity))
-        context.output.writeArray(1)
-        context.output.writeSimple(
-            verb.isWrite ? "write" : verb.isAboutChannels ? "pubsub" : "readonly"
-        )
-        context.output.writeInteger(Int64(verb.keys.first))
-        context.output.writeInteger(Int64(verb.keys.last))
-        context.output.writeInteger(Int64(verb.keys.step))
-        // ACL categories, tips, key specifications, subcommands.
-        for _ in 0..<4 { context.output.writeArray(0) }
-    }
-
-    private func document(_ verb: Verb, _ context: borrowing CommandContext) {
-        context.output.writeBulk(verb.name.rawValue)
-        context.output.writeMap(2, context.version)
-        context.output.writeField("summary", "\(verb.summary)")
-        context.output.writeField(
-            "group",
-            verb.name.rawValue.hasPrefix("state.") ? "state" : "generic"
-        )
-    }
+    // MARK: CONFIG
 
     /// The options of Redis that clients ask for, with what is true here.
     private var knownOptions: [(String, String)] {
@@ -176,8 +128,10 @@ struct SessionCommands {
             ("notify-keyspace-events", "AKE"), ("port", "0"),
             ("proto-max-bulk-len", String(limits.valueByteCount)), ("rdbcompression", "no"),
             ("replica-read-only", "yes"), ("requirepass", ""), ("save", ""),
-            ("slowlog-log-slower-than", "-1"), ("slowlog-max-len", "0"), ("tcp-keepalive", "0"),
+            ("slowlog-log-slower-than", String(CommandStatistics.slowNanoseconds / 1_000)),
+            ("slowlog-max-len", String(CommandStatistics.slowCount)), ("tcp-keepalive", "0"),
             ("timeout", "0"), ("tls-port", "0"),
+            ("tracking-table-max-keys", String(settings.options.trackedKeyCount)),
         ]
     }
 

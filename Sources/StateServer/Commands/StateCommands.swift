@@ -153,7 +153,7 @@ struct StateCommands {
     ///
     /// Entries that the user may not read are skipped; only a command that names such a key is
     /// refused.
-    private func delete(
+    func delete(
         _ listing: Listing,
         _ set: PatternSet,
         _ transaction: inout Transaction

@@ -64,7 +64,13 @@ struct StringCommands {
             )
         }
         try context.write { (transaction) throws(StateError) in
-            try transaction.set(key, to: value, isConditional: expiry == .kept, expiry: expiry)
+            try transaction.set(
+                key,
+                to: value,
+                isConditional: expiry == .kept,
+                expiry: expiry,
+                operation: expiry.operation
+            )
         }
         context.output.writeOK()
     }
@@ -88,7 +94,13 @@ struct StringCommands {
                 if !returnsOld { connection.outbound.bytes.writeNull(connection.session.version) }
                 return
             }
-            try transaction.set(key, to: value, isConditional: true, expiry: expiry)
+            try transaction.set(
+                key,
+                to: value,
+                isConditional: true,
+                expiry: expiry,
+                operation: expiry.operation
+            )
         }
         if connection.outbound.bytes.count == start { connection.outbound.bytes.writeOK() }
     }
@@ -154,7 +166,8 @@ struct StringCommands {
                 to: value,
                 appending: suffix,
                 isConditional: true,
-                expiry: .kept
+                expiry: .kept,
+                operation: .append
             )
             return length
         }
@@ -182,7 +195,8 @@ struct StringCommands {
                         key,
                         to: Bytes(bytes),
                         isConditional: true,
-                        expiry: .kept
+                        expiry: .kept,
+                        operation: .add
                     )
                 }
             }
@@ -201,6 +215,16 @@ extension Condition {
         case .isPresent: old != nil
         case .revision(let revision): (old?.revision ?? 0) == revision
         case .value(let value): old?.value.map { $0.isEqual(to: value) } ?? false
+        }
+    }
+}
+
+extension Expiry {
+    /// What a set with this time is announced as.
+    var operation: ChangeOperation {
+        switch self {
+        case .after, .at: .timedSet
+        case .ruled, .kept, .never: .plain
         }
     }
 }

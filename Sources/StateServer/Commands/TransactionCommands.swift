@@ -85,7 +85,7 @@ struct TransactionCommands {
     ) throws(StateError) {
         do throws(StateError) {
             switch verb.name {
-            case .stateWatch, .stateUnwatch, .stateHandler, .stateHandlers:
+            case .stateWatch, .stateUnwatch, .stateHandler, .stateHandlers, .monitor:
                 throw StateError(.err, "'\(verb.name.rawValue)' is not allowed in a transaction")
             default: break
             }

@@ -166,6 +166,7 @@ extension Server {
 
     func flush(_ connection: Connection) {
         guard !connection.isClosed else { return }
+        guard !connection.isKilled else { return end(connection) }
         guard !connection.isLetGo else {
             registry.letGoCount += 1
             noteLetGo(
@@ -238,6 +239,7 @@ extension Server {
         // Another list has it.
         case .turnIsOver: false
         case .memoryIsFull: !registry.memory.mustWait(connection)
+        case .clientsArePaused: registry.pause == nil
         case nil: true
         }
     }

@@ -39,6 +39,8 @@ extension Server {
             services.channels.unsubscribeAll(connection, core)
             dispatcher.changes.unblock(connection, core)
             dispatcher.handlers.end(connection)
+            services.tracking.end(connection, core)
+            services.monitors.end(connection)
             ListingCommand.end(of: connection, core)
             connection.session.forgetWatchedKeys(core)
             if let cause = connection.session.cause { core.release(cause) }

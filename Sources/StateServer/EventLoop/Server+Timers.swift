@@ -19,6 +19,8 @@ extension Server {
             answerBlocked()
         case .check: checkStore()
         // The turn checks which connections may continue.
+        case .clientPause: registry.pause = nil
+        // The turn checks which connections may continue.
         case .files: scheduleFiles()
         case .frames:
             endFrames()
@@ -50,6 +52,8 @@ final class TimerQueue {
         case changes
         /// The store is checked.
         case check
+        /// CLIENT PAUSE ends.
+        case clientPause
         /// Files for which commands wait are checked: nothing reports that a file stays unchanged.
         case files
         /// An incomplete command times out.

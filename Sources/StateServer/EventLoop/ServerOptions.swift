@@ -44,6 +44,8 @@ public struct ServerOptions: Sendable {
     /// Globs of all watches and subscriptions of a user without admin rights: each is compared with
     /// every written key.
     public var globCount = 100
+    /// Keys that clients with CLIENT TRACKING have read, counted once for each client.
+    public var trackedKeyCount = 1_000_000
     /// Watches of one client.
     public var watchCount = 1_000
     /// Patterns of all watches of one client: each costs memory, and a glob costs time with every

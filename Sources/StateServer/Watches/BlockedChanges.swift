@@ -49,6 +49,8 @@ final class BlockedChanges {
     private var subscription: CommitSubscription?
     /// Whether the read of the history is over: it is answered at the next commit.
     var isWaiting = false
+    /// CLIENT UNBLOCK asks for an error.
+    var isUnblockedWithError = false
 
     init(
         _ request: ChangesRequest,
@@ -99,6 +101,12 @@ final class BlockedChanges {
     /// Writes the collected commits, or that there are none.
     func writeReply(_ core: KeyspaceCore) throws(StateError) {
         if let failure { throw failure }
+        if isUnblockedWithError {
+            throw StateError(
+                StateError.Code("UNBLOCKED"),
+                "client unblocked via CLIENT UNBLOCK"
+            )
+        }
         reply.advance(to: core.revisions.durable)
         reply.write(
             to: &connection.outbound.bytes,

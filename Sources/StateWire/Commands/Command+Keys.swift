@@ -4,12 +4,13 @@ func readSet(_ arguments: Arguments) throws(StateError) -> Command {
     var needsPresence: Bool?
     var returnsOld = false
     var time: ExpiryOption?
+    var comparison: Command.Comparison?
     var options = OptionCursor(arguments, from: 2)
     while !options.isAtEnd {
         // As in Redis, an option may be repeated.
-        if needsPresence != true, options.take("NX") {
+        if needsPresence != true, comparison == nil, options.take("NX") {
             needsPresence = false
-        } else if needsPresence != false, options.take("XX") {
+        } else if needsPresence != false, comparison == nil, options.take("XX") {
             needsPresence = true
         } else if options.take("GET") {
             returnsOld = true
@@ -17,9 +18,20 @@ func readSet(_ arguments: Arguments) throws(StateError) -> Command {
             time?.isLike(option) ?? true
         {
             time = option
+        } else if needsPresence == nil, comparison == nil,
+            let found = try options.takeComparison()
+        {
+            comparison = found
         } else {
             throw syntaxError()
         }
+    }
+    if let comparison {
+        let expiry = try time?.expiry("set") ?? .ruled
+        let (name, value) = (try key(arguments[0]), arguments[1])
+        return .value(
+            .set(key: name, value: value, comparison, expiry, returnsOld: returnsOld)
+        )
     }
     return .set(
         key: try key(arguments[0]),

@@ -27,12 +27,14 @@ extension Command {
             self = .add(key: try key(rest[0]), -number)
         case .mset, .msetnx:
             guard rest.count % 2 == 0 else { throw wrongArity(verb) }
-            try checkKeys(rest, step: 2)
-            self = .multiSet(rest, onlyIfAllAbsent: verb.name == .msetnx)
-        case .mget: self = .multiGet(try checkKeys(rest))
-        case .exists: self = .exists(try checkKeys(rest))
-        case .del, .unlink: self = .delete(try checkKeys(rest))
-        case .watch: self = .watchKeys(try checkKeys(rest))
+            self = .multiSet(
+                try checkedKeys(rest, step: 2),
+                onlyIfAllAbsent: verb.name == .msetnx
+            )
+        case .mget: self = .multiGet(try checkedKeys(rest))
+        case .exists: self = .exists(try checkedKeys(rest))
+        case .del, .unlink: self = .delete(try checkedKeys(rest))
+        case .watch: self = .watchKeys(try checkedKeys(rest))
         case .getdel: self = .getDelete(try key(rest[0]))
         case .type: self = .type(try key(rest[0]))
         case .strlen: self = .length(try key(rest[0]))
@@ -44,7 +46,17 @@ extension Command {
         case .exec: self = .execute
         case .discard: self = .discard
         case .unwatch: self = .unwatchKeys
-        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .publish, .pubsub:
+        case .setnx, .getset, .getrange, .substr, .setrange, .incrbyfloat, .msetex, .delex,
+            .digest:
+            self = try readValueCommand(verb, rest)
+        case .rename, .renamenx, .copy, .touch, .randomkey, .object, .memory, .flushall,
+            .flushdb, .dump, .restore:
+            self = try readNameCommand(verb, rest)
+        case .role, .wait, .waitaof, .lastsave, .module, .acl, .slowlog, .latency, .monitor,
+            .eval, .evalsha, .evalRo, .evalshaRo, .script:
+            self = try readAdministration(verb, rest)
+        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .publish, .pubsub,
+            .ssubscribe, .sunsubscribe, .spublish:
             self = try readChannelCommand(verb, rest)
         case .stateGet: self = try readStateGet(rest)
         case .stateSet: self = try readStateSet(rest)
@@ -79,8 +91,8 @@ func key(_ bytes: Bytes) throws(StateError) -> Bytes {
     return bytes
 }
 
-@discardableResult
-private func checkKeys(_ arguments: Arguments, step: Int = 1) throws(StateError) -> Arguments {
+/// The arguments, each of which, or each second one, must be a key.
+func checkedKeys(_ arguments: Arguments, step: Int = 1) throws(StateError) -> Arguments {
     var index = 0
     while index < arguments.count {
         _ = try key(arguments[index])

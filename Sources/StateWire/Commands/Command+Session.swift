@@ -11,18 +11,19 @@ func readConnectionCommand(_ verb: Verb, _ rest: Arguments) throws(StateError) -
     case .quit: return .quit
     case .reset: return .reset
     case .select:
-        guard let number = rest[0].decimal else {
-            throw StateError(.err, "invalid DB index")
-        }
-        guard number == 0 else { throw StateError(.err, "DB index is out of range") }
+        try checkDatabase(rest[0])
         return .select
-    case .client: return .client(try readClient(rest))
+    case .client: return try readClient(rest)
     case .info: return .information(rest)
-    case .command: return .describe(try readDescribe(rest))
+    case .command:
+        if rest.count == 1, rest.isWord(0, "HELP") { return .help(.command) }
+        return .describe(try readDescribe(rest))
     case .config:
         if rest.isWord(0, "SET") { return try readConfigSet(rest.dropFirst(1)) }
+        if rest.isWord(0, "RESETSTAT"), rest.count == 1 { return .administer(.resetStatistics) }
+        if rest.isWord(0, "HELP"), rest.count == 1 { return .help(.config) }
         guard rest.isWord(0, "GET"), rest.count > 1 else {
-            throw unknownSubcommand(rest[0], of: "CONFIG", known: "GET or SET")
+            throw unknownSubcommand(rest[0], of: "CONFIG", known: "GET, SET or RESETSTAT")
         }
         return .configuration(rest.dropFirst(1))
     case .time: return .time
@@ -55,62 +56,36 @@ private func readHello(_ arguments: Arguments) throws(StateError) -> Command {
     return .hello(version: version, client: client, user: user)
 }
 
-private func clientName(_ name: Bytes) throws(StateError) -> Bytes {
-    guard name.count <= 256, name.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-        throw StateError(
-            .err,
-            "Client names cannot contain spaces, newlines or special characters, nor more than "
-                + "256 bytes."
-        )
-    }
-    return name
-}
-
-private func readClient(_ arguments: Arguments) throws(StateError) -> Command.ClientCommand {
-    let counts = ["setname": 1, "getname": 0, "setinfo": 2, "id": 0, "info": 0, "list": 0]
-    let name = arguments[0].text.lowercased()
-    if let count = counts[name], arguments.count != count + 1 {
-        throw StateError(.err, "wrong number of arguments for 'client|\(name)' command")
-    }
-    switch name {
-    case "setname": return .setName(try clientName(arguments[1]))
-    case "getname": return .getName
-    case "setinfo": return try readLibrary(arguments)
-    case "id": return .identify
-    case "info": return .information
-    case "list": return .list
-    default: break
-    }
-    throw unknownSubcommand(
-        arguments[0],
-        of: "CLIENT",
-        known: "SETNAME name, GETNAME, SETINFO LIB-NAME|LIB-VER text, ID, INFO or LIST"
-    )
-}
-
-private func readLibrary(
-    _ arguments: Arguments
-) throws(StateError) -> Command.ClientCommand {
-    let isVersion = arguments.isWord(1, "LIB-VER")
-    guard isVersion || arguments.isWord(1, "LIB-NAME") else {
-        throw StateError(.err, "Unrecognized option \(StateError.quoted(arguments[1]))")
-    }
-    let text = arguments[2]
-    guard text.count <= 256, text.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-        throw StateError(
-            .err,
-            "\(isVersion ? "lib-ver" : "lib-name") cannot contain spaces, newlines or special "
-                + "characters."
-        )
-    }
-    return .setLibrary(text, isVersion: isVersion)
-}
-
 private func readDescribe(_ arguments: Arguments) throws(StateError) -> Command.DescribeCommand {
     guard arguments.count > 0 else { return .all }
     if arguments.isWord(0, "COUNT"), arguments.count == 1 { return .count }
     if arguments.isWord(0, "DOCS") { return .documentation(arguments.dropFirst(1)) }
     if arguments.isWord(0, "INFO") { return .information(arguments.dropFirst(1)) }
     if arguments.isWord(0, "LIST"), arguments.count == 1 { return .list }
-    throw unknownSubcommand(arguments[0], of: "COMMAND", known: "COUNT, DOCS, INFO or LIST")
+    if arguments.isWord(0, "GETKEYS") || arguments.isWord(0, "GETKEYSANDFLAGS") {
+        guard arguments.count > 1 else { throw wrongArity("command", arguments[0]) }
+        return try readKeyQuestion(arguments)
+    }
+    throw unknownSubcommand(
+        arguments[0],
+        of: "COMMAND",
+        known: "COUNT, DOCS, GETKEYS, GETKEYSANDFLAGS, INFO or LIST"
+    )
+}
+
+private func readKeyQuestion(
+    _ arguments: Arguments
+) throws(StateError) -> Command.DescribeCommand {
+    let command = arguments.dropFirst(1)
+    guard let verb = Verb.named(command[0]) else {
+        throw StateError(.err, "Invalid command specified")
+    }
+    guard verb.accepts(argumentCount: command.count) else {
+        throw StateError(.err, "Invalid number of arguments specified for command")
+    }
+    guard let places = verb.keyPlaces(command) else {
+        throw StateError(.err, "Invalid arguments specified for command")
+    }
+    guard !places.isEmpty else { throw StateError(.err, "The command has no key arguments") }
+    return .keys(verb, command, withFlags: arguments.isWord(0, "GETKEYSANDFLAGS"))
 }

@@ -13,6 +13,10 @@ package enum Command {
     case reset
     case select
     case client(ClientCommand)
+    case administer(AdministrationCommand)
+    case script(ScriptCommand)
+    /// HELP of a verb with subcommands.
+    case help(Verb.Name)
     case information(Arguments)
     case describe(DescribeCommand)
     case configuration(Arguments)
@@ -36,6 +40,8 @@ package enum Command {
     case expiry(Bytes, ExpiryStep)
     case multiSet(Arguments, onlyIfAllAbsent: Bool)
     case delete(Arguments)
+    case value(ValueCommand)
+    case name(KeyCommand)
     case append(key: Bytes, suffix: Bytes)
     case add(key: Bytes, Int64)
 
@@ -47,10 +53,10 @@ package enum Command {
     case unwatchKeys
 
     // Channels.
-    case subscribe(Arguments, isPattern: Bool)
+    case subscribe(Arguments, ChannelKind)
     /// No names: all of them.
-    case unsubscribe(Arguments, isPattern: Bool)
-    case publish(channel: Bytes, message: Bytes)
+    case unsubscribe(Arguments, ChannelKind)
+    case publish(channel: Bytes, message: Bytes, isSharded: Bool)
     case channels(ChannelsCommand)
 
     // Our own.
@@ -78,15 +84,6 @@ package enum Command {
     /// Without a pattern: everything.
     case stateCheck(pattern: Bytes?, after: Bytes?, limit: Int)
 
-    package enum ClientCommand {
-        case setName(Bytes)
-        case getName
-        case setLibrary(Bytes, isVersion: Bool)
-        case identify
-        case information
-        case list
-    }
-
     /// SCAN.
     package struct Scan {
         package var cursor: UInt64
@@ -96,10 +93,18 @@ package enum Command {
         package var includesStrings = true
     }
 
+    /// What a subscription names.
+    package enum ChannelKind: Sendable {
+        case name
+        case pattern
+        /// A name among the shard channels.
+        case shard
+    }
+
     /// PUBSUB.
     package enum ChannelsCommand {
-        case names(matching: Bytes?)
-        case subscriberCounts(Arguments)
+        case names(matching: Bytes?, ChannelKind)
+        case subscriberCounts(Arguments, ChannelKind)
         case patternCount
     }
 
@@ -109,6 +114,8 @@ package enum Command {
         case documentation(Arguments)
         case information(Arguments)
         case list
+        /// The keys of a command, perhaps with what it does with them.
+        case keys(Verb, Arguments, withFlags: Bool)
     }
 
     package enum ListForm {

@@ -10,7 +10,15 @@ package struct Verb: Sendable {
         case incr, incrby, decr, decrby, keys, scan, multi, exec, discard, watch, unwatch
         case setex, psetex, getex, expire, pexpire, expireat, pexpireat
         case ttl, pttl, expiretime, pexpiretime, persist
+        case setnx, getset, getrange, substr, setrange, incrbyfloat, msetex, delex, digest
+        case rename, renamenx, copy, touch, randomkey, object, memory, flushall, flushdb
+        case dump, restore
+        case role, wait, waitaof, lastsave, module, acl, slowlog, latency, monitor
+        case eval, evalsha, script
+        case evalRo = "eval_ro"
+        case evalshaRo = "evalsha_ro"
         case subscribe, unsubscribe, psubscribe, punsubscribe, publish, pubsub
+        case ssubscribe, sunsubscribe, spublish
         case stateGet = "state.get"
         case stateSet = "state.set"
         case stateApply = "state.apply"
@@ -41,7 +49,10 @@ package struct Verb: Sendable {
     /// One line for COMMAND DOCS.
     package let summary: StaticString
 
-    private init(
+    /// Its place in ``all``.
+    package let index: Int
+
+    init(
         _ name: Name,
         _ arity: Int8,
         writes isWrite: Bool = false,
@@ -53,7 +64,16 @@ package struct Verb: Sendable {
         self.isWrite = isWrite
         self.signedKeys = keys
         self.summary = summary
+        index = 0
     }
+
+    private init(_ verb: Verb, index: Int) {
+        (name, signedArity, isWrite) = (verb.name, verb.signedArity, verb.isWrite)
+        (signedKeys, summary, self.index) = (verb.signedKeys, verb.summary, index)
+    }
+
+    /// All verbs, in the order in which their names are declared.
+    package static let all: [Verb] = rows.enumerated().map { Verb($1, index: $0) }
 
     /// The number of arguments, including the name; negative: at least so many (as in Redis).
     package var arity: Int { Int(signedArity) }
@@ -67,7 +87,9 @@ package struct Verb: Sendable {
     /// Whether it belongs to the category `pubsub` of COMMAND INFO.
     package var isAboutChannels: Bool {
         switch name {
-        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .publish, .pubsub: true
+        case .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .publish, .pubsub,
+            .ssubscribe, .sunsubscribe, .spublish:
+            true
         default: false
         }
     }
@@ -78,108 +100,6 @@ package struct Verb: Sendable {
     package func accepts(argumentCount: Int) -> Bool {
         arity >= 0 ? argumentCount == arity : argumentCount >= -arity
     }
-
-    /// All verbs, in the order in which their names are declared.
-    package static let all: [Verb] = [
-        Verb(.hello, -1, "Chooses the protocol version and names the connection."),
-        Verb(.auth, -2, "Authenticates; no password is set here."),
-        Verb(.ping, -1, "Returns PONG, or its argument."),
-        Verb(.echo, 2, "Returns its argument."),
-        Verb(.quit, -1, "Ends the connection."),
-        Verb(.reset, 1, "Resets the connection to its initial state."),
-        Verb(.select, 2, "Chooses the database; there is one, 0."),
-        Verb(.client, -2, "Returns or sets properties of connections."),
-        Verb(.info, -1, "Returns information about the server."),
-        Verb(.command, -1, "Returns information about the commands."),
-        Verb(.config, -2, "Returns or sets the configuration, as far as Redis clients need it."),
-        Verb(.dbsize, 1, "Counts the entries."),
-        Verb(.type, 2, keys: (1, 1, 1), "Returns the type of an entry: string or none."),
-        Verb(.time, 1, "Returns the time."),
-        Verb(.exists, -2, keys: (1, -1, 1), "Counts how many of the keys exist."),
-        Verb(.get, 2, keys: (1, 1, 1), "Returns the value of a key."),
-        Verb(.set, -3, writes: true, keys: (1, 1, 1), "Sets the value of a key."),
-        Verb(
-            .getdel,
-            2,
-            writes: true,
-            keys: (1, 1, 1),
-            "Returns the value of a key and deletes it."
-        ),
-        Verb(.mget, -2, keys: (1, -1, 1), "Returns the values of several keys."),
-        Verb(.mset, -3, writes: true, keys: (1, -1, 2), "Sets several keys in one commit."),
-        Verb(.msetnx, -3, writes: true, keys: (1, -1, 2), "Sets several keys if none exists."),
-        Verb(.del, -2, writes: true, keys: (1, -1, 1), "Deletes keys."),
-        Verb(.unlink, -2, writes: true, keys: (1, -1, 1), "Deletes keys."),
-        Verb(.strlen, 2, keys: (1, 1, 1), "Returns the length of a value."),
-        Verb(.append, 3, writes: true, keys: (1, 1, 1), "Appends to a value."),
-        Verb(.incr, 2, writes: true, keys: (1, 1, 1), "Adds 1 to a number."),
-        Verb(.incrby, 3, writes: true, keys: (1, 1, 1), "Adds to a number."),
-        Verb(.decr, 2, writes: true, keys: (1, 1, 1), "Subtracts 1 from a number."),
-        Verb(.decrby, 3, writes: true, keys: (1, 1, 1), "Subtracts from a number."),
-        Verb(.keys, 2, "Lists the keys that match a glob."),
-        Verb(.scan, -2, "Lists the keys piece by piece."),
-        Verb(.multi, 1, "Begins a transaction."),
-        Verb(.exec, 1, "Commits the transaction."),
-        Verb(.discard, 1, "Discards the transaction."),
-        Verb(.watch, -2, keys: (1, -1, 1), "Makes EXEC depend on keys being unchanged."),
-        Verb(.unwatch, 1, "Forgets the keys of WATCH."),
-        Verb(.setex, 4, writes: true, keys: (1, 1, 1), "Sets a value that expires after seconds."),
-        Verb(
-            .psetex,
-            4,
-            writes: true,
-            keys: (1, 1, 1),
-            "Sets a value that expires after milliseconds."
-        ),
-        Verb(
-            .getex,
-            -2,
-            writes: true,
-            keys: (1, 1, 1),
-            "Returns a value and changes when it expires."
-        ),
-        Verb(.expire, -3, writes: true, keys: (1, 1, 1), "Makes a key expire after seconds."),
-        Verb(.pexpire, -3, writes: true, keys: (1, 1, 1), "Makes a key expire after milliseconds."),
-        Verb(.expireat, -3, writes: true, keys: (1, 1, 1), "Makes a key expire at a Unix time."),
-        Verb(
-            .pexpireat,
-            -3,
-            writes: true,
-            keys: (1, 1, 1),
-            "Makes a key expire at a Unix time in ms."
-        ),
-        Verb(.ttl, 2, keys: (1, 1, 1), "Returns how many seconds a key has left."),
-        Verb(.pttl, 2, keys: (1, 1, 1), "Returns how many milliseconds a key has left."),
-        Verb(.expiretime, 2, keys: (1, 1, 1), "Returns when a key expires, as a Unix time."),
-        Verb(.pexpiretime, 2, keys: (1, 1, 1), "Returns when a key expires, in ms."),
-        Verb(.persist, 2, writes: true, keys: (1, 1, 1), "Makes a key never expire."),
-        Verb(.subscribe, -2, "Subscribes to channels by name."),
-        Verb(.unsubscribe, -1, "Ends subscriptions by name; without names, all of them."),
-        Verb(.psubscribe, -2, "Subscribes to the channels whose names match globs."),
-        Verb(.punsubscribe, -1, "Ends subscriptions by glob; without globs, all of them."),
-        Verb(.publish, 3, "Sends a message to the current subscribers of a channel."),
-        Verb(.pubsub, -2, "Returns information about channels and their subscribers."),
-        Verb(.stateGet, -2, keys: (1, 1, 1), "Returns an entry with its metadata."),
-        Verb(.stateSet, -3, writes: true, keys: (1, 1, 1), "Sets a value under conditions."),
-        Verb(.stateApply, -2, writes: true, "Sets, deletes and checks keys in one commit."),
-        Verb(.stateDelete, -2, writes: true, "Deletes the keys that match patterns in one commit."),
-        Verb(.stateList, -2, "Lists the keys that match a pattern in key order."),
-        Verb(.stateWatch, -2, "Pushes every commit that changes a key that matches patterns."),
-        Verb(.stateUnwatch, 2, "Ends a watch."),
-        Verb(.stateWatches, 1, "Lists the watches and how far each is."),
-        Verb(.stateHistory, -2, keys: (1, 1, 1), "Returns the changes of a key, newest first."),
-        Verb(.stateRevert, 4, writes: true, "Restores keys to their state at a revision."),
-        Verb(.stateChanges, -4, "Returns the commits since a revision, or waits for the next."),
-        Verb(.stateCompact, -1, "Removes superseded changes from the history."),
-        Verb(.stateStatus, 1, "Returns the state of the store and the daemon."),
-        Verb(.stateSync, 1, "Replies once everything written so far is on stable storage."),
-        Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),
-        Verb(.stateHandlers, 1, "Lists the named handlers and the position of each."),
-        Verb(.stateReload, 1, "Reloads the configuration and returns what changed."),
-        Verb(.stateExplain, 2, keys: (1, 1, 1), "Returns the options of a key and their rules."),
-        Verb(.stateRules, 1, "Lists the rules of the configuration."),
-        Verb(.stateCheck, -1, "Lists the stored values that a rule now refuses."),
-    ]
 
     // MARK: Look-up
 
@@ -230,13 +150,13 @@ package struct Verb: Sendable {
 
         var place: Int {
             let mixed = (low &* 0x9E37_79B9_7F4A_7C15 ^ high) &* 0xC2B2_AE3D_27D4_EB4F
-            return Int(truncatingIfNeeded: mixed >> 56)
+            return Int(truncatingIfNeeded: mixed >> 55)
         }
     }
 
-    /// A hash table with open addressing over 256 slots.
+    /// A hash table with open addressing over 512 slots.
     private struct Table {
-        private var places: [(key: Packed, verb: Verb)?] = Array(repeating: nil, count: 256)
+        private var places: [(key: Packed, verb: Verb)?] = Array(repeating: nil, count: 512)
 
         init(_ verbs: [Verb]) {
             for verb in verbs {
@@ -244,7 +164,7 @@ package struct Verb: Sendable {
                 name.withUTF8 { bytes in
                     guard let key = Packed(Bytes(bytes)) else { return }
                     var place = key.place
-                    while places[place] != nil { place = (place + 1) & 255 }
+                    while places[place] != nil { place = (place + 1) & 511 }
                     places[place] = (key, verb)
                 }
             }
@@ -254,7 +174,7 @@ package struct Verb: Sendable {
             var place = key.place
             while let found = places[place] {
                 if found.key == key { return found.verb }
-                place = (place + 1) & 255
+                place = (place + 1) & 511
             }
             return nil
         }

@@ -50,6 +50,7 @@ extension Options {
         server.watchCount = limits[.watches]
         server.stepCount = limits[.steps]
         server.globCount = limits[.globs]
+        server.trackedKeyCount = limits[.trackedKeys]
         server.outputByteCount = limits[.outputBytes]
         server.inputByteCount = limits[.inputBytes]
         server.replyByteCount = limits[.replyBytes]

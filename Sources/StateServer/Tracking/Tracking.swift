@@ -1,0 +1,285 @@
+import StateEngine
+import StateWire
+
+/// CLIENT TRACKING: clients that keep copies of values are sent which of them are void.
+///
+/// An invalidation goes out when the commit is durable, and before every reply that waits for that
+/// commit. So nobody has a reply that a copy contradicts, unless the client that has the copy does
+/// not read.
+///
+/// ```
+/// GET k          the key is recorded with the newest revision, perhaps a provisional one
+/// commit r       copies that were read before r are void; those of r or later stay recorded
+/// ```
+///
+/// A reply that is held may have been read before a commit whose invalidation goes out before it:
+/// then the invalidation is sent again behind the held replies.
+///
+/// The table is bounded: where it is full, a client with more than its share loses a key, which is
+/// sent as an invalidation. Used only by the loop thread, under the keyspace's lock.
+final class Tracking {
+    private let settings: Settings
+    private let registry: Registry
+    private let channels: Channels
+    private let flushes: FlushList
+    /// By the number of the connection.
+    private var clients: [Int: TrackedClient] = [:]
+    /// Those that keep copies of a key.
+    private var table: [[UInt8]: [TrackedClient]] = [:]
+    /// Keys in ``table``, once for each client.
+    private(set) var itemCount = 0
+    private var subscription: CommitSubscription?
+
+    /// More keys in one push are an invalidation of everything.
+    private static let pushedCount = 10_000
+    /// The channel of clients that have RESP2.
+    private static let channel: StaticString = "__redis__:invalidate"
+
+    init(_ settings: Settings, _ registry: Registry, _ channels: Channels, _ flushes: FlushList) {
+        (self.settings, self.registry) = (settings, registry)
+        (self.channels, self.flushes) = (channels, flushes)
+    }
+
+    var clientCount: Int { clients.count }
+    var keyCount: Int { table.count }
+    var prefixCount: Int { Set(clients.values.flatMap(\.prefixes)).count }
+    /// Watchers in the keyspace's hub that do not belong to STATE.WATCH.
+    var watcherCount: Int { subscription == nil ? 0 : 1 }
+
+    // MARK: Clients
+
+    /// CLIENT TRACKING ON.
+    ///
+    /// - Throws: ``StateError/Code/err`` in the words of Redis, or ``StateError/Code/limit`` for too
+    ///   many prefixes; nothing has changed.
+    func begin(
+        _ request: Command.TrackingRequest,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        let connection = context.connection
+        let known = connection.session.tracking
+        if let number = request.redirection, registry.all[Int(truncatingIfNeeded: number)] == nil {
+            throw StateError(.err, "The client ID you want redirect to does not exist")
+        }
+        if let known { try check(request, against: known) }
+        try check(request.prefixes.map { Array($0) }, known?.prefixes ?? [])
+        if let known {
+            known.redirection = request.redirection.map { Int($0) }
+            known.leavesOutOwn = request.leavesOutOwn
+            known.add(request.prefixes.map { Array($0) })
+            return
+        }
+        let client = TrackedClient(connection, request)
+        connection.session.tracking = client
+        clients[connection.number] = client
+        guard subscription == nil else { return }
+        subscription = CommitSubscription(PatternSet([.everything]), in: context.core) {
+            [unowned self] revision, changes, core in
+            receive(changes, of: revision, core)
+        }
+        context.core.hub.mustComeFirst = true
+    }
+
+    private func check(
+        _ request: Command.TrackingRequest,
+        against known: TrackedClient
+    ) throws(StateError) {
+        let rest =
+            "mode before disabling tracking for this client, and then re-enabling it with a "
+            + "different mode."
+        guard request.isBroadcast == known.isBroadcast else {
+            throw StateError(.err, "You can't switch BCAST \(rest)")
+        }
+        guard request.isOptional == known.isOptional else {
+            throw StateError(.err, "You can't switch OPTIN/OPTOUT \(rest)")
+        }
+    }
+
+    /// Refuses prefixes that overlap, since a change would be sent twice.
+    private func check(_ new: [[UInt8]], _ known: [[UInt8]]) throws(StateError) {
+        let limit = settings.options.watchCount
+        guard new.count + known.count <= limit else {
+            throw StateError(.limit, "more than \(limit) prefixes, the limit (limits.watches)")
+        }
+        for (index, prefix) in new.enumerated() {
+            let others = known + new[(index + 1)...]
+            for other in others where other != prefix || index < new.count - 1 && known.isEmpty {
+                guard !other.starts(with: prefix), !prefix.starts(with: other) else {
+                    let names = [prefix, other].map { $0.withUnsafeBytes { StateError.quoted($0) } }
+                    throw StateError(
+                        .err,
+                        "Prefix \(names[0]) overlaps with an existing prefix \(names[1]). Prefixes "
+                            + "for a single client must not overlap."
+                    )
+                }
+            }
+        }
+    }
+
+    /// CLIENT TRACKING OFF, and the end of a connection.
+    func end(_ connection: Connection, _ core: KeyspaceCore) {
+        guard let client = connection.session.tracking else { return }
+        connection.session.tracking = nil
+        clients[connection.number] = nil
+        for key in client.takeAll() { remove(client, from: key) }
+        guard clients.isEmpty else { return }
+        subscription?.end(in: core)
+        subscription = nil
+        core.hub.mustComeFirst = false
+    }
+
+    private func remove(_ client: TrackedClient, from key: [UInt8]) {
+        itemCount -= 1
+        guard let all = table[key], all.count > 1 else {
+            table[key] = nil
+            return
+        }
+        table[key] = all.filter { $0 !== client }
+    }
+
+    // MARK: Reads
+
+    /// Records what a command has read, or will read at EXEC.
+    ///
+    /// - Parameters:
+    ///   - verb: The verb of the command.
+    ///   - arguments: The command.
+    ///   - isQueued: Whether it was queued.
+    ///   - client: Whose reads they are.
+    ///   - context: The context of the command.
+    func note(
+        _ verb: Verb,
+        _ arguments: Arguments,
+        isQueued: Bool,
+        _ client: TrackedClient,
+        _ context: borrowing CommandContext
+    ) {
+        if context.hasCommitted { client.noteOwn(context.core.newestRevision) }
+        if verb.name == .client { return }
+        if client.keepsNext, !client.isBroadcast, verb.isReadOfKeys {
+            for place in verb.keyPlaces(arguments) ?? [] {
+                let key = Array(arguments[place])
+                if isQueued {
+                    client.queued.append(key)
+                } else {
+                    note(key, client)
+                }
+            }
+        }
+        if verb.isExecution { for key in client.queued { note(key, client) } }
+        guard context.connection.session.transaction == nil else { return }
+        client.caching = nil
+        client.queued = []
+    }
+
+    private func note(_ key: [UInt8], _ client: TrackedClient) {
+        guard client.note(key, at: client.revisionBefore) else { return }
+        table[key, default: []].append(client)
+        itemCount += 1
+        if itemCount > settings.options.trackedKeyCount { evict(for: client) }
+    }
+
+    /// Takes a key from the client, if it has more than its share, else from the one that has most.
+    private func evict(for client: TrackedClient) {
+        let share = settings.options.trackedKeyCount / max(1, clients.count)
+        let largest = clients.values.max { $0.count < $1.count }
+        let chosen = client.count > share ? client : largest ?? client
+        guard let key = chosen.evict() else { return }
+        remove(chosen, from: key)
+        send([key], to: chosen)
+    }
+
+    // MARK: Commits
+
+    private func receive(_ changes: [Record], of revision: Int64, _ core: KeyspaceCore) {
+        var void: [Int: (client: TrackedClient, keys: [[UInt8]])] = [:]
+        let broadcasts = clients.values.filter(\.isBroadcast)
+        for change in changes {
+            let key = Array(change.key)
+            let audience = core.audience(of: change)
+            for client in (table[key] ?? []) + broadcasts {
+                guard audience?.admits(client.connection.subject) ?? true else { continue }
+                if client.isBroadcast {
+                    guard client.follows(change.key) else { continue }
+                } else {
+                    switch client.invalidate(key, by: revision) {
+                    case .none: continue
+                    case .someVoid: break
+                    case .allVoid: remove(client, from: key)
+                    }
+                }
+                void[client.connection.number, default: (client, [])].keys.append(key)
+            }
+        }
+        for (client, keys) in void.values where !client.leavesOut(revision) {
+            send(keys, to: client)
+        }
+    }
+
+    /// Declares all copies void, of clients whom rules may restrict: what they may see has changed.
+    func accessChanged() {
+        for client in clients.values where !client.connection.subject.isPrivileged {
+            for key in client.takeAll() { remove(client, from: key) }
+            send(nil, to: client)
+        }
+    }
+
+    // MARK: Sending
+
+    /// Sends that copies are void; nil: of everything.
+    private func send(_ keys: [[UInt8]]?, to client: TrackedClient) {
+        let keys = keys.flatMap { $0.count > Tracking.pushedCount ? nil : $0 }
+        guard let number = client.redirection else {
+            return send(keys, by: client.connection, isRedirected: false)
+        }
+        guard let target = registry.all[number] else { return informOfEnd(of: number, client) }
+        send(keys, by: target, isRedirected: true)
+    }
+
+    private func send(_ keys: [[UInt8]]?, by connection: Connection, isRedirected: Bool) {
+        let version = connection.session.version
+        // A client of RESP2 has to ask for the messages.
+        guard version == .resp3 || isRedirected && connection.session.isSubscribed else { return }
+        var frame = ByteBuffer()
+        if version == .resp3 {
+            frame.writePush(2)
+            frame.writeBulk("invalidate")
+        } else {
+            frame.writeArray(3)
+            frame.writeBulk("message")
+            frame.writeBulk(Tracking.channel)
+        }
+        if let keys {
+            frame.writeArray(keys.count)
+            for key in keys { frame.writeBulk(key) }
+        } else {
+            frame.writeNullArray(version)
+        }
+        channels.deliver(frame.bytes, to: connection)
+        if version == .resp3, !connection.outbound.held.isEmpty {
+            connection.outbound.held.append(frame.bytes, behind: 0, reporting: 0)
+        }
+        flushes.addFirst(connection)
+    }
+
+    private func informOfEnd(of number: Int, _ client: TrackedClient) {
+        guard !client.isBroken else { return }
+        client.isBroken = true
+        guard client.connection.session.version == .resp3 else { return }
+        var frame = ByteBuffer()
+        frame.writePush(2)
+        frame.writeBulk("tracking-redir-broken")
+        frame.writeInteger(Int64(number))
+        channels.deliver(frame.bytes, to: client.connection)
+    }
+}
+
+extension Verb {
+    /// Whether a client may keep copies of what it returns of keys.
+    fileprivate var isReadOfKeys: Bool { !isWrite && name != .watch && name != .stateExplain }
+}
+
+extension KeyspaceCore {
+    /// The newest revision, whether or not it is on stable storage.
+    var newestRevision: Int64 { max(revisions.provisional, revisions.durable) }
+}

@@ -1,0 +1,53 @@
+extension VerbDocumentation {
+    static let ofStated: [VerbDocumentation] = [
+        .init(.stateGet, .state, "key [AT revision]"),
+        .init(
+            .stateSet,
+            .state,
+            """
+            key value [NX | XX] [IFREV revision] [IFVAL value] [EXPIRES time] [DURABILITY \
+            <memory | interval | written | synced>]
+            """
+        ),
+        .init(.stateApply, .state, "count step [step ...]"),
+        .init(.stateDelete, .state, "pattern [pattern ...] [DRYRUN]"),
+        .init(
+            .stateList,
+            .state,
+            "pattern [AFTER key] [LIMIT count] [KEYS | COUNT | LONG] [AT revision]"
+        ),
+        .init(
+            .stateWatch,
+            .state,
+            """
+            pattern [pattern ...] [SNAPSHOT] [FROM revision] [EPOCH epoch] [LATEST] \
+            [PREVIOUS] [BY]
+            """
+        ),
+        .init(.stateUnwatch, .state, "watch"),
+        .init(.stateWatches, .state),
+        .init(.stateHistory, .state, "key [LIMIT count] [BEFORE revision]"),
+        .init(.stateRevert, .state, "pattern TO revision"),
+        .init(
+            .stateChanges,
+            .state,
+            """
+            SINCE revision [EPOCH epoch] [COUNT count] [BLOCK milliseconds] [PREVIOUS] \
+            pattern [pattern ...]
+            """
+        ),
+        .init(.stateCompact, .state, "[TO revision] [SHRINK]"),
+        .init(.stateStatus, .state),
+        .init(.stateSync, .state),
+        .init(
+            .stateHandler,
+            .state,
+            "<ATTACH name pattern [pattern ...] | DONE name revision | FORGET name>"
+        ),
+        .init(.stateHandlers, .state),
+        .init(.stateReload, .state),
+        .init(.stateExplain, .state, "key"),
+        .init(.stateRules, .state),
+        .init(.stateCheck, .state, "[pattern] [AFTER key] [LIMIT count]"),
+    ]
+}
