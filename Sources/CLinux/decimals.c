@@ -8,7 +8,8 @@
 #include <string.h>
 
 static int read_decimal(const void *bytes, size_t count, long double *number) {
-    char text[256];
+    // The longest sum, which has no exponent, can be read again.
+    char text[5120];
     char *end;
     if (count == 0 || count >= sizeof text) return 0;
     memcpy(text, bytes, count);

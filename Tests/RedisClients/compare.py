@@ -112,7 +112,9 @@ try:
             # A wrong time is refused before the key is looked at.
             if up[0] == "RESTORE" and a.startswith("-ERR") and b.startswith("-BUSYKEY"): continue
             # Redis compresses long strings.
-            if up[0] == "DUMP" and len(b) > 30: continue
+            if up[0] == "DUMP" and len(a) > 30: continue
+            # Without LFU it is an error here, whether or not the key is present.
+            if up[:2] == ["OBJECT", "FREQ"] and b is None: continue
             bad += 1
             print("DIFFERS", command, a, b)
             if bad > 15: break
