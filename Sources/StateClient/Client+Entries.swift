@@ -20,6 +20,8 @@ extension Client {
         public let writer: String
         /// Wall time in milliseconds at which it expires; nil for never.
         public let expires: Int64?
+        /// Whose end deletes it; nil if nobody's does.
+        public let lifetime: StateModel.Lifetime?
         /// How safe the value is: `synced` or `memory`.
         public let durability: String
         /// Whether the key is absent and the value is the default that a rule gives it; the
@@ -85,6 +87,7 @@ extension Client {
             owner: UInt32(truncatingIfNeeded: try fields.number("owner")),
             writer: reply["by"]?.textValue ?? "",
             expires: reply["expires"]?.integerValue,
+            lifetime: reply["lifetime"]?.textValue.flatMap { StateModel.Lifetime(rawValue: $0) },
             durability: reply["durability"]?.textValue ?? "",
             isDefault: reply["default"] != nil
         )

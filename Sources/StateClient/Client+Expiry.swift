@@ -27,7 +27,7 @@ extension Client {
     ///   - key: The key.
     ///   - lifetime: How much longer it lives; 0 deletes it now.
     /// - Returns: False if the key is absent: nothing has changed.
-    /// - Throws: As ``set(_:for:if:durability:expiresAfter:)``.
+    /// - Throws: As ``set(_:for:if:durability:expiresAfter:livingAs:)``.
     @discardableResult
     public func expire(_ key: Key, after lifetime: Duration) throws(StateError) -> Bool {
         try number("PEXPIRE", [key.bytes, Array(Self.milliseconds(lifetime).utf8)], .write) == 1
@@ -36,7 +36,7 @@ extension Client {
     /// Makes the value of a key live without end.
     ///
     /// - Returns: False if it is absent or does not expire: nothing has changed.
-    /// - Throws: As ``set(_:for:if:durability:expiresAfter:)``.
+    /// - Throws: As ``set(_:for:if:durability:expiresAfter:livingAs:)``.
     @discardableResult
     public func persist(_ key: Key) throws(StateError) -> Bool {
         try number("PERSIST", [key.bytes], .write) == 1

@@ -57,7 +57,7 @@ extension Client {
     /// - Returns: The commit and how many keys it changed, which may be 0.
     /// - Throws: ``StateError/Code/compacted`` and ``StateError/Code/err`` as ``entry(for:at:)``;
     ///   ``StateError/Code/tooBig`` if it exceeds the limit of a transaction; else as
-    ///   ``set(_:for:if:durability:expiresAfter:)``. Nothing has changed then.
+    ///   ``set(_:for:if:durability:expiresAfter:livingAs:)``. Nothing has changed then.
     @discardableResult
     public func revert(_ pattern: Pattern, to revision: Int64) throws(StateError) -> Commit {
         let words = ["TO", String(revision)]

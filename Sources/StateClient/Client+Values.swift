@@ -47,8 +47,10 @@ extension Client {
     ///   - durability: How safe the write must be before the daemon replies; nil: as the key's rule
     ///     says, which is on stable storage if there is none. Watchers get the change once it is
     ///     on stable storage.
-    ///   - lifetime: How long the value lives, above 0; nil: as the key's rule says, which is
-    ///     without end if there is none.
+    ///   - time: How long the value lives, above 0; nil: as the key's rule says, which is without
+    ///     end if there is none.
+    ///   - lifetime: Whose end deletes the key; nil: as its rule says, which is nobody's if there is
+    ///     none. Not together with `time`.
     /// - Returns: The commit, durable to the level that it names.
     /// - Throws: ``StateError/Code/conflict``, naming the current revision, if the condition is not
     ///   met: nothing has changed. ``StateError/Code/outcomeUnknown`` if the connection was lost:
@@ -59,7 +61,8 @@ extension Client {
         for key: Key,
         if condition: Condition? = nil,
         durability: Durability? = nil,
-        expiresAfter lifetime: Duration? = nil
+        expiresAfter time: Duration? = nil,
+        livingAs lifetime: StateModel.Lifetime? = nil
     ) throws(StateError) -> Commit {
         var operands = [key.bytes, value]
         switch condition {
@@ -70,7 +73,8 @@ extension Client {
         case .value(let value): operands += [Array("IFVAL".utf8), value]
         }
         if let durability { operands.add("DURABILITY", durability.description) }
-        if let lifetime { operands.add("EXPIRES", Self.milliseconds(lifetime)) }
+        if let time { operands.add("EXPIRES", Self.milliseconds(time)) }
+        if let lifetime { operands.add("LIFETIME", lifetime.rawValue) }
         return try Self.commit(try ask("STATE.SET", operands, .write), count: 1)
     }
 
@@ -78,17 +82,27 @@ extension Client {
     ///
     /// If a key occurs twice, the last value wins.
     ///
-    /// - Throws: As ``set(_:for:if:durability:expiresAfter:)``.
+    /// - Parameters:
+    ///   - values: The keys and values.
+    ///   - time: How long the values live, above 0; nil: as the rules of the keys say.
+    /// - Returns: The commit, on stable storage.
+    /// - Throws: As ``set(_:for:if:durability:expiresAfter:livingAs:)``.
     @discardableResult
-    public func set(_ values: [(key: Key, value: [UInt8])]) throws(StateError) -> Commit {
+    public func set(
+        _ values: [(key: Key, value: [UInt8])],
+        expiresAfter time: Duration? = nil
+    ) throws(StateError) -> Commit {
         let replies = try pipeline(count: 1, [.write, .needsRESP3]) { request in
-            request.begin(argumentCount: 2 + 3 * values.count)
+            request.begin(argumentCount: 2 + (time == nil ? 3 : 5) * values.count)
             request.append(argument: "STATE.APPLY")
             request.append(argument: String(values.count))
             for (key, value) in values {
                 request.append(argument: "SET")
                 request.append(argument: key.bytes)
                 request.append(argument: value)
+                guard let time else { continue }
+                request.append(argument: "EXPIRES")
+                request.append(argument: Self.milliseconds(time))
             }
         }
         if case .error(let error) = replies[0] { throw error }
@@ -101,7 +115,7 @@ extension Client {
     ///   - patterns: At least one.
     ///   - isDryRun: Only counts the keys.
     /// - Returns: The commit and how many keys it deleted, which may be 0.
-    /// - Throws: As ``set(_:for:if:durability:expiresAfter:)``.
+    /// - Throws: As ``set(_:for:if:durability:expiresAfter:livingAs:)``.
     @discardableResult
     public func delete(
         _ patterns: [Pattern],
@@ -138,7 +152,7 @@ extension Pattern {
     private static var optionWords: [String] {
         [
             "AFTER", "AT", "BLOCK", "BY", "COUNT", "DRYRUN", "EPOCH", "FROM", "KEYS", "LATEST",
-            "LIMIT", "PREVIOUS", "RESET", "SNAPSHOT",
+            "CHILDREN", "LIMIT", "PREVIOUS", "RESET", "SNAPSHOT",
         ]
     }
 }

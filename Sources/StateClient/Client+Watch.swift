@@ -108,12 +108,12 @@ extension Client {
         try nextEvent(until: timeout.map { Deadline(after: $0) })
     }
 
-    /// The next event; nil after the deadline, or if the other end of `other` hangs up.
+    /// The next event; nil after the deadline, or if `other` happens.
     package func nextEvent(
         until deadline: Deadline?,
-        orHangupOf other: Int32? = nil
+        unless other: Interruption? = nil
     ) throws(StateError) -> Event? {
-        while let push = try nextPush(until: deadline, orHangupOf: other) {
+        while let push = try nextPush(until: deadline, unless: other) {
             // Unknown kinds, which a later daemon may send, are skipped.
             if let event = try Self.event(push) { return event }
         }

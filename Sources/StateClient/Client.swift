@@ -135,7 +135,7 @@ public final class Client {
                     try transport.send(Bytes(rebasing: Bytes(bytes)[sent...]))
                 }
                 guard sent < request.bytes.count else { return }
-                try transport.wait(toSend: true, until: deadline, orHangupOf: nil)
+                try transport.wait(toSend: true, until: deadline, unless: nil)
                 _ = try receive(mayWait: false)
             }
         } catch {
@@ -159,7 +159,7 @@ public final class Client {
         do throws(Loss) {
             while true {
                 guard let reply = try parser.parsed() else {
-                    try receive(until: deadline, orHangupOf: nil)
+                    try receive(until: deadline, unless: nil)
                     continue
                 }
                 guard case .push = reply else { return reply }
@@ -171,10 +171,10 @@ public final class Client {
         }
     }
 
-    /// The next event; nil after the deadline, or if the other end of `other` hangs up.
+    /// The next event; nil after the deadline, or if `other` happens.
     package func nextPush(
         until deadline: Deadline?,
-        orHangupOf other: Int32? = nil
+        unless other: Interruption? = nil
     ) throws(StateError) -> Reply? {
         if let push = takePush() { return push }
         if let loss { throw StateError(.unreachable, loss) }
@@ -184,7 +184,7 @@ public final class Client {
                     if case .push = reply { return reply }
                     throw .malformed("a reply arrived without a request")
                 }
-                try receive(until: deadline, orHangupOf: other)
+                try receive(until: deadline, unless: other)
             }
         } catch .timedOut, .abandoned {
             return nil
@@ -203,12 +203,12 @@ public final class Client {
         return pushes[firstPush - 1]
     }
 
-    private func receive(until deadline: Deadline?, orHangupOf other: Int32?) throws(Loss) {
+    private func receive(until deadline: Deadline?, unless other: Interruption?) throws(Loss) {
         guard deadline != nil || other != nil else {
             _ = try receive(mayWait: true)
             return
         }
-        try transport.wait(toSend: false, until: deadline, orHangupOf: other)
+        try transport.wait(toSend: false, until: deadline, unless: other)
         _ = try receive(mayWait: false)
     }
 

@@ -33,6 +33,12 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
     ///     process shares.
     ///   - codec: Converts a value to bytes and back.
     ///   - acceptsUnreadable: As in ``PersistentState``.
+    ///   - time: How long a value lives after each change by this container, in its transactions
+    ///     too: then the daemon deletes the entry, and the value is the default. Nil: as the rule
+    ///     of the key says.
+    ///   - lifetime: Whose end deletes the entry: the process, or its connection to the daemon. If
+    ///     the daemon restarts, the entry stays, as long as this process connects again within
+    ///     `limits.graceSeconds`. Nil: as the rule of the key says. Not together with `time`.
     /// - Throws: ``StateError/Code/unreachable`` if no daemon answers; else as
     ///   ``PersistentState/init(_:key:in:codec:durability:acceptsUnreadable:)``.
     public init(
@@ -40,8 +46,11 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
         key: Key,
         in keyspace: RemoteKeyspace? = nil,
         codec: StateCodec<Value> = .standard,
-        acceptsUnreadable: Bool = false
+        acceptsUnreadable: Bool = false,
+        expires time: Duration? = nil,
+        lifetime: Lifetime? = nil
     ) throws(StateError) {
+        let expiry = try Self.expiry(time, lifetime)
         let chosen = try RemoteKeyspace.shared(unless: keyspace)
         self.keyspace = chosen
         try super.init(
@@ -51,6 +60,7 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
             codec: codec,
             acceptsUnreadable: acceptsUnreadable
         )
+        self.expiry = expiry
     }
 
     /// The same without blocking a thread.
@@ -58,9 +68,19 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
         _ defaultValue: Value,
         key: Key,
         in keyspace: RemoteKeyspace? = nil,
-        codec: StateCodec<Value> = .standard
+        codec: StateCodec<Value> = .standard,
+        expires time: Duration? = nil,
+        lifetime: Lifetime? = nil
     ) async throws(StateError) -> RemoteState {
-        try await RemoteState(attaching: defaultValue, key, .shared(unless: keyspace), codec)
+        let expiry = try expiry(time, lifetime)
+        let state = try await RemoteState(
+            attaching: defaultValue,
+            key,
+            .shared(unless: keyspace),
+            codec
+        )
+        state.expiry = expiry
+        return state
     }
 
     private init(
@@ -71,6 +91,70 @@ public final class RemoteState<Value: Codable & Sendable>: PersistentState<Value
     ) async throws(StateError) {
         self.keyspace = keyspace
         try await super.init(attaching: defaultValue, key: key, in: keyspace, codec: codec)
+    }
+}
+
+extension RemoteState {
+    /// When values end by themselves.
+    ///
+    /// - Throws: ``StateError/Code/err`` for no time above 0, or for both.
+    fileprivate static func expiry(
+        _ time: Duration?,
+        _ lifetime: Lifetime?
+    ) throws(StateError) -> Expiry {
+        guard let time else { return lifetime.map { .with($0) } ?? .ruled }
+        guard lifetime == nil else {
+            throw StateError(
+                .err,
+                "a value ends after a time or with its process or connection: name one"
+            )
+        }
+        guard time > .zero else {
+            throw StateError(.err, "a value must live longer than \(Quantity.text(time))")
+        }
+        return .expiring(after: time)
+    }
+
+    /// Replaces the value, which expires after a time of its own.
+    ///
+    /// - Parameters:
+    ///   - newValue: The value.
+    ///   - time: How long it lives, above 0; then the daemon deletes the entry, and the value is
+    ///     the default.
+    /// - Returns: The revision of the commit.
+    /// - Throws: Why the change was refused; the value is unchanged.
+    @discardableResult
+    public func modify(
+        _ newValue: Value,
+        expires time: Duration
+    ) throws(StateError) -> Revision {
+        var change = plainChange
+        change.expiry = try Self.expiry(time, nil)
+        return try stateErrors { try commit(change) { $0 = newValue }.revision }
+    }
+
+    /// Changes the value in one step; the new one expires after a time of its own.
+    ///
+    /// - Throws: Why the change was refused; the value is unchanged.
+    @discardableResult
+    public func modify<R>(
+        expires time: Duration,
+        _ body: (inout Value) -> R
+    ) throws(StateError) -> R {
+        var change = plainChange
+        change.expiry = try Self.expiry(time, nil)
+        return try stateErrors { try commit(change, body).result }
+    }
+
+    /// The same in a task, for an error that `body` throws too: it changes nothing.
+    @discardableResult
+    public nonisolated(nonsending) func modify<R>(
+        expires time: Duration,
+        _ body: (inout Value) throws -> R
+    ) async throws -> R {
+        var change = plainChange
+        change.expiry = try Self.expiry(time, nil)
+        return try await persistent.commit(change, check: check, body).result
     }
 }
 

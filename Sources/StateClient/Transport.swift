@@ -163,8 +163,12 @@ struct Transport: ~Copyable {
 
     /// Waits until bytes arrive or, with `toSend`, until some can be sent.
     ///
-    /// Throws `timedOut`, or `abandoned` if the other end of `other` hangs up.
-    func wait(toSend: Bool, until deadline: Deadline?, orHangupOf other: Int32?) throws(Loss) {
+    /// Throws `timedOut`, or `abandoned` if that happens.
+    func wait(
+        toSend: Bool,
+        until deadline: Deadline?,
+        unless other: Interruption?
+    ) throws(Loss) {
         while true {
             var waiting = (
                 pollfd(
@@ -172,7 +176,7 @@ struct Transport: ~Copyable {
                     events: Int16(toSend ? POLLIN | POLLOUT : POLLIN),
                     revents: 0
                 ),
-                pollfd(fd: other ?? -1, events: 0, revents: 0)
+                other?.awaited ?? pollfd(fd: -1, events: 0, revents: 0)
             )
             let timeout = deadline?.millisecondsLeft ?? -1
             let count = withUnsafeMutableBytes(of: &waiting) {
@@ -182,11 +186,26 @@ struct Transport: ~Copyable {
                 guard errno == EINTR else { throw .failed(call: "poll", errno: errno) }
             } else if waiting.0.revents != 0 {
                 return
-            } else if waiting.1.revents & Int16(POLLERR | POLLHUP) != 0 {
+            } else if waiting.1.revents & Int16(POLLIN | POLLERR | POLLHUP) != 0 {
                 throw .abandoned
             } else if count == 0, deadline?.hasPassed ?? false {
                 throw .timedOut
             }
+        }
+    }
+}
+
+/// What ends a wait for the daemon.
+package enum Interruption {
+    /// The other end of a descriptor hangs up.
+    case hangup(Int32)
+    /// A process ends, of which there is a descriptor (pidfd_open(2)).
+    case end(process: Int32)
+
+    fileprivate var awaited: pollfd {
+        switch self {
+        case .hangup(let descriptor): pollfd(fd: descriptor, events: 0, revents: 0)
+        case .end(let process): pollfd(fd: process, events: Int16(POLLIN), revents: 0)
         }
     }
 }

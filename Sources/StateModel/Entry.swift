@@ -38,7 +38,7 @@ public struct Entry: Hashable, Sendable {
 /// A change or check of one key.
 public enum Mutation: Hashable, Sendable {
     /// Sets the value; with a revision, only if the key was last modified at it (0: is absent).
-    case set(Key, [UInt8], ifRevision: Int64? = nil)
+    case set(Key, [UInt8], ifRevision: Int64? = nil, expires: Expiry = .ruled)
     /// Deletes the entry, under the same condition.
     case delete(Key, ifRevision: Int64? = nil)
     /// Changes nothing, but refuses the transaction if the key was not last modified at the

@@ -1,4 +1,4 @@
-import Glibc
+@preconcurrency import Glibc
 
 /// The error text of the last system call that failed.
 var lastError: String { String(cString: strerror(errno)) }
@@ -8,6 +8,22 @@ func environmentVariable(_ name: String) -> String? {
     guard let value = getenv(name), value[0] != 0 else { return nil }
     return String(cString: value)
 }
+
+/// The environment of this process without the variables that get new values.
+func inheritedEnvironment(without variables: [[UInt8]]) -> [[UInt8]] {
+    let names = variables.map { $0.prefix { $0 != UInt8(ascii: "=") } + [UInt8(ascii: "=")] }
+    var kept: [[UInt8]] = []
+    var entry = environ
+    while let variable = entry.pointee {
+        let bytes = Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable)))
+        if !names.contains(where: { bytes.starts(with: $0) }) { kept.append(bytes) }
+        entry += 1
+    }
+    return kept
+}
+
+/// The number of this process.
+var processNumber: Int32 { getpid() }
 
 /// A list of C strings that ends in nil; the caller frees each.
 func cStrings(_ strings: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {

@@ -58,6 +58,7 @@ struct ManualTests {
         "backing": "'memory'", "directory": "'/srv/x', backing: 'file'",
         "shared": "true, backing: 'file', directory: '/srv/x'", "durability": "'synced'",
         "commitEvery": "'5s', durability: 'interval'", "history": "5", "expire": "'5m'",
+        "lifetime": "'connection'",
         "schema": "{}", "default": "1", "readonly": "true",
         "writeOnce": "true", "read": "['root']", "write": "['root']", "watch": "['root']",
         "create": "['root']", "admin": "['root']", "limits": "{ valueBytes: 5 }",

@@ -200,6 +200,7 @@ extension Verb.Name {
                 VisibilityRow("STATE.SET KEY 1 XX"), VisibilityRow("STATE.SET KEY 1 IFREV 2"),
                 VisibilityRow("STATE.SET KEY 1 IFVAL 7"), .blind("STATE.SET KEY 1"),
                 .blind("STATE.SET KEY 1 DURABILITY memory"), .blind("STATE.SET KEY 1 EXPIRES 1h"),
+                .blind("STATE.SET KEY 1 LIFETIME process"),
                 .conditional("STATE.SET KEY 1 EXPIRES keep"), .conditional("STATE.SET KEY 1 NX"),
                 .conditional("STATE.SET KEY 1 IFREV 0"),
             ]
@@ -222,10 +223,13 @@ extension Verb.Name {
                 VisibilityRow("STATE.DELETE AREA*"),
             ]
         case .stateList:
-            ["", " KEYS", " COUNT", " LONG", " LIMIT 1", " AT 2", " COUNT AT 2"].flatMap {
-                options in
-                ["KEY", "AREA", "AREA*", "/"].map { VisibilityRow("STATE.LIST \($0)\(options)") }
-            }
+            ["", " KEYS", " COUNT", " LONG", " LIMIT 1", " AT 2", " COUNT AT 2", " CHILDREN"]
+                .flatMap {
+                    options in
+                    ["KEY", "AREA", "AREA*", "/"].map {
+                        VisibilityRow("STATE.LIST \($0)\(options)")
+                    }
+                }
         case .stateWatch:
             [
                 .alone("STATE.WATCH KEY"), .alone("STATE.WATCH AREA"),
@@ -262,6 +266,7 @@ extension Verb.Name {
         case .stateExplain: [VisibilityRow("STATE.EXPLAIN KEY")]
         case .stateRules: [VisibilityRow("STATE.RULES")]
         case .stateCheck: [VisibilityRow("STATE.CHECK"), VisibilityRow("STATE.CHECK AREA")]
+        case .stateClaim: [.alone("STATE.CLAIM KEY"), .alone("STATE.CLAIM 0000000500000000")]
         default: []
         }
     }

@@ -160,7 +160,7 @@ private final class FaultyWatch: KeyspaceWatch {
 extension Mutation {
     fileprivate var unconditional: Mutation {
         switch self {
-        case .set(let key, let value, _): .set(key, value)
+        case .set(let key, let value, _, _): .set(key, value)
         case .delete(let key, _): .delete(key)
         case .check(let key, _): .check(key, revision: 0)
         }

@@ -27,10 +27,14 @@ enum StateTestProgram {
             try transfer(in: rest[0], rest[1])
         case ("rewrite", let rest) where rest.count == 2:
             try rewrite(in: rest[0], Key(rest[1]))
+        case ("hold", let rest) where rest.count == 2:
+            try hold(in: rest[0], Int(rest[1]) ?? 0)
+        case ("locks", let rest) where rest.count == 4:
+            try locks(in: rest[0], rest[1], Int(rest[2]) ?? 0, reportingTo: rest[3])
         default:
             throw StateError(
                 .err,
-                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY"
+                "count SOCKET KEY N | set SOCKET KEY FROM TO | transfer DATABASE|SOCKET PATH | rewrite DIRECTORY KEY | hold SOCKET N | locks SOCKET NAME N PATH"
             )
         }
     }
@@ -111,6 +115,39 @@ enum StateTestProgram {
             try state ~> String(repeating: "\(digit)", count: 100_000)
             say(digit)
         }
+    }
+
+    /// Sets a key on each of so many connections that lives as long as it, says `ready`, and waits for its end.
+    private static func hold(in socket: String, _ count: Int) throws {
+        var clients: [Client] = []
+        for number in 0..<count {
+            let client = try Client(socket: socket)
+            try client.set([], for: Key("hold/\(number)"), livingAs: .connection)
+            clients.append(client)
+        }
+        say("ready")
+        withExtendedLifetime(clients) { while true { pause() } }
+    }
+
+    /// Takes a lock so many times; appends `+TOKEN` and `-TOKEN` to a file while it has it.
+    private static func locks(
+        in socket: String,
+        _ name: String,
+        _ times: Int,
+        reportingTo path: String
+    ) throws {
+        let keyspace = try RemoteKeyspace(socket: socket, whileAway: .wait(upTo: .seconds(60)))
+        let lock = try RemoteLock(name, in: keyspace)
+        let file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+        for _ in 0..<times {
+            try lock.withLock { grant in
+                for sign in ["+", "-"] {
+                    let line = Array("\(sign)\(grant.token)\n".utf8)
+                    write(file, line, line.count)
+                }
+            }
+        }
+        say("done")
     }
 
     /// Prints a line at once: who reads it may kill this process.

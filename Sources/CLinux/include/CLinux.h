@@ -55,6 +55,24 @@ int clinux_peer_credentials(int socket, struct clinux_peer *peer);
 /// number, or -1 with errno; ERANGE if there are more than `count`.
 int clinux_peer_groups(int socket, gid_t *groups, int count);
 
+/// A descriptor of the process that connected (SO_PEERPIDFD), which becomes readable when it ends;
+/// -1 if the kernel is older than 6.5 or does not see the process.
+int clinux_peer_process(int socket);
+/// A descriptor of the process with this number (pidfd_open(2)), or -1 with errno.
+int clinux_process(pid_t pid);
+/// pidfd_send_signal(2).
+int clinux_signal_process(int process, int signal);
+/// When a process started, in clock ticks since the machine did; 0 if /proc does not show it.
+int64_t clinux_process_start(pid_t pid);
+/// Starts a copy of this process, which must have one thread, as a daemon: without parent, terminal,
+/// standard input and output.
+///
+/// Returns 1 in the copy, which gets a descriptor of the original in `original`; 0 in the original,
+/// and -1 there with errno if there is no copy.
+int clinux_start_companion(int *original);
+/// Replaces this process by a program that is found by PATH; returns only if that fails, with errno.
+void clinux_become(char *const arguments[], char *const environment[]);
+
 /// CLOCK_MONOTONIC in nanoseconds.
 int64_t clinux_monotonic_nanoseconds(void);
 

@@ -107,6 +107,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
     ) {
         var request = RequestWriter()
         request.append(mutations, durability)
+        if mutations.contains(where: \.livesAsConnection) { link.noteLifetime() }
         // With less than stable storage, the answer comes before the change is delivered.
         let changedKeys = durability < .written ? [] : mutations.changedKeys
         call(
@@ -186,10 +187,9 @@ public final class RemoteKeyspace: WaitableKeyspace {
 extension RequestWriter {
     /// Appends the command that commits the mutations.
     mutating func append(_ mutations: [Mutation], _ durability: Durability) {
-        if mutations.count == 1, case .set(let key, let value, let revision) = mutations[0] {
-            let options = (revision == nil ? 0 : 2) + (durability == .synced ? 0 : 2)
-            begin(argumentCount: 3 + options)
-            appendStep("STATE.SET", key, value, ifRevision: revision)
+        if mutations.count == 1, case .set(let key, let value, _, _) = mutations[0] {
+            begin(argumentCount: mutations[0].argumentCount + (durability == .synced ? 0 : 2))
+            appendStep("STATE.SET", key, value, mutations[0])
             if durability != .synced {
                 append(argument: "DURABILITY")
                 append(argument: durability.description)
@@ -204,10 +204,8 @@ extension RequestWriter {
 
     private mutating func append(_ mutation: Mutation) {
         switch mutation {
-        case .set(let key, let value, let revision):
-            appendStep("SET", key, value, ifRevision: revision)
-        case .delete(let key, let revision):
-            appendStep("DELETE", key, nil, ifRevision: revision)
+        case .set(let key, let value, _, _): appendStep("SET", key, value, mutation)
+        case .delete(let key, _): appendStep("DELETE", key, nil, mutation)
         case .check(let key, let revision):
             append(argument: "CHECK")
             append(argument: key.bytes)
@@ -219,14 +217,12 @@ extension RequestWriter {
         _ word: String,
         _ key: Key,
         _ value: [UInt8]?,
-        ifRevision revision: Int64?
+        _ mutation: Mutation
     ) {
         append(argument: word)
         append(argument: key.bytes)
         if let value { append(argument: value) }
-        guard let revision else { return }
-        append(argument: "IFREV")
-        append(argument: String(revision))
+        for word in mutation.options { append(argument: word) }
     }
 }
 
@@ -234,11 +230,11 @@ extension [Mutation] {
     /// The keys that certainly change if the commit succeeds: set last, or deleted on condition
     /// that they exist.
     fileprivate var changedKeys: [Key] {
-        if count == 1, case .set(let key, _, _) = self[0] { return [key] }
+        if count == 1, case .set(let key, _, _, _) = self[0] { return [key] }
         var keys: Set<Key> = []
         for mutation in self {
             switch mutation {
-            case .set(let key, _, _): keys.insert(key)
+            case .set(let key, _, _, _): keys.insert(key)
             case .delete(let key, let revision?) where revision > 0: keys.insert(key)
             case .delete(let key, _): keys.remove(key)
             case .check: break
@@ -252,9 +248,42 @@ extension Mutation {
     /// How many arguments it has in STATE.APPLY.
     fileprivate var argumentCount: Int {
         switch self {
-        case .set(_, _, let revision): revision == nil ? 3 : 5
-        case .delete(_, let revision): revision == nil ? 2 : 4
+        case .set: 3 + options.count
+        case .delete: 2 + options.count
         case .check: 3
+        }
+    }
+
+    /// Its options as words of the wire.
+    fileprivate var options: [String] {
+        switch self {
+        case .set(_, _, let revision, let expiry): Mutation.condition(revision) + expiry.words
+        case .delete(_, let revision): Mutation.condition(revision)
+        case .check: []
+        }
+    }
+
+    private static func condition(_ revision: Int64?) -> [String] {
+        revision.map { ["IFREV", String($0)] } ?? []
+    }
+
+    /// Whether the daemon deletes its key when the connection ends.
+    fileprivate var livesAsConnection: Bool {
+        if case .set(_, _, _, .with(.connection)) = self { true } else { false }
+    }
+}
+
+extension Expiry {
+    /// The option as words of the wire.
+    fileprivate var words: [String] {
+        switch self {
+        case .ruled: []
+        case .kept: ["EXPIRES", "keep"]
+        case .never: ["EXPIRES", "never"]
+        case .after(let milliseconds): ["EXPIRES", String(max(1, milliseconds))]
+        // The wire has no wall times.
+        case .at(let time): ["EXPIRES", String(max(1, time - SystemClock.wallMilliseconds()))]
+        case .with(let lifetime): ["LIFETIME", lifetime.rawValue]
         }
     }
 }

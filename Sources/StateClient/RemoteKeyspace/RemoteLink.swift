@@ -59,6 +59,8 @@ final class RemoteLink: Sendable {
         var isClosing = false
         /// Whether nobody retains the keyspace or a watch of it.
         var isReleased = false
+        /// Whether some key lives as long as the connection: then the next one claims it.
+        var needsClaim = false
     }
 
     init(socket: String?, name: String, timeout: Duration) throws(StateError) {
@@ -119,6 +121,9 @@ final class RemoteLink: Sendable {
         wake { $0.work.watches[ObjectIdentifier(watch)] = watch }
         if isClosed { watch.reportAway(Self.closed) }
     }
+
+    /// A key is about to be set that lives as long as the connection.
+    func noteLifetime() { shared.withLock { $0.work.needsClaim = true } }
 
     func retain() { shared.withLock { $0.userCount += 1 } }
 

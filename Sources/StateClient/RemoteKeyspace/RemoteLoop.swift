@@ -19,6 +19,11 @@ final class RemoteLoop {
     /// Why there is no connection; nil if there is one, or if it is not known yet.
     var absence: StateError?
 
+    /// What the daemon calls the keys that live as long as the connection; nil if there are none.
+    private var claim: String?
+    /// Whether this connection has asked for that.
+    private var hasClaimed = false
+
     /// Requests that no session has taken.
     private var waiting = FirstInFirstOut<RemoteCall>()
     /// No call has an earlier deadline; nil: no call has one.
@@ -47,7 +52,11 @@ final class RemoteLoop {
         if work.isReleased, waiting.isEmpty, session?.hasCalls != true { return false }
         if session == nil, backOff.isOver { connect() }
         do throws(Loss) {
-            if isReady { sendWaiting() }
+            if isReady {
+                // Order matters: a connection with keys of its own cannot claim others.
+                if work.needsClaim, !hasClaimed { askForClaim() }
+                sendWaiting()
+            }
             try session?.flush()
             try expire()
             if wait(), let session { try receive(session) }
@@ -211,6 +220,17 @@ final class RemoteLoop {
         }
     }
 
+    /// Takes over the keys of the connection before, or asks what those of this one are called.
+    private func askForClaim() {
+        guard let session else { return }
+        hasClaimed = true
+        var request = RequestWriter()
+        request.append(words: "STATE.CLAIM" + (claim.map { " " + $0 } ?? ""))
+        ask(request, session) { [unowned self] (reply) throws(Loss) in
+            claim = reply["claim"]?.textValue ?? claim
+        }
+    }
+
     private func begin(_ epoch: Epoch) {
         isReady = true
         self.epoch = epoch
@@ -225,7 +245,7 @@ final class RemoteLoop {
     private func lose(_ loss: Loss) {
         guard let session else { return }
         self.session = nil
-        isReady = false
+        (isReady, hasClaimed) = (false, false)
         helloDeadline = nil
         backOff.begin()
         wires = [:]

@@ -17,7 +17,9 @@ extension PersistentState {
         _ newValue: Value,
         durability: Durability
     ) throws(StateError) -> Revision {
-        try stateErrors { try commit(Change(durability: durability)) { $0 = newValue }.revision }
+        try stateErrors {
+            try commit(Change(durability: durability, expiry: expiry)) { $0 = newValue }.revision
+        }
     }
 
     /// Changes the value in one step; see ``State/modify(_:)-61zuc``.
@@ -28,7 +30,7 @@ extension PersistentState {
         durability: Durability,
         _ body: (inout Value) -> R
     ) throws(StateError) -> R {
-        try stateErrors { try commit(Change(durability: durability), body).result }
+        try stateErrors { try commit(Change(durability: durability, expiry: expiry), body).result }
     }
 
     /// Replaces the value even if what is stored cannot be read.
@@ -38,7 +40,7 @@ extension PersistentState {
     /// - Throws: Why the change was refused; nothing has changed.
     @discardableResult
     public final func replace(_ newValue: Value) throws(StateError) -> Revision {
-        let change = Change(durability: durability, replaces: true)
+        let change = Change(durability: durability, replaces: true, expiry: expiry)
         return try stateErrors { try commit(change) { $0 = newValue }.revision }
     }
 
@@ -75,7 +77,7 @@ extension PersistentState {
         durability: Durability? = nil,
         _ body: (inout Value) throws -> R
     ) async throws -> R {
-        let change = Change(durability: durability ?? self.durability)
+        let change = Change(durability: durability ?? self.durability, expiry: expiry)
         return try await persistent.commit(change, check: check, body).result
     }
 
@@ -103,7 +105,11 @@ extension PersistentState {
         expected: Revision? = nil,
         _ body: (inout Value) -> R
     ) async throws(StateError) -> (result: R, revision: Revision) {
-        let change = Change(expected: expected, durability: durability ?? self.durability)
+        let change = Change(
+            expected: expected,
+            durability: durability ?? self.durability,
+            expiry: expiry
+        )
         do {
             return try await persistent.commit(change, check: check, body)
         } catch let error as StateError {

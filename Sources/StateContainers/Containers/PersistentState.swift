@@ -17,6 +17,8 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
     package final let persistent: PersistentCore<Value>
     /// The durability of changes whose call does not name one.
     public final let durability: Durability
+    /// When the values of changes end by themselves that do not say it; set by initializers only.
+    package final var expiry = Expiry.ruled
 
     /// Makes a container of a key of `keyspace`; blocks until its value is loaded.
     ///
@@ -91,7 +93,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
         try persistent.commit(change, check: check, body)
     }
 
-    package override var plainChange: Change { Change(durability: durability) }
+    package override var plainChange: Change { Change(durability: durability, expiry: expiry) }
 
     package override func note(_ error: any Error) {
         if let error = error as? StateError { persistent.note(error) }

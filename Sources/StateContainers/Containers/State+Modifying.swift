@@ -68,7 +68,7 @@ extension State {
     }
 
     /// Runs a body that can only throw a ``StateError``.
-    final func stateErrors<R>(_ body: () throws -> R) throws(StateError) -> R {
+    package final func stateErrors<R>(_ body: () throws -> R) throws(StateError) -> R {
         do {
             return try body()
         } catch let error as StateError {
@@ -102,6 +102,8 @@ package struct Change: Sendable {
     var durability = Durability.synced
     /// Whether to overwrite what is stored, even if it cannot be read.
     var replaces = false
+    /// When the value ends by itself; ignored in memory.
+    package var expiry = Expiry.ruled
 
     func because(_ reason: String) -> Change {
         var change = self

@@ -119,7 +119,10 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     // MARK: In transactions
 
     /// The entry that a transaction begins with.
-    func transactionEntry(check: Check?) -> StateTransaction.Entry<Value> {
+    func transactionEntry(
+        check: Check?,
+        _ expiry: Expiry
+    ) -> StateTransaction.Entry<Value> {
         // Not checked: the thread is in the body of the transaction.
         let (value, revision) = published.withLock { ($0.value, $0.revision) }
         return StateTransaction.Entry(self, value, revision, check: check)

@@ -53,7 +53,7 @@ extension PersistentCore {
     }
 
     /// The same for a task.
-    nonisolated(nonsending) func commit<R>(
+    package nonisolated(nonsending) func commit<R>(
         _ change: Change,
         check: StateCore<Value>.Check?,
         _ body: (inout Value) throws -> R
@@ -117,7 +117,7 @@ extension PersistentCore {
             && head.withLock { $0.pending.count < PersistentCore.earlyLimit }
         expect(answer, value, bytes, reason: change.reason, isEarly: isEarly)
         let mutation: Mutation =
-            bytes.map { .set(key, $0, ifRevision: condition) }
+            bytes.map { .set(key, $0, ifRevision: condition, expires: change.expiry) }
             ?? .delete(key, ifRevision: condition)
         let number = hub.submit(
             [mutation],

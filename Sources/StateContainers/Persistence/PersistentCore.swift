@@ -113,8 +113,11 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         failure.modify(error)
     }
 
-    override func transactionEntry(check: Check?) -> StateTransaction.Entry<Value> {
-        StateTransaction.StoredEntry(self, base, check: check)
+    override func transactionEntry(
+        check: Check?,
+        _ expiry: Expiry
+    ) -> StateTransaction.Entry<Value> {
+        StateTransaction.StoredEntry(self, base, check: check, expiry)
     }
 
     // MARK: Events of the keyspace

@@ -33,7 +33,7 @@ public struct StateTransaction: ~Copyable {
         {
             return entry
         }
-        let entry = core.transactionEntry(check: state.check)
+        let entry = core.transactionEntry(check: state.check, state.plainChange.expiry)
         places[ObjectIdentifier(core)] = entries.count
         entries.append(entry)
         return entry

@@ -24,14 +24,17 @@ extension StateTransaction {
     final class StoredEntry<Value: Codable & Sendable>: Entry<Value>, StoredTransactionEntry {
         private let stored: PersistentCore<Value>
         private let base: PersistentCore<Value>.Base
+        private let expiry: Expiry
         private let answer = Answer()
 
         init(
             _ core: PersistentCore<Value>,
             _ base: PersistentCore<Value>.Base,
-            check: StateCore<Value>.Check?
+            check: StateCore<Value>.Check?,
+            _ expiry: Expiry
         ) {
             stored = core
+            self.expiry = expiry
             self.base = base
             super.init(core, base.value, base.revision, check: check)
         }
@@ -46,7 +49,7 @@ extension StateTransaction {
             guard let bytes = try stored.codec.encode(value) else {
                 return .delete(key, ifRevision: base.entryRevision)
             }
-            return .set(key, bytes, ifRevision: base.entryRevision)
+            return .set(key, bytes, ifRevision: base.entryRevision, expires: expiry)
         }
 
         func expect() {

@@ -280,7 +280,7 @@ extension Record {
             owner: owner,
             version: version,
             time: time,
-            expires: expires,
+            expires: storedExpiry,
             cause: cause,
             previousRevision: place.revision,
             previousOrdinal: place.ordinal

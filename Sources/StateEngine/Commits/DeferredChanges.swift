@@ -99,7 +99,7 @@ final class DeferredChanges: @unchecked Sendable {
             ordinal: record.ordinal,
             owner: record.owner,
             cause: 0,
-            expires: record.expires
+            expires: record.storedExpiry
         )
         return Record.make(fields, key: record.key, value: record.value)
     }

@@ -17,7 +17,7 @@ extension Record {
     package var isRenewal: Bool { timeAndKey & Record.renewalBit != 0 }
 
     /// When it expires, in milliseconds of CLOCK_BOOTTIME; nil if it does not expire.
-    var knownDeadline: Int64? { hasDeadline ? deadline : nil }
+    var knownDeadline: Int64? { hasDeadline && !isHeld ? deadline : nil }
 
     /// Whether its rule lets storage have it later than readers.
     @inlinable

@@ -51,7 +51,7 @@ package struct Record: Equatable {
         package var ordinal: Int32
         package var owner: UInt32
         package var cause: UInt32
-        /// Wall time in milliseconds since 1970.
+        /// As ``Record/storedExpiry``.
         package var expires: Int64?
         package var isVolatile: Bool
         /// Whether storage may have it later than readers; see ``DeferredChanges``.
@@ -227,14 +227,15 @@ package struct Record: Equatable {
     @inlinable
     var timeAndKey: UInt64 { address.load(fromByteOffset: 32, as: UInt64.self) }
 
-    /// Wall time in milliseconds since 1970 at which it expires; nil if it does not expire.
+    /// Wall time in milliseconds since 1970 at which it expires, or if negative its ``Holder``; nil
+    /// if it does not end by itself.
     @inlinable
-    package var expires: Int64? {
+    package var storedExpiry: Int64? {
         guard timeAndKey & Record.expiryBit != 0 else { return nil }
         return address.load(fromByteOffset: Record.headerByteCount, as: Int64.self)
     }
 
-    /// Whether it expires at all.
+    /// Whether it ends by itself, at a time or with its holder.
     @inlinable
     package var hasDeadline: Bool { timeAndKey & Record.expiryBit != 0 }
 
@@ -250,7 +251,8 @@ package struct Record: Equatable {
         }
     }
 
-    /// Its index among the deadlines, negative if it is not there; only if it has a deadline.
+    /// Its index among the deadlines or the keys of its holder, negative if it is not there; only
+    /// if it has a deadline.
     var deadlineSlot: Int {
         get { address.load(fromByteOffset: Record.headerByteCount + 16, as: Int.self) }
         nonmutating set {

@@ -33,6 +33,19 @@ extension EntryStore {
 
     package mutating func end(_ scan: ScanPosition) { scans.removeAll { $0 === scan } }
 
+    /// Calls `body` for the newest versions of the keys that begin with `prefix` and are after
+    /// `bound`, in key order, without those that have expired, until it returns false.
+    package func forEachPresent(
+        below prefix: Bytes,
+        after bound: Bytes?,
+        _ body: (Record) -> Bool
+    ) {
+        let now = deadlines.count > 0 ? clock() : 0
+        live.forEach(prefix: prefix, after: bound) { head in
+            head.isDeleted || head.hasDeadline && head.deadline <= now || body(head)
+        }
+    }
+
     /// How many listings are running in slices.
     package var scanCount: Int { scans.count }
 }

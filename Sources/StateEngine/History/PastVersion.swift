@@ -12,11 +12,16 @@ package struct EntryFields: Sendable {
     package let owner: UInt32
     /// Wall time in milliseconds since 1970 at which it expires; nil if it does not expire.
     package let expires: Int64?
+    /// Whose end deletes it; nil if nobody's does.
+    package let lifetime: Lifetime?
 
     /// The fields of a key that nobody has set.
     package static let none = EntryFields()
 
-    private init() { (revision, created, version, time, owner, expires) = (0, 0, 0, 0, .max, nil) }
+    private init() {
+        (revision, created, version, time, owner) = (0, 0, 0, 0, .max)
+        (expires, lifetime) = (nil, nil)
+    }
 
     /// The fields in memory.
     package init(_ record: Record) {
@@ -26,6 +31,7 @@ package struct EntryFields: Sendable {
         time = record.time
         owner = record.owner
         expires = record.expires
+        lifetime = record.holder?.lifetime
     }
 
     /// The fields in the history.
@@ -35,7 +41,8 @@ package struct EntryFields: Sendable {
         version = change.version
         time = change.time
         owner = change.owner
-        expires = change.expires
+        expires = change.expires.flatMap { $0 < 0 ? nil : $0 }
+        lifetime = Holder(stored: change.expires)?.lifetime
     }
 }
 

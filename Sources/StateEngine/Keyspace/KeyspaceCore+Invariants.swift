@@ -34,7 +34,9 @@ extension KeyspaceCore {
                 faults.append("\(shown) is a tombstone, but live")
             }
         }
-        compare(deadlineCount, entries.deadlines.count, "deadlines", &faults)
+        let deadlines = entries.deadlines.count + entries.deadlines.holders.keyCount
+        compare(deadlineCount, deadlines, "deadlines", &faults)
+        if !entries.deadlines.holders.isInOrder { faults.append("a holder has another's key") }
         if !entries.deadlines.isInOrder { faults.append("the deadlines are out of order") }
         compare(liveCount, entries.durableCount, "durable keys", &faults)
         compare(provisionalByteCount, pending.byteCount, "uncommitted bytes", &faults)

@@ -14,7 +14,7 @@ extension KeyspaceCore {
             in: &entries.pool
         )
         revisions.noteChange(change.revision)
-        entries.hasLoadedExpiry = entries.hasLoadedExpiry || record.expires != nil
+        entries.hasLoadedExpiry = entries.hasLoadedExpiry || record.hasDeadline
         let superseded = entries.load(record)
         let found = superseded.map { record in
             (

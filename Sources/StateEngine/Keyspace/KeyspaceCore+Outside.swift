@@ -119,8 +119,8 @@ extension Mutation {
     /// The same with the revisions of conditions replaced.
     fileprivate func renumbered(_ became: [Int64: Int64]) -> Mutation {
         switch self {
-        case .set(let key, let value, let revision?):
-            .set(key, value, ifRevision: became[revision] ?? revision)
+        case .set(let key, let value, let revision?, let expiry):
+            .set(key, value, ifRevision: became[revision] ?? revision, expires: expiry)
         case .delete(let key, let revision?):
             .delete(key, ifRevision: became[revision] ?? revision)
         case .check(let key, let revision):

@@ -186,10 +186,12 @@ extension KeyspaceCore {
         _ receipt: inout Receipt
     ) throws(StateError) {
         switch mutation {
-        case .set(let key, let value, let revision):
+        case .set(let key, let value, let revision, let expiry):
             try check(revision, of: key, &receipt)
             try key.bytes.withBorrowed { (key) throws(StateError) in
-                try value.withBorrowed { (value) throws(StateError) in try set(key, to: value) }
+                try value.withBorrowed { (value) throws(StateError) in
+                    try set(key, to: value, expiry: expiry)
+                }
             }
         case .delete(let key, let revision):
             try check(revision, of: key, &receipt)

@@ -9,7 +9,7 @@ import CLinux
 /// everybody.
 ///
 /// Deadlines run on CLOCK_BOOTTIME, so that setting the wall clock moves none; storage holds wall
-/// time.
+/// time. A version that ends with its holder is in the list of that instead (``Holders``).
 package struct Deadlines {
     package struct Deadline {
         /// Milliseconds of CLOCK_BOOTTIME; later than the record's own deadline if its delete could
@@ -20,6 +20,8 @@ package struct Deadlines {
     }
 
     package private(set) var heap: [Deadline] = []
+    /// The versions that end with their holders.
+    package var holders = Holders()
     /// How many entries have expired since the start.
     package internal(set) var expiredCount: Int64 = 0
 
@@ -50,7 +52,7 @@ package struct Deadlines {
     ///   - wallTime: The wall time at `now`, in milliseconds since 1970.
     /// - Complexity: O(log *n*).
     mutating func insert(_ record: Record, at now: Int64, wallTime: Int64) {
-        guard let expires = record.expires else { return }
+        guard let expires = record.expires else { return holders.insert(record) }
         // Storage may hold any number.
         let left = expires.subtractingReportingOverflow(wallTime)
         let time = now.addingReportingOverflow(left.partialValue)
@@ -62,6 +64,7 @@ package struct Deadlines {
     ///
     /// - Complexity: O(log *n*).
     mutating func insert(_ record: Record, keeping deadline: Int64) {
+        if record.isHeld { return holders.insert(record) }
         record.deadline = deadline
         insert(record, due: deadline)
     }
@@ -71,6 +74,7 @@ package struct Deadlines {
     /// - Complexity: O(log *n*).
     mutating func insert(_ record: Record, notBefore time: Int64) {
         guard record.hasDeadline else { return }
+        if record.isHeld { return holders.insert(record, notBefore: time) }
         insert(record, due: max(record.deadline, time))
     }
 
@@ -87,6 +91,7 @@ package struct Deadlines {
     @inline(never)
     mutating func remove(_ record: Record) {
         guard record.deadlineSlot >= 0 else { return }
+        if record.isHeld { return holders.remove(record) }
         let slot = record.deadlineSlot
         record.deadlineSlot = -1
         let last = heap.removeLast()
@@ -162,7 +167,7 @@ extension KeyspaceCore {
         begin(cause, at: time)
         var count = 0
         for record in due {
-            if expire(record) {
+            if deleteEnded(record) {
                 count += 1
             } else {
                 entries.deadlines.insert(record, notBefore: now + 1_000)
@@ -173,8 +178,10 @@ extension KeyspaceCore {
         return count
     }
 
+    /// Deletes a key that has ended by itself, in the open transaction.
+    ///
     /// - Returns: Whether it is deleted; if that is refused, it is unchanged.
-    private func expire(_ head: Record) -> Bool {
+    func deleteEnded(_ head: Record) -> Bool {
         guard let chain = entries.live.slot(for: head.key), chain.pointee.leaf == head else {
             preconditionFailure("a version with a deadline is the newest of its key")
         }

@@ -19,6 +19,7 @@ package final class KeyRule: Sendable {
         /// Within which time storage must have a change, with durability `interval`.
         package var commitInterval: Setting<Duration>?
         package var expiry: Setting<Duration>?
+        package var lifetime: Setting<Lifetime>?
         package var history: Setting<KeyRetention>?
         package var schema: Setting<any ValueSchema>?
         package var standard: Setting<[UInt8]>?
@@ -45,6 +46,8 @@ package final class KeyRule: Sendable {
     package let durability: Durability
     /// Within how many nanoseconds storage must have a change; nil if its writer waits for that.
     package let delay: Int64?
+    /// Whose end deletes a value; nil if nobody's does.
+    let lifetime: Lifetime?
     /// The lifetime of a value, in milliseconds; nil if unlimited.
     let lifetimeMilliseconds: Int64?
     /// The longest lifetime of a value, in milliseconds; nil if unlimited.
@@ -68,6 +71,7 @@ package final class KeyRule: Sendable {
         delay =
             named == .interval && isInStore
             ? Int64((settings.commitInterval?.value ?? .seconds(5)) / .nanoseconds(1)) : nil
+        lifetime = settings.lifetime?.value
         lifetimeMilliseconds = settings.expiry.map { Int64($0.value / .milliseconds(1)) }
         lifetimeLimit = settings.limits[.ttl]
         keptHistory = settings.history.map { KeptHistory($0) }

@@ -41,9 +41,11 @@ package final class KeyRules: @unchecked Sendable {
     let retentions: [KeyRetention]
     /// The patterns of the rules that let storage have their keys later.
     package let deferredPatterns: [Pattern]
+    /// The lifetimes that some rule names; set by the creator of the rules.
+    package var lifetimes: Set<Lifetime> = []
     /// The usage of each rule's keys; empty if no rule limits it.
     let usages: [KeyUsage]
-    private let texts: any RuleTexts
+    let texts: any RuleTexts
 
     /// - Parameters:
     ///   - patterns: The patterns of the rules, in the order of the configuration.
@@ -99,6 +101,7 @@ package final class KeyRules: @unchecked Sendable {
         memoryPatterns = rules.memoryPatterns
         retentions = rules.retentions
         deferredPatterns = rules.deferredPatterns
+        lifetimes = rules.lifetimes
         usages = rules.usages
         texts = rules.texts
     }
@@ -129,9 +132,6 @@ package final class KeyRules: @unchecked Sendable {
     package func explanation(of key: Bytes) -> [RuleOption] {
         texts.explanation(nodes[node(of: key)].matching)
     }
-
-    /// All rules as they are written, for people.
-    package var descriptions: [RuleDescription] { texts.descriptions }
 
     /// The number of known sets of rules that match together, including the empty one.
     package var nodeCount: Int { nodes.count }

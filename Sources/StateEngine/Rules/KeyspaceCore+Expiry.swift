@@ -2,7 +2,7 @@
 extension KeyspaceCore {
     /// Refuses a value that lives longer than the limit of its rule.
     ///
-    /// A kept deadline makes no value live longer.
+    /// A kept deadline makes no value live longer, and a value with a holder ends with it.
     ///
     /// - Throws: ``StateError/Code/limit``, naming the key, the time and the rule.
     @inline(never)
@@ -12,7 +12,7 @@ extension KeyspaceCore {
         _ expiry: Expiry,
         _ expires: Int64?
     ) throws(StateError) {
-        if expiry == .kept, expires != nil { return }
+        if expiry == .kept && expires != nil || expires ?? 0 < 0 { return }
         let left = expires.map { $0.subtractingReportingOverflow(transaction.time) }
         if let left, left.overflow || left.partialValue <= limit.value { return }
         throw livesTooLong(key, left?.partialValue, limit)

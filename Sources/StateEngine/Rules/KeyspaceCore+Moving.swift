@@ -131,7 +131,7 @@ extension KeyspaceCore {
         guard let chain = entries.live.slot(for: key), let head = chain.pointee.leaf else { return }
         try checkRoom(head.byteCount, isVolatile: false)
         var fields = fields(of: head, version: head.version)
-        fields.expires = head.expires
+        fields.expires = head.storedExpiry
         fields.isVolatile = true
         put(Record.make(fields, key: key, value: head.value, in: &entries.pool), onto: chain)
     }

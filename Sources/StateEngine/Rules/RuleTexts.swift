@@ -37,3 +37,8 @@ package struct RuleDescription: Sendable {
         (self.number, self.keys, self.options) = (number, keys, options)
     }
 }
+
+extension KeyRules {
+    /// All rules as they are written, for people.
+    package var descriptions: [RuleDescription] { texts.descriptions }
+}

@@ -5,8 +5,15 @@ extension KeyspaceCore {
     ///   - cause: Who writes; retained until the transaction has ended.
     ///   - time: Wall time in milliseconds since 1970.
     ///   - subject: Who needs permission; nil if everything is allowed.
-    package func begin(_ cause: InternedCause, at time: Int64, by subject: Subject? = nil) {
-        transaction.begin(revisions.next, at: time, by: cause, subject)
+    ///   - holders: The holders of its keys with a lifetime, retained in the same way; nil if no
+    ///     client writes.
+    package func begin(
+        _ cause: InternedCause,
+        at time: Int64,
+        by subject: Subject? = nil,
+        _ holders: (any WritersHolders)? = nil
+    ) {
+        transaction.begin(revisions.next, at: time, by: cause, subject, holders)
     }
 
     /// Sets `key` to `value`, followed by `suffix` if there is one.
@@ -213,17 +220,6 @@ extension KeyspaceCore {
             !older.isDeleted
         else { return nil }
         return older.owner
-    }
-
-    /// The wall time at which a new value expires, in milliseconds since 1970; nil for never.
-    @inline(__always)
-    func expires(_ expiry: Expiry, after current: Record?, _ rule: KeyRule?) -> Int64? {
-        switch expiry {
-        case .kept where current != nil: current?.expires
-        case .ruled, .kept: rule?.lifetimeMilliseconds.map { transaction.time + $0 }
-        case .never: nil
-        case .after, .at: expiry.time(from: transaction.time)
-        }
     }
 
     /// Applies the options of a rule to a version.

@@ -110,6 +110,14 @@ package struct Transaction: ~Copyable {
     }
 }
 
+/// Whose end deletes the keys that a writer sets with a lifetime.
+package protocol WritersHolders: AnyObject {
+    /// The writer's connection or process; called under the keyspace's lock.
+    ///
+    /// - Throws: Why it has none.
+    func holder(_ lifetime: Lifetime) throws(StateError) -> Holder
+}
+
 /// The open transaction: its changes, and who makes it.
 package struct OpenTransaction: ~Copyable {
     /// The revision that it takes when it is finished; 0 if no transaction is open.
@@ -129,6 +137,8 @@ package struct OpenTransaction: ~Copyable {
     /// Whether its writer waits for storage, whatever the rules of its keys allow.
     var isStoredAtOnce = false
     var metadata: [MetadataEntry] = []
+    /// The holders of its keys, held by its session; nil if no client makes it.
+    private(set) unowned(unsafe) var holders: (any WritersHolders)?
     /// The writes that it has taken from the rate limits, to give back if it is rolled back.
     var rates: [(rate: WriteRate, uid: UInt32)] = []
     /// Whether it adopts edits of files, and the owner of the file of its next change.
@@ -144,11 +154,13 @@ package struct OpenTransaction: ~Copyable {
         _ revision: Int64,
         at time: Int64,
         by cause: InternedCause,
-        _ subject: Subject?
+        _ subject: Subject?,
+        _ holders: (any WritersHolders)?
     ) {
         precondition(!isOpen, "a transaction is open")
         (self.revision, self.time, self.subject) = (revision, time, subject)
         self.cause = .passUnretained(cause)
+        self.holders = holders
         (durability, isStoredAtOnce) = (.memory, false)
     }
 
@@ -165,6 +177,7 @@ package struct OpenTransaction: ~Copyable {
 
     mutating func end() {
         (revision, subject, cause, byteCount) = (0, nil, nil, 0)
+        holders = nil
         if !rates.isEmpty { rates.removeAll() }
         if !metadata.isEmpty { metadata = [] }
         changes.removeAll(keepingCapacity: changes.capacity <= 4_096)

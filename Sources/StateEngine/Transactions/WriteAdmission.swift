@@ -37,7 +37,7 @@ extension KeyspaceCore {
         /// The version that the new one follows; nil if the key is absent or has expired.
         let current: Record?
         let isVolatile: Bool
-        /// Wall time in milliseconds since 1970.
+        /// As ``Record/storedExpiry``.
         let expires: Int64?
     }
 
@@ -81,7 +81,7 @@ extension KeyspaceCore {
         let last = head.flatMap { $0.isDeleted ? nil : $0 }
         try checkMemory(for: byteCount, superseding: last)
         let current = last.flatMap { isDue($0) ? nil : $0 }
-        let expires = expires(expiry, after: current, rule)
+        let expires = try expires(expiry, of: key, after: current, rule)
         if let rule {
             let isHidden = hidden != nil
             try rule.values.checkSet(
@@ -137,6 +137,28 @@ extension KeyspaceCore {
         if let editable = admission.editable { try editable.validate(key) }
         if let files = admission.files { try checkFile(of: key, in: files, isDelete: true) }
         return AdmittedDelete(rule: rule, chain: chain, current: current)
+    }
+
+    /// When a new value ends by itself, as ``Record/storedExpiry``.
+    @inline(__always)
+    private func expires(
+        _ expiry: Expiry,
+        of key: Bytes,
+        after current: Record?,
+        _ rule: KeyRule?
+    ) throws(StateError) -> Int64? {
+        switch expiry {
+        case .kept where current != nil: return current?.storedExpiry
+        case .ruled, .kept:
+            guard let rule else { return nil }
+            if let lifetime = rule.lifetime {
+                return try holder(ruledBy: lifetime, of: key, current)
+            }
+            return rule.lifetimeMilliseconds.map { transaction.time + $0 }
+        case .never: return nil
+        case .after, .at: return expiry.time(from: transaction.time)
+        case .with(let lifetime): return try holder(lifetime, of: key, current).stored
+        }
     }
 
     // MARK: What depends on no rule

@@ -6,14 +6,14 @@ package enum LimitOption: String, CaseIterable, Sendable {
         queueBytes
     case deferredBytes
     case transactionBytes, replyBytes, files, memoryBytes, frameTimeout, rest, checkEvery
-    case reserveBytes
+    case reserveBytes, graceSeconds
 
     /// The unit of a limit.
     package enum Unit: Sendable { case things, bytes, milliseconds }
 
     package var unit: Unit {
         switch self {
-        case .clients, .watches, .steps, .globs, .trackedKeys, .files: .things
+        case .clients, .watches, .steps, .globs, .trackedKeys, .files, .graceSeconds: .things
         case .frameTimeout, .rest, .checkEvery: .milliseconds
         default: .bytes
         }
@@ -45,6 +45,7 @@ package enum LimitOption: String, CaseIterable, Sendable {
         case .rest: (500, 0...10_000)
         case .checkEvery: (86_400_000, 0...31_536_000_000)
         case .reserveBytes: (10 << 20, 0...1 << 40)
+        case .graceSeconds: (10, 0...86_400)
         }
     }
 }

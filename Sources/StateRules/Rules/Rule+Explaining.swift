@@ -11,8 +11,8 @@ extension Rule {
     var writtenNames: [String] {
         let options =
             ["backing"] + Rule.partsOfBacking
-            + ["durability", "commitEvery", "expire", "history", "schema", "default", "readonly"]
-            + ["writeOnce"]
+            + ["durability", "commitEvery", "expire", "lifetime", "history", "schema"]
+            + ["default", "readonly", "writeOnce"]
             + KeyAction.allCases.map(\.rawValue)
         var names = options.filter { source[$0] != nil }
         for limit in KeyLimit.allCases {

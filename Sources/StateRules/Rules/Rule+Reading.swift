@@ -93,6 +93,13 @@ extension Rule {
         if let expiry, expiry <= .zero {
             throw OptionFault(reader.path.member("expire"), "expected a time above 0")
         }
+        lifetime = try reader.word("lifetime", of: Lifetime.self)
+        if lifetime != nil, expiry != nil {
+            throw OptionFault(
+                reader.path.member("lifetime"),
+                "a value ends at a time or with its writer: remove 'expire' or 'lifetime'"
+            )
+        }
         history = try Rule.history(&reader)
     }
 

@@ -13,6 +13,8 @@ package struct Rule: Sendable {
     package var commitInterval: Duration?
     /// A value is deleted so long after it was set.
     package var expiry: Duration?
+    /// A value is deleted when its writer's connection or process ends.
+    package var lifetime: Lifetime?
     /// How much of the history of each key is kept.
     package var history: KeyRetention?
     package var schema: Schema?

@@ -34,6 +34,7 @@ package struct RuleTable: Sendable {
             let settings = KeyRule.Settings(rules, RuleTable.sorted(matching, of: rules))
             return KeyRule(settings, quotas: RuleTable.quotas(settings, usages, rates))
         }
+        byKey.lifetimes = Set(rules.compactMap(\.lifetime))
     }
 
     /// The most specific first.
@@ -82,6 +83,7 @@ extension KeyRule.Settings {
                 commitInterval = setting(commitInterval, rule.commitInterval)
             }
             expiry = setting(expiry, rule.expiry)
+            lifetime = setting(lifetime, rule.lifetime)
             history = setting(history, rule.history)
             schema = setting(schema, rule.schema)
             standard = setting(standard, rule.standard)

@@ -10,7 +10,7 @@ extension ByteBuffer {
         _ durability: String,
         _ version: ProtocolVersion
     ) {
-        writeMap(9, version)
+        writeMap(fields.lifetime == nil ? 9 : 10, version)
         writeFields(fields, value, by: cause, durability, version)
     }
 
@@ -40,6 +40,7 @@ extension ByteBuffer {
         writeBulk("expires")
         if let expires = fields.expires { writeInteger(expires) } else { writeNull(version) }
         writeField("durability", durability)
+        if let lifetime = fields.lifetime { writeField("lifetime", lifetime.rawValue) }
     }
 
     /// A row of STATE.LIST; `cause` and `location` only matter in the long form.

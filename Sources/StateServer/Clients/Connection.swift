@@ -18,6 +18,8 @@ final class Connection {
     var outbound = Outbound()
     var session = Session()
     var watches = WatchSet()
+    /// Whose end deletes the keys that it sets with a lifetime; set once.
+    var holders: ConnectionHolders?
     var share = MemoryShare()
     var places = Places()
     /// The events that epoll reports.

@@ -83,7 +83,7 @@ struct CommandContext: ~Copyable {
         _ body: (inout Transaction) throws(StateError) -> R
     ) throws(StateError) -> R {
         guard !isExecuting else { return try body(&transaction) }
-        core.begin(cause, at: time, by: restriction)
+        core.begin(cause, at: time, by: restriction, connection.holders)
         let result: R
         do throws(StateError) {
             result = try body(&transaction)
@@ -106,7 +106,7 @@ struct CommandContext: ~Copyable {
         _ body: (inout CommandContext) throws(StateError) -> Void
     ) throws(StateError) {
         execution = Execution(visitsLeft: visitCount)
-        core.begin(cause, at: time, by: restriction)
+        core.begin(cause, at: time, by: restriction, connection.holders)
         do throws(StateError) {
             try body(&self)
         } catch {

@@ -259,6 +259,9 @@ extension Dispatcher {
         case .stateRules: rules.list(context)
         case .stateCheck(let pattern, let after, let limit):
             try rules.check(pattern, after, limit, context)
+        case .stateClaim(let claim): try state.claim(claim, &context)
+        case .stateChildren(let pattern, let after, let limit):
+            try state.children(pattern, after, limit, &context)
         case .stateStatus: report.status(context)
         case .information(let sections): report.information(sections, context)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client,

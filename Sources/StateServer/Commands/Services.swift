@@ -10,6 +10,7 @@ final class Services {
     let registry: Registry
     let flushes = FlushList()
     let timers = TimerQueue()
+    let lifetimes: Lifetimes
     let gate: ReplyGate
     let channels: Channels
     let access: AccessChanges
@@ -35,6 +36,7 @@ final class Services {
         self.keyspace = keyspace
         self.settings = settings
         self.registry = registry
+        lifetimes = Lifetimes(settings)
         access = AccessChanges(core)
         gate = ReplyGate(settings, turn, registry, flushes, timers)
         waitingForChanges = BlockedList(timers)

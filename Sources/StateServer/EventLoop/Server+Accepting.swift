@@ -105,6 +105,7 @@ extension Server {
             close(descriptor)
             return
         }
+        connection.holders = ConnectionHolders(connection, services.lifetimes, core)
         registry.add(connection)
         turn.accepted = connection
     }

@@ -6,6 +6,8 @@ extension Server {
     /// Commits and answers all accepted commands, for at most 5 seconds, then ends all connections.
     func finish() {
         let deadline = SystemClock.monotonicMilliseconds() + 5_000
+        // What clients claim again after the next start must not be deleted now.
+        services.lifetimes.isStopping = true
         for connection in registry.connections { connection.isEnding = true }
         keyspace.publish()
         settle()
@@ -41,6 +43,7 @@ extension Server {
             dispatcher.handlers.end(connection)
             services.tracking.end(connection, core)
             services.monitors.end(connection)
+            connection.holders?.end(core)
             ListingCommand.end(of: connection, core)
             connection.session.forgetWatchedKeys(core)
             if let cause = connection.session.cause { core.release(cause) }

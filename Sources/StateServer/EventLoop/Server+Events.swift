@@ -10,6 +10,8 @@ extension Server {
         static let signals: UInt64 = 1
         static let listener: UInt64 = 2
         static let connection: UInt64 = 3
+        /// The second of the first kind: a process with a key has ended.
+        static let process = make(wakeup, 1)
 
         static func make(_ kind: UInt64, _ number: Int) -> UInt64 { UInt64(number) << 2 | kind }
     }
@@ -19,6 +21,7 @@ extension Server {
         let leftCount = unfinished.events.count
         poller.wait(nanoseconds: nanoseconds) { event in
             switch event.token & 3 {
+            case Token.wakeup where event.token == Token.process: endProcesses()
             case Token.wakeup: turn.reasons.formUnion(wakeup.take())
             case Token.signals: take(signal: clinux_read_signal(signals.descriptor))
             default: unfinished.events.append(event)
@@ -142,7 +145,7 @@ struct Poller: ~Copyable {
         }
     }
 
-    private let descriptor: Int32
+    let descriptor: Int32
     private let buffer = UnsafeMutablePointer<clinux_event>.allocate(capacity: Poller.capacity)
     private static let capacity = 256
 

@@ -95,8 +95,27 @@ final class TimerQueue {
 
 /// Expiry: the loop deletes due entries before it runs later commands.
 extension Server {
+    /// Deletes the keys of connections and processes that have ended.
+    func endHolders() {
+        keyspace.withCore { core in
+            guard core.entries.deadlines.holders.nextEnd < .max,
+                core.pending.byteCount < options.limits.queueByteCount
+            else { return }
+            core.endHolders(at: core.entries.clock(), wallTime: turn.time)
+        }
+    }
+
+    /// The time until there may be some; negative: none.
+    private func nanosecondsToEnd(_ core: KeyspaceCore, isFull: Bool) -> Int64 {
+        let next = core.entries.deadlines.holders.nextEnd
+        guard next < .max else { return -1 }
+        let left = max(isFull ? 10 : 0, next - core.entries.clock())
+        return min(left, Int64(Int32.max)) * 1_000_000
+    }
+
     /// Deletes due entries.
     func expire() {
+        endHolders()
         keyspace.withCore { core in
             guard !core.entries.deadlines.heap.isEmpty,
                 core.pending.byteCount < options.limits.queueByteCount
@@ -108,11 +127,13 @@ extension Server {
     /// The time until the next expiry; negative: none.
     var nanosecondsToExpiry: Int64 {
         keyspace.withCore { core in
+            let isFull = core.pending.byteCount >= options.limits.queueByteCount
+            let toEnd = nanosecondsToEnd(core, isFull: isFull)
             guard !core.entries.deadlines.heap.isEmpty,
                 let left = core.entries.deadlines.millisecondsLeft(at: core.entries.clock())
-            else { return -1 }
-            let isFull = core.pending.byteCount >= options.limits.queueByteCount
-            return min(isFull ? max(left, 10) : left, Int64(Int32.max)) * 1_000_000
+            else { return toEnd }
+            let toExpiry = min(isFull ? max(left, 10) : left, Int64(Int32.max)) * 1_000_000
+            return toEnd < 0 ? toExpiry : min(toEnd, toExpiry)
         }
     }
 

@@ -73,6 +73,7 @@ package final class Server {
         timers = services.timers
         dispatcher = Dispatcher(services)
         _ = poller.add(wakeup.descriptor, Poller.readableOnce, token: Token.wakeup)
+        _ = poller.add(services.lifetimes.descriptor, Poller.readable, token: Token.process)
         keyspace.settleElsewhere { [wakeup] in wakeup.wake(for: .storage) }
     }
 
@@ -91,7 +92,10 @@ package final class Server {
         self.signals.descriptor = signals
         _ = poller.add(signals, Poller.readable, token: Token.signals)
         turn.time = SystemClock.wallMilliseconds()
-        keyspace.withCore { _ in services.access.resolve(at: turn.time) }
+        keyspace.withCore { core in
+            services.access.resolve(at: turn.time)
+            services.lifetimes.start(core)
+        }
         keyspace.publish()
         scheduleCheck()
         onReady()
@@ -197,6 +201,7 @@ package final class Server {
         if registry.hasPaused { resumePaused() }
         handleEvents()
         goOnWithUnfinished()
+        endHolders()
         if keyspace.publish() { settle() }
         logNotices()
         if registry.hasAdvancing { advanceWatchers() }

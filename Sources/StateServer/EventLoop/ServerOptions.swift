@@ -28,6 +28,8 @@ public struct ServerOptions: Sendable {
     /// The longest rest of a user without admin rights after commands that made others wait, while
     /// others are served, in milliseconds; 0: none.
     public var restMilliseconds: Int64 = 500
+    /// How long after a start connections of the last run may claim their keys, in milliseconds.
+    public var graceMilliseconds: Int64 = 10_000
     /// How often the complete store is read and checked, in milliseconds; 0: never.
     public var checkMilliseconds: Int64 = 86_400_000
     /// Memory of all clients together, in bytes: input, output, and reads of the history.

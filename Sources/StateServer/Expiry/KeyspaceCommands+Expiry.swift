@@ -59,8 +59,10 @@ extension KeyspaceCommands {
     ) throws(StateError) -> Bool {
         let time = expiry.time(from: context.time)
         return try context.write { (transaction) throws(StateError) in
-            guard let old = try transaction.look(at: key), conditions.allow(old.expires, time)
-            else { return false }
+            guard let old = try transaction.look(at: key) else { return false }
+            // Nobody knows when the client ends with which the key does.
+            let end = old.isHeld ? .max : old.expires
+            guard conditions.allow(end, time) else { return false }
             try transaction.renew(key, old, expiry)
             return true
         }

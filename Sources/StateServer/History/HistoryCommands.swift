@@ -217,6 +217,8 @@ private struct Reverting {
             if core.isInMemory(key, core.rules?.rule(for: key)) { return false }
             let version = version(of: entry, key)
             let newest = transaction.read(key, for: subject)
+            // A key that lives as long as somebody is nobody else's to change.
+            if newest?.isHeld ?? false { return false }
             if newest == nil, subject != nil, transaction.read(key) != nil { return false }
             let isSame =
                 version.map { version in
@@ -229,18 +231,26 @@ private struct Reverting {
                 return true
             }
             try version.value.withBorrowed { (value) throws(StateError) in
-                let expiry = version.fields.expires.map { Expiry.at($0) } ?? .ruled
+                let expiry = version.fields.expires.map { Expiry.at($0) } ?? unlimited(key)
                 try transaction.restore(key, to: value, expiry)
             }
             return true
         }
     }
 
+    /// When a value that had no time expires: it does not live as long as the connection of who
+    /// restores it.
+    private func unlimited(_ key: Bytes) -> Expiry {
+        core.rules?.rule(for: key)?.settings.lifetime == nil ? .ruled : .never
+    }
+
     /// The version to restore; nil if the key must be absent.
     private func version(of entry: PastState.Changed, _ key: Bytes) -> PastVersion? {
         entry.version.flatMap { version in
-            // A value that has expired since is not restored.
-            guard version.fields.expires.map({ $0 > time }) ?? true else { return nil }
+            // A value that has expired since, or that lived as long as somebody, is not restored.
+            guard version.fields.lifetime == nil, version.fields.expires ?? .max > time else {
+                return nil
+            }
             let isSeen = visibility.mayReveal(.read, about: key, owner: version.fields.owner)
             return isSeen ? version : nil
         }

@@ -44,7 +44,7 @@ struct ContractModel {
 
     private mutating func change(_ mutation: Mutation, at revision: Int64) {
         switch mutation {
-        case .set(let key, let value, _):
+        case .set(let key, let value, _, _):
             let old = entries[key]
             entries[key] = Held(
                 value: value,
@@ -80,13 +80,13 @@ struct ContractModel {
 extension Mutation {
     fileprivate var key: Key {
         switch self {
-        case .set(let key, _, _), .delete(let key, _), .check(let key, _): key
+        case .set(let key, _, _, _), .delete(let key, _), .check(let key, _): key
         }
     }
 
     fileprivate var condition: Int64? {
         switch self {
-        case .set(_, _, let revision), .delete(_, let revision): revision
+        case .set(_, _, let revision, _), .delete(_, let revision): revision
         case .check(_, let revision): revision
         }
     }

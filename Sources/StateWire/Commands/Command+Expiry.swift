@@ -93,10 +93,11 @@ extension OptionCursor {
         return nil
     }
 
-    /// Takes EXPIRES with its time.
+    /// Takes EXPIRES with its time, or LIFETIME with whose end it is.
     ///
-    /// - Throws: ``StateError/Code/err`` for what is no time above 0.
+    /// - Throws: ``StateError/Code/err`` for what is no time above 0, and no lifetime.
     mutating func takeExpires() throws(StateError) -> Expiry? {
+        if let word = value(of: "LIFETIME") { return .with(try lifetime(word)) }
         guard let word = value(of: "EXPIRES") else { return nil }
         let text = word.text
         if text.lowercased() == "never" { return .never }
@@ -112,6 +113,14 @@ extension OptionCursor {
         }
         return .after(Int64(time / .milliseconds(1)))
     }
+}
+
+private func lifetime(_ word: Bytes) throws(StateError) -> Lifetime {
+    if let lifetime = Lifetime(rawValue: word.text.lowercased()) { return lifetime }
+    throw StateError(
+        .err,
+        "LIFETIME must be connection or process, not \(StateError.quoted(word))"
+    )
 }
 
 /// Parses a command about the deadline of a key.

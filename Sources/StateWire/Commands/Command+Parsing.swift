@@ -78,6 +78,9 @@ extension Command {
         case .stateExplain: self = .stateExplain(try key(rest[0]))
         case .stateRules: self = .stateRules
         case .stateCheck: self = try readCheck(rest)
+        case .stateClaim:
+            guard rest.count <= 1 else { throw wrongArity(verb) }
+            self = .stateClaim(rest.count == 1 ? rest[0] : nil)
         case .hello, .auth, .echo, .quit, .reset, .select, .client, .info, .command, .config, .time:
             self = try readConnectionCommand(verb, rest)
         }

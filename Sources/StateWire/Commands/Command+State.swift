@@ -94,6 +94,7 @@ func readList(_ arguments: Arguments) throws(StateError) -> Command {
     var after: Bytes?
     var limit = Int.max
     var form: Command.ListForm?
+    var listsChildren = false
     var moment: Int64?
     var options = OptionCursor(arguments, from: 1)
     while !options.isAtEnd {
@@ -103,11 +104,19 @@ func readList(_ arguments: Arguments) throws(StateError) -> Command {
             limit = try listLimit(number)
         } else if let number = options.value(of: "AT") {
             moment = try revision(number)
-        } else if form == nil, let named = Command.ListForm(&options) {
+        } else if form == nil, !listsChildren, let named = Command.ListForm(&options) {
             form = named
+        } else if form == nil, !listsChildren, options.take("CHILDREN") {
+            listsChildren = true
         } else {
             throw syntaxError("in option \(StateError.quoted(options.next)) of STATE.LIST")
         }
+    }
+    if listsChildren {
+        guard moment == nil else {
+            throw syntaxError("CHILDREN lists the present; list the keys for AT, with KEYS")
+        }
+        return .stateChildren(pattern: arguments[0], after: after, limit: limit)
     }
     return .stateList(
         pattern: arguments[0],

@@ -83,6 +83,9 @@ package enum Command {
     case stateRules
     /// Without a pattern: everything.
     case stateCheck(pattern: Bytes?, after: Bytes?, limit: Int)
+    /// Without a claim: the connection's own.
+    case stateClaim(Bytes?)
+    case stateChildren(pattern: Bytes, after: Bytes?, limit: Int)
 
     /// SCAN.
     package struct Scan {

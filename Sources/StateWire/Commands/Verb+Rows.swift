@@ -152,5 +152,6 @@ extension Verb {
         Verb(.stateExplain, 2, keys: (1, 1, 1), "Returns the options of a key and their rules."),
         Verb(.stateRules, 1, "Lists the rules of the configuration."),
         Verb(.stateCheck, -1, "Lists the stored values that a rule now refuses."),
+        Verb(.stateClaim, -1, "Names the connection's claim to its keys, or takes one up again."),
     ]
 }

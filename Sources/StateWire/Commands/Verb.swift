@@ -39,6 +39,7 @@ package struct Verb: Sendable {
         case stateExplain = "state.explain"
         case stateRules = "state.rules"
         case stateCheck = "state.check"
+        case stateClaim = "state.claim"
     }
 
     package let name: Name

@@ -49,5 +49,6 @@ extension VerbDocumentation {
         .init(.stateExplain, .state, "key"),
         .init(.stateRules, .state),
         .init(.stateCheck, .state, "[pattern] [AFTER key] [LIMIT count]"),
+        .init(.stateClaim, .state, "[claim]"),
     ]
 }

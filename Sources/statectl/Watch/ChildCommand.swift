@@ -48,22 +48,9 @@ struct ChildCommand {
         signal(SIGCHLD, SIG_DFL)
         var child: pid_t = 0
         let arguments = cStrings(arguments)
-        let environment = cStrings(Self.inherited(without: variables) + variables)
+        let environment = cStrings(inheritedEnvironment(without: variables) + variables)
         defer { for string in arguments + environment { free(string) } }
         let status = clinux_spawn_bound(&child, arguments, environment, standardInput)
         return (status, child)
-    }
-
-    /// The environment of this process without the variables that get new values.
-    private static func inherited(without variables: [[UInt8]]) -> [[UInt8]] {
-        let names = variables.map { $0.prefix { $0 != UInt8(ascii: "=") } + [UInt8(ascii: "=")] }
-        var kept: [[UInt8]] = []
-        var entry = environ
-        while let variable = entry.pointee {
-            let bytes = Array(UnsafeRawBufferPointer(start: variable, count: strlen(variable)))
-            if !names.contains(where: { bytes.starts(with: $0) }) { kept.append(bytes) }
-            entry += 1
-        }
-        return kept
     }
 }

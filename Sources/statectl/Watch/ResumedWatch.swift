@@ -133,7 +133,10 @@ struct ResumedWatch {
 
     private func receive() -> Result<Client.Event?, StateError> {
         Result { () throws(StateError) in
-            try client.nextEvent(until: deadline, orHangupOf: needsReader ? STDOUT_FILENO : nil)
+            try client.nextEvent(
+                until: deadline,
+                unless: needsReader ? .hangup(STDOUT_FILENO) : nil
+            )
         }
     }
 
@@ -250,7 +253,7 @@ extension ResumedWatch {
     }
 
     /// Whether another attempt may succeed.
-    private static func isLoss(_ error: StateError) -> Bool {
+    static func isLoss(_ error: StateError) -> Bool {
         switch error.code {
         case .unreachable, .outcomeUnknown: true
         // The daemon has too many clients, or cannot write at the moment.

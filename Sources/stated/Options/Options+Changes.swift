@@ -57,6 +57,7 @@ extension Options {
         server.memoryByteCount = MachineMemory.bound(limits[.memoryBytes], log: log)
         server.frameMilliseconds = Int64(limits[.frameTimeout])
         server.restMilliseconds = Int64(limits[.rest])
+        server.graceMilliseconds = Int64(limits[.graceSeconds]) * 1_000
         server.checkMilliseconds = Int64(limits[.checkEvery])
         server.clientCount = DescriptorLimit.raise(forClients: limits[.clients], log: log)
     }
