@@ -6,7 +6,7 @@ import StateModel
 ///
 /// An option begins with two dashes and may come before or after the verb. Its value is the next
 /// argument, or follows an `=`. An argument with one dash is an operand, so `set KEY -5` needs no
-/// quoting. After `--` come operands only, or for `watch` the command.
+/// quoting. After `--` come operands only, or for a verb that runs one the command.
 struct Invocation {
     enum Task {
         case perform(Verb)
@@ -16,7 +16,7 @@ struct Invocation {
 
     private(set) var task = Task.help(nil)
     private(set) var operands: [[UInt8]] = []
-    /// The command of a watch; nil if there is no `--`.
+    /// The command to run, of a verb that takes one; nil if there is no `--`.
     private(set) var command: [[UInt8]]?
     /// Options by name; an option without a value has an empty one.
     private var options: [String: [UInt8]] = [:]
@@ -145,7 +145,7 @@ struct Invocation {
     }
 
     private mutating func end(with rest: ArraySlice<[UInt8]>, _ verb: Verb?) throws(Failure) {
-        guard verb?.name == "watch" else {
+        guard verb?.takesCommand ?? false else {
             operands += rest
             return
         }

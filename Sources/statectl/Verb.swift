@@ -11,6 +11,9 @@ struct Verb: Sendable {
     let details: String
     let perform: @Sendable (Invocation, inout Output) throws(Failure) -> Void
 
+    /// Whether a command to run follows `--`.
+    var takesCommand: Bool { usage.contains("-- COMMAND") }
+
     private init(
         _ usage: String,
         _ operandCount: ClosedRange<Int>,
@@ -38,27 +41,31 @@ struct Verb: Sendable {
     private static let otherNames = [
         "del": "delete", "rm": "delete", "remove": "delete", "put": "set", "ls": "list",
         "keys": "list", "subscribe": "watch", "info": "status", "log": "history",
+        "increment": "incr", "transaction": "txn",
     ]
 
     static let all = [
         Verb(
-            "get KEY [--at REV] [--long] [--raw] [--json]",
-            1...1,
+            "get KEY… [--at REV] [--long] [--raw] [--json]",
+            1...Int.max,
             ["--long", "--raw", "--at REV"],
             Help.get,
             Statectl.get
         ),
         Verb(
             "set KEY VALUE|- [--if-absent|--if-present|--if-revision N|--if-value V]"
-                + " [--ttl TIME] [--durability LEVEL] [--raw]",
-            2...2,
+                + " [--ttl TIME] [--durability LEVEL] [--raw] [--literal]"
+                + " | statectl set KEY=VALUE… [--ttl TIME]",
+            1...Int.max,
             [
                 "--if-absent", "--if-present", "--if-revision N", "--if-value V", "--ttl TIME",
-                "--durability LEVEL", "--raw",
+                "--durability LEVEL", "--raw", "--literal",
             ],
             Help.set,
             Statectl.set
         ),
+        Verb("incr KEY [N] [--json]", 1...2, [], Help.increment, Statectl.increment),
+        Verb("txn FILE|- [--json]", 1...1, [], Help.transaction, Statectl.transaction),
         Verb("expire KEY TIME [--json]", 2...2, [], Help.expire, Statectl.expire),
         Verb("ttl KEY [--json]", 1...1, [], Help.timeLeft, Statectl.timeLeft),
         Verb("persist KEY [--json]", 1...1, [], Help.persist, Statectl.persist),
@@ -70,12 +77,13 @@ struct Verb: Sendable {
             Statectl.delete
         ),
         Verb(
-            "list [PATTERN] [--keys|--long|--count] [--at REV] [--json]",
+            "list [PATTERN] [--keys|--long|--count|--children] [--at REV] [--json]",
             0...1,
-            ["--keys", "--long", "--count", "--at REV"],
+            ["--keys", "--long", "--count", "--children", "--at REV"],
             Help.list,
             Statectl.list
         ),
+        Verb("tree [PREFIX/] [--depth N]", 0...1, ["--depth N"], Help.tree, Statectl.tree),
         Verb(
             "watch PATTERN… [--from REV|--snapshot] [--latest] [--previous] [--count N] [--timeout T]"
                 + " [--json] [[--name N [--reset]] [--on-error retry|skip] -- COMMAND…]",
@@ -138,7 +146,30 @@ struct Verb: Sendable {
             Help.compact,
             Statectl.compact
         ),
+        Verb(
+            "lock NAME [--wait TIME] [--shared] -- COMMAND…",
+            1...1,
+            ["--wait TIME", "--shared"],
+            Help.lock,
+            Statectl.lock
+        ),
+        Verb("locks [NAME] [--json]", 0...1, [], Help.locks, Statectl.locks),
+        Verb(
+            "elect KEY [--value V] [--wait TIME] -- COMMAND…",
+            1...1,
+            ["--value V", "--wait TIME"],
+            Help.elect,
+            Statectl.elect
+        ),
+        Verb(
+            "service KEY VALUE [--if-absent] -- COMMAND…",
+            2...2,
+            ["--if-absent"],
+            Help.service,
+            Statectl.service
+        ),
         Verb("sync [--json]", 0...0, [], Help.sync, Statectl.sync),
+        Verb("ping [--json]", 0...0, [], Help.ping, Statectl.ping),
         Verb("status [--json]", 0...0, [], Help.status, Statectl.status),
         Verb("watches [--json]", 0...0, [], Help.watches, Statectl.watches),
         Verb(

@@ -10,7 +10,7 @@ struct StatectlFailureTests {
         (["gte", "k"], "'get'"),
         (["statuss"], "'status'"),
         (["get"], "usage: statectl get KEY"),
-        (["get", "a", "b"], "usage: statectl get KEY"),
+        (["ttl", "a", "b"], "usage: statectl ttl KEY"),
         (["get", "k", "--jsn"], "'--json'"),
         (["get", "k", "--when", "3"], "unknown option '--when' of 'get'"),
         (["set", "k", "v", "--ttl", "soon"], "--ttl takes a time above 0 such as 30s"),
@@ -138,7 +138,9 @@ struct StatectlHelpTests {
     static let verbs = [
         "get", "set", "delete", "list", "watch", "wait", "handlers", "import", "export", "history",
         "blame", "diff", "revert", "compact", "status", "watches", "check", "explain", "rules",
-        "reload", "edit", "expire", "ttl", "persist",
+        "reload", "edit", "expire", "ttl", "persist", "incr", "txn", "tree", "ping", "lock",
+        "locks",
+        "elect", "service",
     ]
 
     @Test(arguments: [["--help"], ["-h"], ["--help", "--json"]])

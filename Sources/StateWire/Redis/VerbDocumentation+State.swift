@@ -5,8 +5,8 @@ extension VerbDocumentation {
             .stateSet,
             .state,
             """
-            key value [NX | XX] [IFREV revision] [IFVAL value] [EXPIRES time] [DURABILITY \
-            <memory | interval | written | synced>]
+            key value [NX | XX] [IFREV revision] [IFVAL value] [EXPIRES time | LIFETIME <connection | \
+            process>] [DURABILITY <memory | interval | written | synced>]
             """
         ),
         .init(.stateApply, .state, "count step [step ...]"),
@@ -14,7 +14,7 @@ extension VerbDocumentation {
         .init(
             .stateList,
             .state,
-            "pattern [AFTER key] [LIMIT count] [KEYS | COUNT | LONG] [AT revision]"
+            "pattern [AFTER key] [LIMIT count] [KEYS | COUNT | LONG | CHILDREN] [AT revision]"
         ),
         .init(
             .stateWatch,

@@ -2,8 +2,9 @@ import StateClient
 import StateModel
 
 extension Statectl {
-    /// `get KEY`: the value and a newline.
+    /// `get KEY`: the value and a newline; for several keys, a line each.
     static func get(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        guard invocation.operands.count == 1 else { return try getSeveral(invocation, &output) }
         let key = try invocation.key()
         let revision = try invocation.number("--at", atLeast: 0)
         let client = try invocation.connect()
@@ -31,6 +32,11 @@ extension Statectl {
         if !invocation.has("--raw") { output.write("\n") }
     }
 
+    private static func expiry(of entry: Client.Entry) -> String {
+        if let lifetime = entry.lifetime { return "with its \(lifetime.rawValue)" }
+        return entry.expires.map(Timestamp.universal) ?? "never"
+    }
+
     private static func json(_ entry: Client.Entry, _ key: Key) -> JSONLine {
         [
             "revision": .number(entry.revision), "key": .bytes(key.bytes),
@@ -38,6 +44,7 @@ extension Statectl {
             "version": .number(entry.version), "time": .number(entry.time),
             "owner": .number(Int64(entry.owner)), "by": .text(entry.writer),
             "expires": .number(entry.expires), "durability": .text(entry.durability),
+            "lifetime": entry.lifetime.map { .text($0.rawValue) },
             "default": entry.isDefault ? .number(1) : nil,
         ]
     }
@@ -57,7 +64,7 @@ extension Statectl {
                 ("time", Timestamp.universal(entry.time)),
                 ("owner", "\(entry.owner)"),
                 ("by", entry.writer),
-                ("expires", entry.expires.map(Timestamp.universal) ?? "never"),
+                ("expires", expiry(of: entry)),
                 ("durability", entry.durability),
             ]
         return [("key", key.bytes), ("value", entry.value)] + rest.map { ($0.0, $0.1.bytes) }

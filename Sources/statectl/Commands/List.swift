@@ -6,6 +6,7 @@ import StateModel
 extension Statectl {
     /// `list [PATTERN]`: `key = value` lines in key order.
     static func list(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        if invocation.has("--children") { return try listChildren(invocation, &output) }
         let forms = ["--keys", "--long", "--count"].filter { invocation.has($0) }
         guard forms.count <= 1 else {
             throw .usage("list: give only one of --keys, --long, --count")

@@ -5,8 +5,16 @@ extension Statectl {
     /// The most that is read from standard input: more than any value that a daemon accepts.
     private static let inputByteLimit = 64 << 20
 
-    /// `set KEY VALUE|-`: prints nothing without `--json`.
+    /// `set KEY VALUE|-`, or `set KEY=VALUE…`: prints nothing without `--json`.
+    ///
+    /// The first operand decides: with a `=`, all are KEY=VALUE.
     static func set(_ invocation: Invocation, _ output: inout Output) throws(Failure) {
+        if invocation.operands[0].contains(UInt8(ascii: "=")), !invocation.has("--literal") {
+            return try setPairs(invocation, &output)
+        }
+        guard invocation.operands.count == 2 else {
+            throw .usage("set: expected KEY VALUE, or KEY=VALUE for each of several keys")
+        }
         let key = try invocation.key()
         let condition = try condition(invocation)
         let durability = try durability(invocation)

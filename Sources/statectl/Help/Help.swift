@@ -14,14 +14,17 @@ enum Help {
 
         Values with names that outlive the processes that set them.
 
-          get KEY              print a value
-          set KEY VALUE|-      set a value, or what standard input has
+          get KEY…             print a value, or several
+          set KEY VALUE|-      set a value, or what standard input has; KEY=VALUE… for several
+          incr KEY [N]         add to a number
+          txn FILE|-           set, delete and check keys in one commit
           expire KEY TIME      make a key expire, such as in 30s
           ttl KEY              print how long a key has left
           persist KEY          make a key never expire
           delete KEY|PREFIX/…  delete a key, or all keys below a prefix
           edit KEY             change a value in an editor
           list [PATTERN]       print keys and values
+          tree [PREFIX/]       print them as a tree
           watch PATTERN…       print changes as they happen, or run a command for each
           wait KEY             wait until a key is present, or absent, or has a value
           handlers             list the named handlers of 'watch --name'
@@ -32,7 +35,13 @@ enum Help {
           diff REV1 [REV2]     print what changed between two revisions
           revert PATTERN --to REV
                                restore keys to their state at a revision
+          lock NAME -- COMMAND run a command while it has a lock
+          locks [NAME]         print who has locks, and who waits
+          elect KEY -- COMMAND run a command while it is the leader
+          service KEY VALUE -- COMMAND
+                               set a key while a command runs
           compact              remove old changes from the history
+          ping                 check that the daemon answers
           status               print the state of the daemon: sizes, counters, problems
           watches              print each watch and how far it is
           check [PATTERN]      list the stored values that a rule now refuses, or check the store
@@ -82,8 +91,12 @@ enum Help {
           --long    also print revisions, time, owner, writer and durability (--json has them too)
           --at REV  the value at that revision; exits 5 if the daemon no longer keeps it
 
+        For several keys it prints 'key = value' lines as list does, of one moment, without those
+        that are absent; then it exits 1. The options are for one key.
+
         examples:
           statectl get audio/volume
+          statectl get audio/volume audio/mute || echo "one of them is absent"
           statectl get audio/volume --long
           statectl get audio/volume --at 1
           if level=$(statectl get audio/volume); then echo "$level"; fi
@@ -107,12 +120,18 @@ enum Help {
                            stable storage, unless a rule has durability: "interval"; synced then
                            stores it at once, and everything before it
           --raw            keep the final newline of standard input
+          --literal        KEY is literal even if it contains a =
+
+        If the first operand contains a =, all operands are KEY=VALUE, and all are set in one
+        commit. The first = ends the key; the value may contain more. Such values are literal, also
+        -, and of the options only --ttl applies. In KEY VALUE, VALUE may contain a =.
 
         If a condition does not hold, it exits 4 and changes nothing.
 
         examples:
           statectl set audio/volume 0.7
           statectl set audio/volume 0.8 --if-value 0.7
+          statectl set audio/volume=0.7 audio/mute=no
           statectl set session/7 open --ttl 30s
           date | statectl set boot/time -
 
@@ -143,9 +162,12 @@ enum Help {
                     one in the schema, else the JSON type of the value
           --count   print only how many
           --at REV  the state at that revision
+          --children
+                    print only the next level below a prefix: keys, and prefixes that end in /
 
         examples:
           statectl list
+          statectl list audio/ --children
           statectl list audio/ --at 1
           statectl list 'audio/*' --keys
           statectl list / --count

@@ -1,0 +1,51 @@
+// The help of the verbs about several keys, and numbers.
+extension Help {
+    static let increment = """
+        Adds N, by default 1, to the number that a key has, and prints the sum. An absent key counts
+        as 0. N may be negative. If the value is not a whole number of 64 bits, it exits 2 and
+        changes nothing.
+
+        examples:
+          statectl incr visits
+          statectl incr stock/apples -3
+
+        """
+
+    static let transaction = """
+        Makes the lines of a file one commit, or if FILE is - those of standard input: all of them
+        happen, or none. Prints how many keys were set and deleted.
+
+          set KEY = VALUE     as list prints it; \\n, \\t, \\xNN and \\\\ are decoded
+          delete KEY          an absent key is no error
+          check KEY REVISION  nothing happens unless that revision was the key's last change
+          check KEY absent    nothing happens if the key is present
+
+        Empty lines and lines that begin with # are skipped. If a check fails, it exits 4. If a line
+        has another form, the message names its number, and it exits 2. A user without admin rights
+        may change limits.steps keys.
+
+        examples:
+          printf 'set a = 1\\ndelete b\\ncheck c absent\\n' | statectl txn -
+
+        """
+
+    static let tree = """
+        Prints keys and values as a tree: a prefix on its line, and what is below it further to the
+        right.
+
+          --depth N  only N levels
+
+        examples:
+          statectl tree
+          statectl tree audio/ --depth 1
+
+        """
+
+    static let ping = """
+        Prints PONG if the daemon answers; otherwise it exits 3.
+
+        examples:
+          statectl ping
+
+        """
+}
