@@ -11,8 +11,9 @@ contend() {
     while [[ ! -e $directory/enough ]]; do
         # It fails while the daemon is away, and where it is killed.
         SECTIONS=$directory/sections "$programs/statectl" --socket "$socket" lock crash -- \
-            sh -c "$section" 2>>"$directory/locks.log" || sleep 0.02
-    done
+            sh -c "$section" || sleep 0.02
+        # bash reports a killed command on standard error, too.
+    done 2>>"$directory/locks.log"
 }
 
 # The holders and waiters that the daemon knows, by process.
