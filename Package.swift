@@ -260,6 +260,11 @@ let package = Package(
             swiftSettings: tests
         ),
         .testTarget(
+            name: "MainActorTests",
+            dependencies: ["StateStore", "StateContainers"],
+            swiftSettings: tests + [.defaultIsolation(MainActor.self)]
+        ),
+        .testTarget(
             name: "StateDefaultsTests",
             dependencies: ["StateDefaults", "StateEngine", "StateTestSupport"],
             swiftSettings: tests

@@ -166,7 +166,7 @@ extension Client {
     ///   - revision: The oldest revision to keep history from; nil: as the daemon's retention says.
     ///   - shrinks: Whether to return free pages to the file system; writes wait meanwhile.
     /// - Returns: From where the history is complete, and how much was freed.
-    /// - Throws: ``StateError/Code/err`` for a revision above the current one.
+    /// - Throws: ``StateError/Code/invalidRequest`` for a revision above the current one.
     ///   ``StateError/Code/noSpace`` if there is no room for the copy that shrinking makes; the
     ///   history is compacted then.
     public func compact(to revision: Int64?, shrinks: Bool) throws(StateError) -> Compaction {

@@ -18,7 +18,7 @@ extension Client {
     /// absent.
     ///
     /// - Throws: ``StateError/Code/compacted``, naming the oldest revision that is kept;
-    ///   ``StateError/Code/err`` for a revision above the current one; any other error of the
+    ///   ``StateError/Code/invalidRequest`` for a revision above the current one; any other error of the
     ///   daemon, or ``StateError/Code/unreachable``.
     public func entry(for key: Key, at revision: Int64?) throws(StateError) -> Entry? {
         var arguments = [Array("STATE.GET".utf8), key.bytes]
@@ -55,7 +55,7 @@ extension Client {
     /// Restores every key that matches the pattern to its state at a revision, in one commit.
     ///
     /// - Returns: The commit and how many keys it changed, which may be 0.
-    /// - Throws: ``StateError/Code/compacted`` and ``StateError/Code/err`` as ``entry(for:at:)``;
+    /// - Throws: ``StateError/Code/compacted`` and ``StateError/Code/invalidRequest`` as ``entry(for:at:)``;
     ///   ``StateError/Code/tooBig`` if it exceeds the limit of a transaction; else as
     ///   ``set(_:for:if:durability:expiresAfter:livingAs:)``. Nothing has changed then.
     @discardableResult

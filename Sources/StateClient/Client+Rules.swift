@@ -82,7 +82,7 @@ extension Client {
     /// Makes the daemon reload its configuration; returns when it is in effect.
     ///
     /// - Returns: What has changed.
-    /// - Throws: ``StateError/Code/err`` if the file cannot be used, naming the place in it;
+    /// - Throws: ``StateError/Code/invalidRequest`` if the file cannot be used, naming the place in it;
     ///   nothing has changed.
     @discardableResult
     public func reload() throws(StateError) -> Reload {

@@ -46,7 +46,7 @@ public final class Client {
     ///     limit ``nextEvent(timeout:)`` and ``compact(to:shrinks:)``.
     ///   - name: The client's name, which the daemon records with every write; empty for none.
     /// - Throws: ``StateError/Code/unreachable`` if nobody answers, naming the path;
-    ///   ``StateError/Code/err`` for a path over 107 bytes.
+    ///   ``StateError/Code/invalidRequest`` for a path over 107 bytes.
     public init(
         socket: String? = nil,
         timeout: Duration? = Client.standardTimeout,

@@ -3,7 +3,7 @@ import StateWire
 
 /// A reply's fields: those of a map by name, those of a row by index.
 ///
-/// - Throws: ``StateError/Code/err`` if a field is missing or of another type.
+/// - Throws: ``StateError/Code/invalidRequest`` if a field is missing or of another type.
 struct Fields {
     private let reply: Reply
     private let verb: String

@@ -72,7 +72,7 @@ struct Transport: ~Copyable {
 
     /// Connects.
     ///
-    /// - Throws: ``StateError/Code/unreachable``, naming the path; ``StateError/Code/err`` if the
+    /// - Throws: ``StateError/Code/unreachable``, naming the path; ``StateError/Code/invalidRequest`` if the
     ///   path is too long.
     init(path: String, deadline: Deadline?) throws(StateError) {
         descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

@@ -28,7 +28,7 @@ public struct Archived<Object: NSObject & NSSecureCoding>: Codable, Hashable, @u
 
     /// Writes the data of an archive.
     ///
-    /// - Throws: ``StateError/Code/err`` if the object cannot be archived.
+    /// - Throws: ``StateError/Code/invalidRequest`` if the object cannot be archived.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(try Archived.archive(object))

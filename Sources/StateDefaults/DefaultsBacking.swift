@@ -24,7 +24,7 @@ final class DefaultsBacking: EditableBacking, @unchecked Sendable {
 
     private static let pause = DispatchTimeInterval.milliseconds(100)
 
-    /// - Throws: ``StateError/Code/err`` for an invalid suite name.
+    /// - Throws: ``StateError/Code/invalidRequest`` for an invalid suite name.
     init(suite: String?) throws(StateError) { self.suite = try DefaultsSuite(suite) }
 
     var capabilities: BackingCapabilities {

@@ -10,7 +10,7 @@ struct DefaultsSuite: @unchecked Sendable {
     /// The name of its persistent domain.
     private let domain: String
 
-    /// - Throws: ``StateError/Code/err`` for an invalid name.
+    /// - Throws: ``StateError/Code/invalidRequest`` for an invalid name.
     init(_ name: String?) throws(StateError) {
         guard let name else {
             self.name = ProcessInfo.processInfo.processName

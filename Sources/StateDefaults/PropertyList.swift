@@ -89,7 +89,7 @@ enum PropertyList: Hashable, Sendable {
 
     /// The bytes of an entry.
     ///
-    /// - Throws: ``StateError/Code/err`` if Foundation cannot write it.
+    /// - Throws: ``StateError/Code/invalidRequest`` if Foundation cannot write it.
     func entry() throws(StateError) -> [UInt8] {
         guard isWritable else {
             throw StateError(

@@ -31,7 +31,7 @@ public enum JSONValue: Hashable, Sendable {
 
     /// The JSON text, with sorted names and without white space.
     ///
-    /// - Throws: ``StateError/Code/err`` if a number is not valid in JSON, or the value is nested
+    /// - Throws: ``StateError/Code/invalidRequest`` if a number is not valid in JSON, or the value is nested
     ///   deeper than 512.
     /// - Complexity: O(*n* log *n*).
     public func text() throws(StateError) -> [UInt8] {

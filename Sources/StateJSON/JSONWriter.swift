@@ -11,7 +11,7 @@ package struct JSONWriter {
 
     /// The text.
     ///
-    /// - Throws: ``StateError/Code/err`` if something was left out because it is nested too deep.
+    /// - Throws: ``StateError/Code/invalidRequest`` if something was left out because it is nested too deep.
     package func text() throws(StateError) -> [UInt8] {
         guard !isTooDeep else {
             throw StateError(.err, "the value is nested deeper than \(JSONDocument.depthLimit)")

@@ -10,14 +10,14 @@ public struct Key: Hashable, Sendable {
 
     /// Makes a key of `text`.
     ///
-    /// - Throws: ``StateError/Code/err``, naming the key and the rule that it breaks.
+    /// - Throws: ``StateError/Code/invalidRequest``, naming the key and the rule that it breaks.
     public init(_ text: String) throws(StateError) {
         try self.init(bytes: Array(text.utf8))
     }
 
     /// Makes a key of bytes that must be UTF-8.
     ///
-    /// - Throws: ``StateError/Code/err``, naming the key and the rule that it breaks.
+    /// - Throws: ``StateError/Code/invalidRequest``, naming the key and the rule that it breaks.
     public init(bytes: [UInt8]) throws(StateError) {
         if let fault = bytes.withUnsafeBytes({ Key.fault(of: $0) }) {
             throw bytes.withUnsafeBytes { fault.error(for: $0) }

@@ -9,7 +9,9 @@ public struct StateError: Error, Hashable, Sendable {
         public init(_ word: String) { description = word }
 
         /// An invalid request: syntax, arity, an illegal key.
-        public static let err = Code("ERR")
+        public static let invalidRequest = Code("ERR")
+        /// The same by its word on the wire.
+        package static let err = invalidRequest
         /// A condition failed; the message names the current revision.
         public static let conflict = Code("CONFLICT")
         /// A value, transaction or reply beyond its limit.

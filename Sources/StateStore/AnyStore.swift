@@ -76,7 +76,7 @@ extension Store {
         input: @escaping @Sendable (PartInput) -> R.Input
     ) -> AnyStore<Part, PartInput, R.Output> {
         AnyStore<Part, PartInput, R.Output>(
-            read: { self.container.withValue { $0[keyPath: path] } },
+            read: { self.container.observedValue(path) },
             states: container.part(path),
             outputs: { self.outputStream },
             put: { self.send(input($0)) }

@@ -2,6 +2,7 @@
 public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
     indirect enum Kind: Sendable {
         case output(Output)
+        case send(Feedback)
         case run(any EffectOperation<Feedback>)
         case merge([Effect])
         case concatenate([Effect])
@@ -16,6 +17,9 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
 
     /// Delivers `output` once, to whoever is listening.
     public static func output(_ output: Output) -> Effect { Effect(kind: .output(output)) }
+
+    /// Sends `feedback` to the reducer, behind earlier messages.
+    public static func send(_ feedback: Feedback) -> Effect { Effect(kind: .send(feedback)) }
 
     /// Runs a closure in a task; it must report failures as feedback.
     public static func run(_ body: @escaping @Sendable (Send<Feedback>) async -> Void) -> Effect {
@@ -63,7 +67,7 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
         _ effect: Effect
     ) -> Effect {
         let pause = run(TimerOperation<Feedback>(every: duration, feedback: nil))
-        return .merge(.cancel(id: id), Effect.concatenate(pause, effect).cancellable(id: id))
+        return Effect.concatenate(pause, effect).cancellable(id: id, cancelInFlight: true)
     }
 
     /// Sends `feedback` after each `duration`, until `id` is cancelled.
@@ -77,13 +81,22 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
         _ feedback: Feedback
     ) -> Effect {
         precondition(duration > .zero, "a timer's interval must be above 0, not \(duration)")
-        let timer = run(TimerOperation(every: duration, feedback: feedback))
-        return .merge(.cancel(id: id), timer.cancellable(id: id))
+        return run(TimerOperation(every: duration, feedback: feedback))
+            .cancellable(id: id, cancelInFlight: true)
     }
 
     /// The same effect, under an id for ``cancel(id:)``.
-    public func cancellable(id: some Hashable & Sendable) -> Effect {
-        Effect(kind: .cancellable(EffectID(id), self))
+    ///
+    /// - Parameters:
+    ///   - id: The id.
+    ///   - cancelInFlight: Whether to cancel the effects that the store received before under `id`.
+    /// - Returns: The effect with the id.
+    public func cancellable(
+        id: some Hashable & Sendable,
+        cancelInFlight: Bool = false
+    ) -> Effect {
+        let effect = Effect(kind: .cancellable(EffectID(id), self))
+        return cancelInFlight ? .merge(.cancel(id: id), effect) : effect
     }
 
     /// The same effect with the feedback and outputs of a parent of this part.
@@ -94,6 +107,7 @@ public struct Effect<Feedback: Sendable, Output: Sendable>: Sendable {
         let map = { (effect: Effect) in effect.map(feedback: feedback, output: output) }
         return switch kind {
         case .output(let value): .output(output(value))
+        case .send(let value): .send(feedback(value))
         case .run(let operation): .run(MappedOperation(operation: operation, map: feedback))
         case .merge(let effects): .merge(effects.map(map))
         case .concatenate(let effects): .concatenate(effects.map(map))

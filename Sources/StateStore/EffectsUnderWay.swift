@@ -4,7 +4,7 @@ import StateEngine
 final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
     /// One operation or output, registered when the store received it, whether or not it has
     /// started.
-    final class Run: Sendable {
+    final class Run: CancellableEffect {
         private struct Progress {
             var isCancelled = false
             var task: Task<Void, Never>?
@@ -43,6 +43,7 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
     /// An effect whose operations are registered.
     private indirect enum Step: Sendable {
         case output(Output, Run)
+        case send(Feedback, Run)
         case run(any EffectOperation<Feedback>, Run)
         case merge([Step])
         case concatenate([Step])
@@ -94,6 +95,7 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
     ) -> Step {
         switch effect.kind {
         case .output(let output): return .output(output, makeRun(ids, sent))
+        case .send(let feedback): return .send(feedback, makeRun(ids, sent))
         case .run(let operation): return .run(operation, makeRun(ids, sent))
         case .merge(let effects): return .merge(effects.map { register($0, ids: ids, sent) })
         case .concatenate(let effects):
@@ -104,18 +106,19 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
     }
 
     private func makeRun(_ ids: [EffectID], _ sent: Sent) -> Run {
-        sent.begin()
-        return registered.withLock { registered in
+        let run = registered.withLock { registered in
             registered.last += 1
             let run = Run(registered.last, ids: ids, sent: sent)
             registered.runs[run.number] = run
             return run
         }
+        sent.begin(run)
+        return run
     }
 
     private func remove(_ run: Run) {
         _ = registered.withLock { $0.runs.removeValue(forKey: run.number) }
-        run.sent.end()
+        run.sent.end(run)
     }
 
     // MARK: Carrying out
@@ -125,6 +128,10 @@ final class EffectsUnderWay<Feedback: Sendable, Output: Sendable>: Sendable {
         switch step {
         case .output(let output, let run):
             if !run.isCancelled { outputs.send(output) }
+            remove(run)
+            return []
+        case .send(let feedback, let run):
+            put.withLock { $0 }(feedback, run)
             remove(run)
             return []
         case .run(let operation, let run): return start(operation, run)

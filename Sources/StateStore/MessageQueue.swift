@@ -21,10 +21,12 @@ final class MessageQueue<Item: Sendable>: Sendable {
 
     /// Appends `item`, and handles all messages unless another thread already does.
     func send(_ item: Item, handle: @escaping @Sendable (Item) -> Void) {
-        precondition(
-            clinux_body() == nil,
-            "a message must not be sent in the body of modify or in a reducer"
-        )
+        if clinux_body() != nil {
+            fatalError(
+                "a message must not be sent in the body of modify or in a reducer: "
+                    + "return Effect.send(_:), or send it afterwards"
+            )
+        }
         let mayWait = clinux_depth() == 0
         while true {
             let semaphore = mayWait ? BlockingSemaphore() : nil

@@ -1,25 +1,37 @@
 /// A reducer made of a closure.
+///
+/// As the ``Reducer/body`` of a reducer, it takes its types from there:
+///
+/// ```swift
+/// struct Counter: Reducer {
+///     enum Input: Sendable { case add(Int) }
+///
+///     var body: some Reducer<Int, Input, Never, Never> {
+///         Reduce { state, message in
+///             if case .input(.add(let amount)) = message { state += amount }
+///             return .none
+///         }
+///     }
+/// }
+/// ```
 public struct Reduce<State: Sendable, Input: Sendable, Feedback: Sendable, Output: Sendable>:
     Reducer
 {
-    private let body: @Sendable (Message<Input, Feedback>, inout State) -> Effect<Feedback, Output>
+    /// Changes the state in response to a message, and returns the effects to perform.
+    public typealias Change =
+        @Sendable (inout State, Message<Input, Feedback>) -> Effect<Feedback, Output>
 
-    /// Makes a reducer from `body`, which must have no side effects.
-    public init(
-        _ body:
-            @escaping @Sendable (Message<Input, Feedback>, inout State) -> Effect<
-                Feedback, Output
-            >
-    ) {
-        self.body = body
-    }
+    private let change: Change
+
+    /// Makes a reducer from `change`, which must have no side effects.
+    public init(_ change: @escaping Change) { self.change = change }
 
     /// Changes `state` in response to `message`, and returns the effects to perform.
     public func reduce(
         _ message: Message<Input, Feedback>,
         into state: inout State
     ) -> Effect<Feedback, Output> {
-        body(message, &state)
+        change(&state, message)
     }
 }
 
@@ -34,7 +46,7 @@ extension Reducer {
         Other.Feedback == Feedback,
         Other.Output == Output
     {
-        Reduce { message, state in
+        Reduce { state, message in
             .merge(reduce(message, into: &state), other.reduce(message, into: &state))
         }
     }
@@ -86,11 +98,7 @@ public struct Scope<
         _ message: Message<Input, Feedback>,
         into state: inout State
     ) -> Effect<Feedback, Output> {
-        let inner: Message<Part.Input, Part.Feedback>? =
-            switch message {
-            case .input(let whole): input(whole).map { .input($0) }
-            case .feedback(let whole): feedback(whole).map { .feedback($0) }
-            }
+        let inner = message.part(input, feedback)
         guard let inner else { return .none }
         return part.reduce(inner, into: &state[keyPath: path])
             .map(feedback: wholeFeedback, output: output)

@@ -11,6 +11,9 @@ public final class Sent: Sendable {
         var failure: (any Error)?
         var waiters: [Int: Waiter] = [:]
         var nextWaiter = 0
+        /// The effects of the message and of those that these sent.
+        var effects: [ObjectIdentifier: any CancellableEffect] = [:]
+        var isCancelled = false
 
         var isSettled: Bool { outcome != nil }
         var isFinished: Bool { pending == 0 }
@@ -39,10 +42,29 @@ public final class Sent: Sendable {
     /// Waits until the message, its effects, and all messages and effects that they caused are
     /// done.
     ///
+    /// If the waiting task is cancelled, so is the message; see ``cancel()``.
+    ///
     /// - Throws: Why the first of these messages was refused, or `CancellationError`.
     public func finished() async throws {
-        try await wait { $0.isFinished }
+        try await withTaskCancellationHandler {
+            try await wait { $0.isFinished }
+        } onCancel: {
+            cancel()
+        }
         if let failure = progress.withLock({ $0.failure }) { throw failure }
+    }
+
+    /// Cancels the effects of the message, and those of the messages that these sent.
+    ///
+    /// Changes that are committed stay. Of these messages, those that the reducer has not handled
+    /// yet are not handled: ``settled()`` throws `CancellationError`. What the effects still send is
+    /// ignored.
+    public func cancel() {
+        let effects = progress.withLock { progress in
+            progress.isCancelled = true
+            return Array(progress.effects.values)
+        }
+        for effect in effects { effect.cancel() }
     }
 
     // MARK: The store's side
@@ -57,9 +79,28 @@ public final class Sent: Sendable {
         }
     }
 
+    var isCancelled: Bool { progress.withLock { $0.isCancelled } }
+
     func begin() { update { $0.pending += 1 } }
 
     func end() { update { $0.pending -= 1 } }
+
+    /// Records an effect of the message; it is cancelled at once if the message is.
+    func begin(_ effect: any CancellableEffect) {
+        let isCancelled = progress.withLock { progress in
+            progress.pending += 1
+            progress.effects[ObjectIdentifier(effect)] = effect
+            return progress.isCancelled
+        }
+        if isCancelled { effect.cancel() }
+    }
+
+    func end(_ effect: any CancellableEffect) {
+        update { progress in
+            progress.pending -= 1
+            progress.effects[ObjectIdentifier(effect)] = nil
+        }
+    }
 
     private func update(_ change: (inout Progress) -> Void) {
         let ready = progress.withLock { progress -> [CheckedContinuation<Void, any Error>] in
@@ -93,4 +134,9 @@ public final class Sent: Sendable {
             waiter?.continuation.resume(throwing: CancellationError())
         }
     }
+}
+
+/// An effect that a message has started, or will.
+protocol CancellableEffect: AnyObject, Sendable {
+    func cancel()
 }

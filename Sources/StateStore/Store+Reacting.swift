@@ -23,7 +23,7 @@ extension Store {
     ///
     /// Ends when this store is released; until then it retains the container.
     public func react<Value, Failure>(
-        to container: MonitoredState<Value, Failure>,
+        to container: MonitoredContainer<Value, Failure>,
         _ input: @escaping @Sendable (StateChange<Value>) -> R.Input?
     ) {
         keep(

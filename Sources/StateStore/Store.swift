@@ -1,4 +1,5 @@
 import CLinux
+public import Observation
 public import StateContainers
 import StateEngine
 
@@ -12,9 +13,9 @@ import StateEngine
 ///
 /// Any thread may send. Messages are handled one at a time and exactly once; those of one thread in
 /// their order. Once 1,024 messages wait, senders wait too. When the store is released, its effects
-/// are cancelled.
+/// are cancelled. For the Observation library, each property that is read is tracked by itself.
 @dynamicMemberLookup
-public final class Store<R: Reducer>: StoreType {
+public final class Store<R: Reducer>: StoreType, Observable {
     /// The type of its state.
     public typealias State = R.State
     /// The type of the messages from outside.
@@ -48,11 +49,11 @@ public final class Store<R: Reducer>: StoreType {
     /// - Parameters:
     ///   - state: The initial state.
     ///   - reducer: Handles the messages.
-    ///   - clock: The clock for delays in effects.
+    ///   - clock: The clock for delays in effects; by default that of ``StateDependencies``.
     public convenience init(
         _ state: R.State,
         reducer: R,
-        clock: any Clock<Duration> = ContinuousClock()
+        clock: any Clock<Duration> = StateDependencies.current.clock
     ) {
         self.init(MonitoredState(state, key: "store"), reducer: reducer, clock: clock)
     }
@@ -65,11 +66,11 @@ public final class Store<R: Reducer>: StoreType {
     /// - Parameters:
     ///   - container: Holds the state.
     ///   - reducer: Handles the messages; it may run again on a newer state.
-    ///   - clock: The clock for delays in effects.
+    ///   - clock: The clock for delays in effects; by default that of ``StateDependencies``.
     public convenience init<Failure>(
-        _ container: MonitoredState<R.State, Failure>,
+        _ container: MonitoredContainer<R.State, Failure>,
         reducer: R,
-        clock: any Clock<Duration> = ContinuousClock()
+        clock: any Clock<Duration> = StateDependencies.current.clock
     ) {
         self.init(in: container, reducer: reducer, clock: clock)
     }
@@ -100,11 +101,30 @@ public final class Store<R: Reducer>: StoreType {
     // MARK: Reading
 
     /// The current state.
-    public var state: R.State { container.value }
+    public var state: R.State { container.observedValue(\.self) }
 
     /// A part of the current state.
-    public subscript<Field>(dynamicMember path: KeyPath<R.State, Field>) -> Field {
-        state[keyPath: path]
+    public subscript<Field>(
+        dynamicMember path: any KeyPath<R.State, Field> & Sendable
+    ) -> Field {
+        container.observedValue(path)
+    }
+
+    /// A binding that shows a part of the state, and sends an input when it is set.
+    ///
+    /// - Parameters:
+    ///   - path: The part.
+    ///   - input: Makes the input of the new part.
+    /// - Returns: The binding; it retains the store.
+    public func binding<Part: Sendable>(
+        _ path: any KeyPath<R.State, Part> & Sendable,
+        send input: @escaping @Sendable (Part) -> R.Input
+    ) -> StateBinding<Part> {
+        StateBinding {
+            self[dynamicMember: path]
+        } set: {
+            self.send(input($0))
+        }
     }
 
     /// The current state, then always the latest; equal ones are not repeated.
@@ -150,6 +170,7 @@ public final class Store<R: Reducer>: StoreType {
     private func answer(_ item: Item) {
         // Feedback that a cancelled effect sent before it was cancelled is ignored too.
         if let run = item.run, run.isCancelled { return item.sent.end() }
+        if item.sent.isCancelled { return item.sent.settle(.failure(CancellationError())) }
         var state: R.State?
         do {
             guard effects.hasRoom else {

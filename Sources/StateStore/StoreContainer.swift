@@ -8,6 +8,7 @@ package protocol StoreContainer<Value>: AnyObject, Sendable {
     var value: Value { get }
     var values: StateValues<Value> { get }
     func withValue<R, E: Error>(_ body: (borrowing Value) throws(E) -> R) throws(E) -> R
+    func observedValue<Member>(_ path: any KeyPath<Value, Member> & Sendable) -> Member
     func change<R>(
         because reason: @autoclosure () -> String,
         _ body: (inout Value) -> R
@@ -17,7 +18,15 @@ package protocol StoreContainer<Value>: AnyObject, Sendable {
     ) -> StoreStates<Part>
 }
 
-extension MonitoredState: StoreContainer {
+extension StoreContainer {
+    package func observedValue<Member>(
+        _ path: any KeyPath<Value, Member> & Sendable
+    ) -> Member {
+        withValue { $0[keyPath: path] }
+    }
+}
+
+extension MonitoredContainer: StoreContainer {
     package func part<Part: Equatable & Sendable>(
         _ path: any WritableKeyPath<Value, Part> & Sendable
     ) -> StoreStates<Part> {

@@ -72,12 +72,3 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
         }
     }
 }
-
-/// Whether two values are `Equatable` and equal.
-func areEqual<Value>(_ left: Value, _ right: Value) -> Bool {
-    func isEqual<Comparable: Equatable>(_ left: Comparable) -> Bool {
-        (right as? Comparable).map { $0 == left } ?? false
-    }
-    guard let left = left as? any Equatable else { return false }
-    return isEqual(left)
-}

@@ -55,6 +55,12 @@ public protocol Reducer<State, Input, Feedback, Output>: Sendable {
     associatedtype Feedback: Sendable
     /// The outputs, which are delivered to whoever is listening.
     associatedtype Output: Sendable
+    /// The reducers that it is made of; `Never` if it implements ``reduce(_:into:)``.
+    associatedtype Body = Never
+
+    /// The reducers that it is made of, instead of ``reduce(_:into:)``: each gets each message, in
+    /// this order, and so do their effects start.
+    @ReducerBuilder<State, Input, Feedback, Output> var body: Body { get }
 
     /// Changes `state` in response to `message`, and returns the effects to perform.
     ///

@@ -24,9 +24,9 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
 
     /// The store.
     public let store: Store<R>
-    private let log: MonitoredState<Log, Never>
+    private let log: MonitoredState<Log>
     /// The state that the test has checked last.
-    private let seen: MonitoredState<R.State, Never>
+    private let seen: MonitoredState<R.State>
     private let listening: any AnyObject & Sendable
     private let timeout: Duration
 
@@ -43,8 +43,8 @@ public final class TestStore<R: Reducer>: Sendable where R.State: Equatable {
         clock: any Clock<Duration> = ContinuousClock(),
         timeout: Duration = .seconds(10)
     ) {
-        let log = MonitoredState<Log, Never>(Log(), key: "test-store")
-        let container = MonitoredState<R.State, Never>(state, key: "store")
+        let log = MonitoredState<Log>(Log(), key: "test-store")
+        let container = MonitoredState<R.State>(state, key: "store")
         store = Store(in: container, reducer: reducer, clock: clock) { message, state in
             log.modify { $0.steps.append((message, state)) }
         }

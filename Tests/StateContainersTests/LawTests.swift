@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized)
 struct LawTests {
     /// A container that keeps what its `didModify` took.
-    final class Kept: MonitoredState<Int, Never>, @unchecked Sendable {
+    final class Kept: MonitoredState<Int>, @unchecked Sendable {
         let told = Told<Int>()
         private let isAtWork = StateLock(false)
         let overlapCount = StateLock(0)
@@ -116,7 +116,7 @@ struct LawTests {
     func `Re-entrant: 1,000 self-caused changes in a row, and the next throws`(
         isInline: Bool
     ) throws {
-        let state = try MonitoredState<Int, StateError>(0, key: "loop") {
+        let state = try MonitoredContainer<Int, StateError>(0, key: "loop") {
             (_) throws(StateError) in
         }
         let thrown = Observed<StateError?>(nil)

@@ -39,7 +39,7 @@ struct LifetimeTests {
 
     @Test func `a scope that ends is gone with what was in it`() async {
         final class Probe: Sendable {}
-        final class Kept: MonitoredState<Probe?, Never>, @unchecked Sendable {
+        final class Kept: MonitoredState<Probe?>, @unchecked Sendable {
             override func didModify(_ change: StateChange<Probe?>) { super.didModify(change) }
         }
         let told = Observed(0)

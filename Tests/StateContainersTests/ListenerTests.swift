@@ -65,7 +65,7 @@ struct ListenerTests {
                 return .inline
             }
             func stateModified<Value, Failure>(
-                _ state: State<Value, Failure>,
+                _ state: StateContainer<Value, Failure>,
                 _ change: StateChange<Value>
             ) {}
         }
@@ -187,7 +187,7 @@ struct ListenerTests {
     }
 
     @Test func `an observation may be released in the body of modify`() {
-        let state = MonitoredState<[StateObservation], Never>([], key: "a")
+        let state = MonitoredState<[StateObservation]>([], key: "a")
         let other = MonitoredState(0, key: "b")
         state.modify { [observation = other.observe { _ in }] in $0 = [observation] }
         state.modify { $0.removeAll() }

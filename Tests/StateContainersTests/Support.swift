@@ -41,7 +41,7 @@ final class Listener: StateListener {
     init(on queue: StateQueue = .notifier) { stateListenerQueue = queue }
 
     func stateModified<Value, Failure>(
-        _ state: State<Value, Failure>,
+        _ state: StateContainer<Value, Failure>,
         _ change: StateChange<Value>
     ) {
         if let change = change as? StateChange<Int> { told.take(change) }

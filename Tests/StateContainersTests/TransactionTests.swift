@@ -87,7 +87,7 @@ struct TransactionTests {
 
     @Test func `Atomic: a transaction over 1,000 containers is one step, over more refused`() throws
     {
-        func check(_ states: [some State<Int, some Error>]) throws {
+        func check(_ states: [some StateContainer<Int, some Error>]) throws {
             try withTransaction { tx in for state in states.dropFirst() { tx[state] += 1 } }
             #expect(states.dropFirst().allSatisfy { $0.value == 1 })
             let error = #expect(throws: StateError.self) {
@@ -137,7 +137,7 @@ struct TransactionTests {
 
 /// Has 4 threads move amounts at random, each of which looks at the sum after each move.
 private func moveAmounts<Failure>(
-    between accounts: [State<Int, Failure>],
+    between accounts: [StateContainer<Int, Failure>],
     times count: Int,
     sum total: Int
 ) {

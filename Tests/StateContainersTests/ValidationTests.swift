@@ -126,12 +126,12 @@ private final class Pupil: Person {
     }
 
     @Test func `a container refuses a bad value, and says what is wrong`() throws {
-        let state = try State(Span(), key: "span")
+        let state = try ValidatedState(Span(), key: "span")
         let error = #expect(throws: StateError.self) { try state.modify { $0.end = -1 } }
         #expect(error?.code == .rejected)
         #expect(error?.issues.map(\.path) == ["end"])
         #expect(state.value == Span())
-        #expect(throws: StateError.self) { try State(Span(start: -1, end: 0), key: "bad") }
+        #expect(throws: StateError.self) { try ValidatedState(Span(start: -1, end: 0), key: "bad") }
     }
 
     @Test func `a bad value never reaches the store, and a stored one is found when it is read`()
@@ -154,7 +154,7 @@ private final class Pupil: Person {
 
 @Suite struct DraftTests {
     @Test func `a draft holds the bad value and says its issues field by field`() throws {
-        let state = try State(Profile(), key: "profile")
+        let state = try ValidatedState(Profile(), key: "profile")
         var draft = Draft(of: state)
         draft.mail = "ada"
         draft.home.city = ""
@@ -171,7 +171,7 @@ private final class Pupil: Person {
     }
 
     @Test func `commit sets the container, again and again`() throws {
-        let state = try State(Span(), key: "span")
+        let state = try ValidatedState(Span(), key: "span")
         var draft = Draft(of: state)
         for end in 11...13 {
             draft.end = end
@@ -183,7 +183,7 @@ private final class Pupil: Person {
     @Test func `commit conflicts with a change that came between, until the draft is rebased`()
         throws
     {
-        let state = try State(Span(), key: "span")
+        let state = try ValidatedState(Span(), key: "span")
         var draft = Draft(of: state)
         draft.end = 20
         try state.modify { $0.start = 5 }
@@ -197,7 +197,7 @@ private final class Pupil: Person {
     }
 
     @Test func `revert begins again`() throws {
-        let state = try State(Span(), key: "span")
+        let state = try ValidatedState(Span(), key: "span")
         var draft = Draft(of: state)
         draft.end = 20
         try state.modify { $0.start = 5 }

@@ -95,7 +95,7 @@ struct EffectTests {
 
     @Test func `a cancelled effect that goes on is not heard either`() async throws {
         let gate = MonitoredState(false, key: "gate")
-        let reducer = Reduce<Int, Bool, Int, Never> { message, state in
+        let reducer = Reduce<Int, Bool, Int, Never> { state, message in
             switch message {
             case .input(true):
                 return .run { send in

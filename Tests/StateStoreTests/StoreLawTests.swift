@@ -140,7 +140,7 @@ struct StoreLawTests {
         let keyspace = try LocalKeyspace(backing: MemoryBacking())
         defer { keyspace.close() }
         let home = try PersistentState(0, key: "count", in: keyspace)
-        let reducer = Reduce<Int, Step, Never, Never> { message, count in
+        let reducer = Reduce<Int, Step, Never, Never> { count, message in
             if case .input(.add(let number)) = message { count += number }
             return .none
         }

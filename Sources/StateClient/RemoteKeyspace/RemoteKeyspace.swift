@@ -45,7 +45,7 @@ public final class RemoteKeyspace: WaitableKeyspace {
     ///     ASCII characters.
     ///   - timeout: How long an answer may take.
     ///   - whileAway: What happens to a request while the daemon does not answer.
-    /// - Throws: ``StateError/Code/err`` for a path or name that is not valid;
+    /// - Throws: ``StateError/Code/invalidRequest`` for a path or name that is not valid;
     ///   ``StateError/Code/limit`` if the process has no file descriptor left.
     public init(
         socket: String? = nil,

@@ -23,7 +23,7 @@ package struct ImportLine: Hashable, Sendable {
 
     /// Parses a line without its newline; nil for a comment or an empty line.
     ///
-    /// - Throws: ``StateError/Code/err``: why the line cannot be parsed.
+    /// - Throws: ``StateError/Code/invalidRequest``: why the line cannot be parsed.
     package init?(_ line: Bytes) throws(StateError) {
         guard let first = line.first, first != UInt8(ascii: "#"),
             !line.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") })

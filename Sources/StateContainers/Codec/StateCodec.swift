@@ -35,7 +35,7 @@ public struct StateCodec<Value>: Sendable {
 
     /// The bytes of `value`, or nil if the entry is to be removed.
     ///
-    /// - Throws: ``StateError/Code/err``, naming the place in the value that cannot be stored.
+    /// - Throws: ``StateError/Code/invalidRequest``, naming the place in the value that cannot be stored.
     public func encode(_ value: Value) throws(StateError) -> [UInt8]? { try encoding(value) }
 
     /// The value of `bytes`; pass nil if there is no entry.

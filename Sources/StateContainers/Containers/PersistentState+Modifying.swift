@@ -3,7 +3,7 @@ public import StateEngine
 extension PersistentState {
     // MARK: At another durability
 
-    /// Replaces the value at the given durability; see ``State/modify(_:)-(Value)``.
+    /// Replaces the value at the given durability; see ``StateContainer/set(_:)``.
     ///
     /// - Parameters:
     ///   - newValue: The value.
@@ -13,7 +13,7 @@ extension PersistentState {
     /// - Returns: The revision of the commit.
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
-    public final func modify(
+    public final func set(
         _ newValue: Value,
         durability: Durability
     ) throws(StateError) -> Revision {
@@ -22,7 +22,16 @@ extension PersistentState {
         }
     }
 
-    /// Changes the value in one step; see ``State/modify(_:)-61zuc``.
+    /// Replaces the value at the given durability: `set`, by the name that the patterns use.
+    @discardableResult
+    public final func modify(
+        _ newValue: Value,
+        durability: Durability
+    ) throws(StateError) -> Revision {
+        try set(newValue, durability: durability)
+    }
+
+    /// Changes the value in one step; see ``StateContainer/modify(_:)-61zuc``.
     ///
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
@@ -39,14 +48,31 @@ extension PersistentState {
     ///
     /// - Throws: Why the change was refused; nothing has changed.
     @discardableResult
-    public final func replace(_ newValue: Value) throws(StateError) -> Revision {
+    public final func overwrite(_ newValue: Value) throws(StateError) -> Revision {
         let change = Change(durability: durability, replaces: true, expiry: expiry)
         return try stateErrors { try commit(change) { $0 = newValue }.revision }
     }
 
+    /// Replaces the value even if what is stored cannot be read: ``overwrite(_:)``.
+    @discardableResult
+    public final func replace(_ newValue: Value) throws(StateError) -> Revision {
+        try overwrite(newValue)
+    }
+
     // MARK: In tasks
 
-    /// Replaces the value; see ``State/modify(_:)-(Value)``.
+    /// Replaces the value; see ``StateContainer/set(_:)``.
+    ///
+    /// - Throws: Why the change was refused; the value is unchanged.
+    @discardableResult
+    public nonisolated(nonsending) final func set(
+        _ newValue: Value,
+        durability: Durability? = nil
+    ) async throws(StateError) -> Revision {
+        try await commit(durability) { $0 = newValue }.revision
+    }
+
+    /// Replaces the value; see ``StateContainer/set(_:)``.
     ///
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
@@ -57,7 +83,7 @@ extension PersistentState {
         try await commit(durability) { $0 = newValue }.revision
     }
 
-    /// Changes the value in one step; see ``State/modify(_:)-61zuc``.
+    /// Changes the value in one step; see ``StateContainer/modify(_:)-61zuc``.
     ///
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult

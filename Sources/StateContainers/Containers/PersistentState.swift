@@ -10,11 +10,18 @@ public import StateEngine
 /// let volume = try SQLiteState(0.5, key: "audio/volume", in: SQLiteDatabase(path: "app.db"))
 /// try volume ~> 0.7
 /// ```
-open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, StateError>,
+open class PersistentState<Value: Codable & Sendable>: MonitoredContainer<Value, StateError>,
     @unchecked Sendable
 {
-    // Constant: the proof of `@unchecked Sendable`.
-    package final let persistent: PersistentCore<Value>
+    // Constant, or under the lock: the proof of `@unchecked Sendable`.
+    /// The storage, if each scope has its own.
+    private final let storage: StateStorage?
+    private final let codec: StateCodec<Value>
+    private final let defaultValue: Value
+    /// The core and queue outside of scopes, if the container was made in one.
+    private final let outer = LateRegistration<Value>()
+    /// Whether it was made in a scope, which leaves its storage closed.
+    private final let isMadeInScope: Bool
     /// The durability of changes whose call does not name one.
     public final let durability: Durability
     /// When the values of changes end by themselves that do not say it; set by initializers only.
@@ -29,7 +36,7 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
     ///   - codec: Converts a value to bytes and back.
     ///   - durability: The durability of changes whose call does not name one.
     ///   - acceptsUnreadable: Whether to accept stored bytes that cannot be read: the container
-    ///     then holds the default, ``status`` says why, and only ``replace(_:)`` writes.
+    ///     then holds the default, ``status`` says why, and only ``overwrite(_:)`` writes.
     /// - Throws: ``StateError/Code/undecodable`` or ``StateError/Code/newerFormat`` if the stored
     ///   bytes cannot be read; they stay as they are. ``StateError/Code/typeMismatch`` if the key
     ///   already has a container of another type. Any error of the keyspace.
@@ -41,12 +48,48 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
         durability: Durability = .synced,
         acceptsUnreadable: Bool = false
     ) throws(StateError) {
-        persistent = try PersistentCore.following(key, in: keyspace, defaultValue, codec)
-        self.durability = durability
+        let core = try PersistentCore.following(key, in: keyspace, defaultValue, codec)
         (keyspace as? any WaitableKeyspace)?.checkMayWait()
-        persistent.loading.wait()
-        try persistent.checkLoaded(acceptsUnreadable: acceptsUnreadable)
-        super.init(core: persistent, check: nil)
+        core.loading.wait()
+        try core.checkLoaded(acceptsUnreadable: acceptsUnreadable)
+        self.durability = durability
+        self.codec = codec
+        self.defaultValue = defaultValue
+        storage = nil
+        isMadeInScope = false
+        super.init(core: core, check: nil)
+    }
+
+    /// Makes a container of a key of `storage`, for a static property; blocks until its value is
+    /// loaded.
+    ///
+    /// It throws nothing: if the storage cannot be opened, or the stored bytes cannot be read, the
+    /// container has its default value, ``status`` and ``failures`` say why, and each change throws
+    /// that error.
+    ///
+    /// - Parameters:
+    ///   - defaultValue: The value if nothing is stored.
+    ///   - key: The key of the entry.
+    ///   - storage: The store; in a ``StateScope`` it is one in memory.
+    ///   - codec: Converts a value to bytes and back.
+    ///   - durability: The durability of changes whose call does not name one.
+    public init(
+        _ defaultValue: Value,
+        key: Key,
+        in storage: StateStorage = .current,
+        codec: StateCodec<Value> = .standard,
+        durability: Durability = .synced
+    ) {
+        let scope = StateScope.current
+        self.durability = durability
+        self.codec = codec
+        self.defaultValue = defaultValue
+        self.storage = storage
+        isMadeInScope = scope != nil
+        super.init(
+            core: PersistentCore.loaded(key, in: storage, scope, defaultValue, codec),
+            check: nil
+        )
     }
 
     /// Makes a container without blocking a thread, for a keyspace in another process.
@@ -57,14 +100,39 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
         codec: StateCodec<Value>,
         durability: Durability = .synced
     ) async throws(StateError) {
-        persistent = try PersistentCore.following(key, in: keyspace, defaultValue, codec)
+        let core = try PersistentCore.following(key, in: keyspace, defaultValue, codec)
+        await core.loading.wait()
+        try core.checkLoaded(acceptsUnreadable: false)
         self.durability = durability
-        await persistent.loading.wait()
-        try persistent.checkLoaded(acceptsUnreadable: false)
-        super.init(core: persistent, check: nil)
+        self.codec = codec
+        self.defaultValue = defaultValue
+        storage = nil
+        isMadeInScope = false
+        super.init(core: core, check: nil)
     }
 
     package override class var libraryClass: AnyClass { PersistentState<Value>.self }
+
+    // MARK: The core
+
+    package final var persistent: PersistentCore<Value> {
+        // Made by the initializers, `makeCore` and `outerRegistration`.
+        unsafeDowncast(core, to: PersistentCore<Value>.self)
+    }
+
+    package override var isDivided: Bool { storage != nil }
+
+    package override func makeCore(in scope: StateScope) -> StateCore<Value> { loadedCore(scope) }
+
+    package override var outerRegistration: Registration<Value> {
+        guard isMadeInScope else { return super.outerRegistration }
+        return outer.registration(of: self) { loadedCore(nil) }
+    }
+
+    private final func loadedCore(_ scope: StateScope?) -> StateCore<Value> {
+        guard let storage else { preconditionFailure("state '\(key)' is not divided") }
+        return PersistentCore.loaded(key, in: storage, scope, defaultValue, codec)
+    }
 
     // MARK: Status
 
@@ -91,6 +159,13 @@ open class PersistentState<Value: Codable & Sendable>: MonitoredState<Value, Sta
         _ body: (inout Value) throws -> R
     ) throws -> (result: R, revision: Revision) {
         try persistent.commit(change, check: check, body)
+    }
+
+    package nonisolated(nonsending) override func commitInTask<R>(
+        _ change: Change,
+        _ body: (inout Value) throws -> R
+    ) async throws -> (result: R, revision: Revision) {
+        try await persistent.commit(change, check: check, body)
     }
 
     package override var plainChange: Change { Change(durability: durability, expiry: expiry) }

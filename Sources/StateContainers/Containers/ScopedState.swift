@@ -1,95 +1,111 @@
+public import Observation
 public import StateEngine
 
-/// One part of a container's value.
+/// One part of a container's value, as a container.
 ///
-/// Its observers and streams wake only when the part changes.
+/// Its observers and streams wake only when the part changes, and reading its `value` is noted for
+/// the Observation library. A change of it is a change of the container. It retains the container;
+/// keep it as long as listeners are attached to it.
 ///
-/// It retains the container.
+/// ```swift
+/// let fontSize = preferences.scope(\.fontSize)
+/// fontSize ~> 14
+/// ```
 public final class ScopedState<Root: Sendable, Field: Equatable & Sendable, Failure: Error>:
-    Sendable
+    MonitoredContainer<Field, Failure>, FinalContainer, Observable, @unchecked Sendable
 {
+    // Constant, or under the lock: the proof of `@unchecked Sendable`.
     /// The container.
-    public let state: MonitoredState<Root, Failure>
+    public let state: MonitoredContainer<Root, Failure>
     private let path: any WritableKeyPath<Root, Field> & Sendable
+    /// The core and queue outside of scopes, if the container was made in one.
+    private let outer = LateRegistration<Field>()
 
     init(
-        _ state: MonitoredState<Root, Failure>,
+        _ state: MonitoredContainer<Root, Failure>,
         _ path: any WritableKeyPath<Root, Field> & Sendable
     ) {
         self.state = state
         self.path = path
+        super.init(core: PartCore(of: state.ownCore, at: path), check: nil)
     }
 
-    /// The part.
-    public var value: Field { state.withValue { $0[keyPath: path] } }
+    package override var isDivided: Bool { state.isDivided }
 
-    /// Replaces the part.
-    ///
-    /// - Returns: The revision of the commit; every thread now reads it, or a later one.
-    /// - Throws: Why the change was refused; the value is unchanged.
-    @discardableResult
-    public func modify(_ newValue: Field) throws(Failure) -> Revision {
-        try state.change { $0[keyPath: path] = newValue }.revision
+    package override func makeCore(in scope: StateScope) -> StateCore<Field> {
+        PartCore(of: state.registration.core, at: path)
     }
 
-    /// Changes the part in one step; `body` must not use any container.
-    ///
-    /// - Returns: What `body` returned.
-    /// - Throws: Why the change was refused; the value is unchanged.
-    @discardableResult
-    public func modify<R>(_ body: (inout Field) -> R) throws(Failure) -> R {
-        try state.change { body(&$0[keyPath: path]) }.result
+    package override var outerRegistration: Registration<Field> {
+        let whole = state.outerRegistration.core
+        if whole === state.ownCore { return super.outerRegistration }
+        return outer.registration(of: self) { PartCore(of: whole, at: path) }
     }
 
-    /// Calls `body` for changes of the part until the returned observation is released.
-    ///
-    /// - Parameters:
-    ///   - queue: Where `body` runs.
-    ///   - initial: Whether `body` first gets the current part, as a change whose `old` equals its
-    ///     `new`.
-    ///   - file: The caller's file, which traces show.
-    ///   - line: The caller's line, which traces show.
-    ///   - body: Receives the changes.
-    /// - Returns: The observation; releasing it ends the calls.
-    public func observe(
-        on queue: StateQueue = .notifier,
-        initial: Bool = true,
-        file: String = #fileID,
-        line: Int = #line,
-        _ body: @escaping @Sendable (StateChange<Field>) -> Void
-    ) -> StateObservation {
-        let delivery = Delivery(state.key, on: queue, who: "\(file):\(line)") {
-            body(StateChange($0))
-        }
-        let receiver = PartReceiver(path, delivery)
-        return state.observation(by: receiver, delivery, initial: initial)
-    }
+    // MARK: Changing
 
-    /// Calls `body` on the main actor for changes of the part until the returned observation is
-    /// released.
-    ///
-    /// The main queue must be running. A closure selects this overload with `@MainActor`: `{
-    /// @MainActor change in … }`.
-    public func observe(
-        initial: Bool = true,
-        file: String = #fileID,
-        line: Int = #line,
-        _ body: @escaping @MainActor (StateChange<Field>) -> Void
-    ) -> StateObservation {
-        observe(on: .main, initial: initial, file: file, line: line) { change in
-            MainActor.assumeIsolated { body(change) }
+    package override func commit<R>(
+        _ change: Change,
+        _ body: (inout Field) throws -> R
+    ) throws -> (result: R, revision: Revision) {
+        let part = part(for: change)
+        return try state.commit(change.expecting(nil)) { whole in
+            try part.check(change, whole[keyPath: path])
+            return try body(&whole[keyPath: path])
         }
     }
 
-    /// The values of the part: each iterator gets the current one first, then always the latest.
-    public var values: StateValues<Field> {
-        StateValues { [state, path] slot in
-            state.join(PartReceiver(path, slot), from: .current)
+    package nonisolated(nonsending) override func commitInTask<R>(
+        _ change: Change,
+        _ body: (inout Field) throws -> R
+    ) async throws -> (result: R, revision: Revision) {
+        let part = part(for: change)
+        return try await state.commitInTask(change.expecting(nil)) { whole in
+            try part.check(change, whole[keyPath: path])
+            return try body(&whole[keyPath: path])
+        }
+    }
+
+    /// The core, which knows the part's revisions if the change needs them.
+    private func part(for change: Change) -> StateCore<Field> {
+        let core = core
+        core.checkBody()
+        if change.expected != nil { (core as? PartCore<Root, Field>)?.keepFollowing() }
+        return core
+    }
+
+    package override var plainChange: Change { state.plainChange }
+
+    package override func note(_ error: any Error) { state.note(error) }
+
+    package override func read(in transaction: inout StateTransaction) -> Field {
+        state.read(in: &transaction)[keyPath: path]
+    }
+
+    package override func write(_ newValue: Field, in transaction: inout StateTransaction) {
+        var whole = state.read(in: &transaction)
+        whole[keyPath: path] = newValue
+        state.write(whole, in: &transaction)
+    }
+}
+
+extension StateCore where Value: Equatable {
+    /// - Throws: ``StateError/Code/conflict`` if `current`, of which the change is to be made, is
+    ///   not the value at the revision that it expects.
+    fileprivate func check(_ change: Change, _ current: Value) throws(StateError) {
+        guard let expected = change.expected else { return }
+        // Under the lock of the whole: no other change is made meanwhile.
+        let (value, revision) = published.withLock { ($0.value, $0.revision) }
+        try revision.check(isExpected: expected, of: key)
+        guard value == current else {
+            throw StateError(.conflict, "key '\(key)' has a newer value than that of \(expected)")
         }
     }
 }
 
-extension MonitoredState {
+// MARK: - Parts
+
+extension MonitoredContainer {
     /// The part of the value at `path`, as a container of its own; accessors in `path` must not use
     /// any container.
     public final func scope<Field: Equatable & Sendable>(
@@ -97,27 +113,114 @@ extension MonitoredState {
     ) -> ScopedState<Value, Field, Failure> {
         ScopedState(self, path)
     }
+
+    /// A part of an Optional value: nil if the value is nil.
+    ///
+    /// While the value is nil, or if the new part is nil, setting the part changes nothing.
+    public final func scope<Wrapped: Sendable, Field: Equatable & Sendable>(
+        _ path: any WritableKeyPath<Wrapped, Field> & Sendable
+    ) -> ScopedState<Value, Field?, Failure> where Value == Wrapped? {
+        ScopedState(self, \.[part: path])
+    }
+
+    /// An Optional value as one that is never nil: `fallback` while it is nil.
+    ///
+    /// Each change of it stores a value.
+    public final func scope<Wrapped: Equatable & Sendable>(
+        or fallback: Wrapped
+    ) -> ScopedState<Value, Wrapped, Failure> where Value == Wrapped? {
+        ScopedState(self, \.[or: Fallback(fallback)])
+    }
+
+    /// The element of a collection with this id: nil if there is none.
+    ///
+    /// Setting it to nil removes the element; setting an element appends it if there is none.
+    ///
+    /// - Complexity: O(*n*) in the elements, for each change of the collection too.
+    public final func scope<Element: Identifiable & Equatable & Sendable>(
+        id: Element.ID
+    ) -> ScopedState<Value, Element?, Failure>
+    where Value == [Element], Element.ID: Sendable {
+        ScopedState(self, \.[element: id])
+    }
+
+    /// The value of a dictionary under this key: nil if there is none.
+    ///
+    /// Setting it to nil removes it.
+    public final func scope<Name: Hashable & Sendable, Element: Equatable & Sendable>(
+        key: Name
+    ) -> ScopedState<Value, Element?, Failure> where Value == [Name: Element] {
+        ScopedState(self, \.[key])
+    }
 }
 
-/// Passes on the changes of one part of the value.
-private final class PartReceiver<Value: Sendable, Field: Equatable & Sendable>: Receiver {
-    private let path: any KeyPath<Value, Field> & Sendable
-    private let receiver: any Receiver
+/// A value as an argument of a key path; two are equal if they are the same object.
+private final class Fallback<Value: Sendable>: Hashable, Sendable {
+    let value: Value
 
-    init(_ path: any KeyPath<Value, Field> & Sendable, _ receiver: any Receiver) {
-        self.path = path
-        self.receiver = receiver
+    init(_ value: Value) { self.value = value }
+
+    static func == (left: Fallback, right: Fallback) -> Bool { left === right }
+
+    func hash(into hasher: inout Hasher) { ObjectIdentifier(self).hash(into: &hasher) }
+}
+
+extension Optional where Wrapped: Sendable {
+    fileprivate subscript<Part>(part path: any WritableKeyPath<Wrapped, Part> & Sendable) -> Part? {
+        get { self?[keyPath: path] }
+        set { if let newValue { self?[keyPath: path] = newValue } }
     }
 
-    func begin(_ current: ChangeRecord) { receiver.begin(part(of: current)) }
+    fileprivate subscript(or fallback: Fallback<Wrapped>) -> Wrapped {
+        get { self ?? fallback.value }
+        set { self = newValue }
+    }
+}
 
-    func put(_ change: ChangeRecord) {
-        let part = part(of: change)
-        if part.old != part.new { receiver.put(part) }
+extension Array where Element: Identifiable {
+    fileprivate subscript(element id: Element.ID) -> Element? {
+        get { first { $0.id == id } }
+        set {
+            switch (firstIndex { $0.id == id }, newValue) {
+            case (let place?, let element?): self[place] = element
+            case (let place?, nil): remove(at: place)
+            case (nil, let element?): append(element)
+            case (nil, nil): break
+            }
+        }
+    }
+}
+
+// MARK: - In tasks
+
+extension ScopedState where Failure == StateError {
+    /// Replaces the part, and waits without blocking the thread.
+    ///
+    /// - Throws: Why the change was refused; the value is unchanged.
+    @discardableResult
+    public nonisolated(nonsending) func set(
+        _ newValue: Field
+    ) async throws(StateError) -> Revision {
+        try await inTask { $0 = newValue }.revision
     }
 
-    private func part(of change: ChangeRecord) -> ChangeValues<Field> {
-        let whole = StateChange<Value>(change)
-        return ChangeValues(whole.old[keyPath: path], whole.new[keyPath: path], change.facts)
+    /// Changes the part in one step, and waits without blocking the thread.
+    ///
+    /// - Throws: Why the change was refused; the value is unchanged.
+    @discardableResult
+    public nonisolated(nonsending) func modify<R>(
+        _ body: (inout Field) -> R
+    ) async throws(StateError) -> R {
+        try await inTask(body).result
+    }
+
+    private nonisolated(nonsending) func inTask<R>(
+        _ body: (inout Field) -> R
+    ) async throws(StateError) -> (result: R, revision: Revision) {
+        do {
+            return try await commitInTask(plainChange, body)
+        } catch {
+            return try stateErrors { throw error }
+        }
     }
 }

@@ -6,8 +6,11 @@ import StateEngine
 ///
 /// The thread that finds it idle drains it. After 64 changes the notifier continues, so that no
 /// writer is kept busy forever.
+///
+/// Everything is constant or under its lock, also in the subclasses: the proof of `@unchecked
+/// Sendable`.
 @usableFromInline
-package final class ChangeQueue: NotifierJob {
+package class ChangeQueue: NotifierJob, @unchecked Sendable {
     /// How many changes may wait.
     package static var limit: Int { 1_024 }
     /// How many changes a writer delivers before the notifier continues.
@@ -30,15 +33,18 @@ package final class ChangeQueue: NotifierJob {
 
     private let waiting = StateLock(Waiting())
     /// The receivers of the container's `didModify`.
-    package let listeners = ListenerList()
+    package final let listeners = ListenerList()
     /// Weak, because the scope retains the container, which retains this queue.
     private weak let scope: StateScope?
 
     /// Makes an empty queue whose changes are delivered in `scope`.
-    package init(scope: StateScope? = nil) { self.scope = scope }
+    init(scope: StateScope?) { self.scope = scope }
+
+    /// Makes an empty queue.
+    package convenience init() { self.init(scope: nil) }
 
     /// Sends changes to `take` from now on: the `didModify` of the container with that key.
-    package func connect(
+    package final func connect(
         _ key: Key,
         _ take: @escaping @Sendable (ChangeRecord) -> Void
     ) {
@@ -48,7 +54,7 @@ package final class ChangeQueue: NotifierJob {
         }
     }
 
-    package var subject: (key: Key, who: String) {
+    package final var subject: (key: Key, who: String) {
         (waiting.withLock { $0.key } ?? "none", "didModify")
     }
 
@@ -108,7 +114,7 @@ package final class ChangeQueue: NotifierJob {
     }
 
     /// Delivers some of the waiting changes; called by the thread that drains.
-    package func run() {
+    package final func run() {
         for _ in 0..<Self.turn {
             guard let (change, take, scope) = next() else { return }
             change.deliver(in: scope, take)

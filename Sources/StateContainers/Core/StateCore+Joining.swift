@@ -18,17 +18,22 @@ extension StateCore {
         checkBody()
         let owner = Unmanaged.passUnretained(self).toOpaque()
         let depth = clinux_depth()
-        return published.withLock { published in
-            // A receiver of a part reads the value with code outside of the library.
-            clinux_set_body(owner)
-            defer { clinux_set_body(nil) }
-            let listeners = queue.listeners
-            let joined = listeners.add(receiver, after: published.publishedCount, unless: isSame)
-            guard joined === receiver else { return joined }
-            published.add(queue)
-            let current = beginning.change(published.value, published.revision, depth: depth)
-            if let current { receiver.begin(current) }
-            return joined
+        return adding {
+            published.withLock { published in
+                clinux_set_body(owner)
+                defer { clinux_set_body(nil) }
+                let listeners = queue.listeners
+                let joined = listeners.add(
+                    receiver,
+                    after: published.publishedCount,
+                    unless: isSame
+                )
+                guard joined === receiver else { return joined }
+                published.add(queue)
+                let current = beginning.change(published.value, published.revision, depth: depth)
+                if let current { receiver.begin(current) }
+                return joined
+            }
         }
     }
 
@@ -44,6 +49,7 @@ extension StateCore {
         published.withLock { published in
             if queue.listeners.isEmpty { published.remove(queue) }
         }
+        noteRemoval()
         // A writer that has put a change but not delivered it yet no longer finds the queue.
         queue.drainLater()
     }

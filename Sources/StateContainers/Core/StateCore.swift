@@ -66,11 +66,20 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     @usableFromInline final let published: StateLock<Published>
     /// Whether a change only replaces the value: in memory, and every value is accepted.
     @usableFromInline final let isDirect: Bool
+    /// Whether the value is a part of another one, which may be newer.
+    @usableFromInline final let isPart: Bool
     package final let key: Key
 
-    init(_ value: Value, key: Key, revision: Revision, isDirect: Bool) {
+    init(
+        _ value: Value,
+        key: Key,
+        revision: Revision,
+        isDirect: Bool,
+        isPart: Bool = false
+    ) {
         published = StateLock(Published(value, revision))
         self.isDirect = isDirect
+        self.isPart = isPart
         self.key = key
     }
 
@@ -79,18 +88,34 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
     @inlinable
     final func read() -> Value {
         checkBody()
+        if isPart { return readPart() }
         return published.withLock { $0.value }
     }
 
-    package final var versioned: (value: Value, revision: Revision) {
+    /// The value of a part; for whoever reads it, it is tracked by the Observation library.
+    @usableFromInline
+    func readPart() -> Value { latest().value }
+
+    /// The value and revision that a read finds.
+    func latest() -> (value: Value, revision: Revision) {
+        published.withLock { ($0.value, $0.revision) }
+    }
+
+    package var versioned: (value: Value, revision: Revision) {
         checkBody()
-        return published.withLock { ($0.value, $0.revision) }
+        return latest()
     }
 
     @inlinable
     final func read<R, E: Error>(_ body: (borrowing Value) throws(E) -> R) throws(E) -> R {
         checkBody()
         let owner = Unmanaged.passUnretained(self).toOpaque()
+        if isPart {
+            let value = readPart()
+            clinux_set_body(owner)
+            defer { clinux_set_body(nil) }
+            return try body(value)
+        }
         // Not returned by the lock's closure: what the body returns stays in the caller's region.
         var result: Result<R, E>?
         published.withLock { published in
@@ -151,11 +176,20 @@ package class StateCore<Value: Sendable>: @unchecked Sendable {
 
     // MARK: Queues
 
+    /// Runs `body`, which adds a queue.
+    func adding<R>(_ body: () -> R) -> R { body() }
+
+    /// Called after a queue was removed.
+    func noteRemoval() {}
+
     final func register(_ queue: ChangeQueue) {
-        published.withLock { $0.add(queue) }
+        adding { published.withLock { $0.add(queue) } }
     }
 
-    final func unregister(_ queue: ChangeQueue) { published.withLock { $0.remove(queue) } }
+    final func unregister(_ queue: ChangeQueue) {
+        published.withLock { $0.remove(queue) }
+        noteRemoval()
+    }
 
     /// Delivers the waiting changes.
     @usableFromInline

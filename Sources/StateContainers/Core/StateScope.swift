@@ -1,7 +1,7 @@
 import CLinux
 import StateEngine
 
-/// A separate set of values for containers in memory: in a scope each container starts with its
+/// A separate set of values for static containers: in a scope each container starts with its
 /// default value.
 ///
 /// Tests that run in parallel can share static containers without seeing each other's values:
@@ -15,8 +15,11 @@ import StateEngine
 /// }
 /// ```
 ///
-/// The scope is a task-local: tasks started in a scope are in it. Containers in a keyspace are not
-/// divided by scopes; open another keyspace instead.
+/// The scope is a task-local: tasks started in a scope are in it.
+///
+/// A container in a ``StateStorage`` has a keyspace in memory in each scope, which behaves as any
+/// other; what the storage names is not opened. Containers in a keyspace that was opened by itself
+/// are not divided; open another keyspace instead. ``StateDependencies`` belong to a scope too.
 public final class StateScope: Sendable {
     @TaskLocal package static var current: StateScope?
 
@@ -25,22 +28,59 @@ public final class StateScope: Sendable {
     /// The container is retained, so that no other gets its address.
     private let registrations = StateLock<[ObjectIdentifier: Entry]>([:])
 
-    init() { clinux_note_scope() }
+    /// The keyspaces in memory by the names of the storages that they stand for.
+    private let keyspaces = StateLock<[String: StateStorage.Opened]>([:])
+    let dependencies: StateDependencies
+
+    init(_ dependencies: StateDependencies) {
+        self.dependencies = dependencies
+        clinux_note_scope()
+    }
 
     deinit {
         for entry in registrations.withLock({ $0.values.map { $0 } }) { entry.close() }
     }
 
-    /// Runs `body` in a new scope.
+    /// Runs `body` in a new scope, with the dependencies of the present one.
     public static func run<R>(_ body: () throws -> R) rethrows -> R {
-        try $current.withValue(StateScope(), operation: body)
+        try run(with: .current, body)
     }
 
-    /// Runs `body` in a new scope.
+    /// Runs `body` in a new scope, with the dependencies of the present one.
     public nonisolated(nonsending) static func run<R>(
         _ body: nonisolated(nonsending) () async throws -> R
     ) async rethrows -> R {
-        try await $current.withValue(StateScope(), operation: body)
+        try await run(with: .current, body)
+    }
+
+    /// Runs `body` in a new scope with these dependencies.
+    public static func run<R>(
+        with dependencies: StateDependencies,
+        _ body: () throws -> R
+    ) rethrows -> R {
+        try $current.withValue(StateScope(dependencies), operation: body)
+    }
+
+    /// Runs `body` in a new scope with these dependencies.
+    public nonisolated(nonsending) static func run<R>(
+        with dependencies: StateDependencies,
+        _ body: nonisolated(nonsending) () async throws -> R
+    ) async rethrows -> R {
+        try await $current.withValue(StateScope(dependencies), operation: body)
+    }
+
+    /// The keyspace that stands for the storage with this name.
+    func keyspace(
+        named name: String,
+        _ make: () throws(StateError) -> StateStorage.Opened
+    ) throws(StateError) -> any Keyspace {
+        if let opened = keyspaces.withLock({ $0[name] }) { return opened.keyspace }
+        let made = try make()
+        return keyspaces.withLock { keyspaces in
+            let first = keyspaces[name] ?? made
+            keyspaces[name] = first
+            return first.keyspace
+        }
     }
 
     /// The registration of a container in this scope, made on first access.
@@ -84,5 +124,28 @@ package final class Registration<Value: Sendable>: Sendable {
     init(_ core: StateCore<Value>, _ queue: ChangeQueue) {
         self.core = core
         self.queue = queue
+    }
+}
+
+/// The core and queue outside of scopes of a container that was made in one; made when they are
+/// needed.
+final class LateRegistration<Value: Sendable>: Sendable {
+    private let made = StateLock<Registration<Value>?>(nil)
+
+    deinit { if let made = made.withLock({ $0 }) { made.core.unregister(made.queue) } }
+
+    func registration(
+        of container: StateContainer<Value, some Error>,
+        _ makeCore: () -> StateCore<Value>
+    ) -> Registration<Value> {
+        if let made = made.withLock({ $0 }) { return made }
+        let new = Registration(makeCore(), ChangeQueue())
+        let first = made.withLock { made in
+            let first = made ?? new
+            made = first
+            return first
+        }
+        if first === new { container.connect(new) }
+        return first
     }
 }

@@ -36,10 +36,12 @@ final class Delivery: Receiver, NotifierJob {
     private let key: Key
     private let who: String
     private let queue: StateQueue
+    /// The actor that the calls run on, instead of the queue.
+    private let actor: (any Actor)?
     /// Weak, because the scope may retain the container, which retains this object.
     private weak let scope: StateScope?
     /// The listener, if it was attached and still exists.
-    weak let listener: (any StateListener)?
+    weak let listener: (any AnyObject & Sendable)?
     /// The identity of the attached listener, even if it is gone.
     let identity: ObjectIdentifier?
     private let call: @Sendable (ChangeRecord) -> Void
@@ -50,13 +52,15 @@ final class Delivery: Receiver, NotifierJob {
     init(
         _ key: Key,
         on queue: StateQueue,
-        to listener: (any StateListener)? = nil,
+        actor: (any Actor)? = nil,
+        to listener: (any AnyObject & Sendable)? = nil,
         who: String,
         _ call: @escaping @Sendable (ChangeRecord) -> Void
     ) {
         self.key = key
         self.who = who
         self.queue = queue
+        self.actor = actor
         scope = StateScope.current
         self.listener = listener
         identity = listener.map(ObjectIdentifier.init)
@@ -119,6 +123,11 @@ final class Delivery: Receiver, NotifierJob {
     // MARK: Delivering
 
     private func schedule() {
+        if let actor {
+            // Detached: the writer's priority and scope are not those of the observer.
+            Task.detached { await self.run(on: actor) }
+            return
+        }
         switch queue {
         case .notifier: Notifier.shared.run(self)
         case .inline: while deliverNext() {}
@@ -126,6 +135,8 @@ final class Delivery: Receiver, NotifierJob {
         case .queue(let queue): queue.async { self.run() }
         }
     }
+
+    private func run(on actor: isolated any Actor) { run() }
 
     /// Makes one call; what arrived meanwhile waits behind the other listeners.
     func run() {

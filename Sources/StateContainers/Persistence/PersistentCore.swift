@@ -61,7 +61,7 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
     /// Answered once there is a first value, or an error.
     let loading = Answer()
     /// The present failure that no caller could get.
-    package let failure: MonitoredState<StateError?, Never>
+    package let failure: MonitoredState<StateError?>
     var isFollowed = false
 
     init(_ defaultValue: Value, key: Key, in hub: KeyspaceHub, codec: StateCodec<Value>) {
@@ -85,6 +85,38 @@ package final class PersistentCore<Value: Codable & Sendable>: StateCore<Value>,
         return try hub.member(on: key) {
             PersistentCore(defaultValue, key: key, in: hub, codec: codec)
         }
+    }
+
+    /// The core of a key of a storage; if that cannot be opened, one that refuses changes.
+    static func loaded(
+        _ key: Key,
+        in storage: StateStorage,
+        _ scope: StateScope?,
+        _ defaultValue: Value,
+        _ codec: StateCodec<Value>
+    ) -> PersistentCore {
+        // The first use may be in the body of a transaction, which loading is no part of.
+        let body = clinux_body()
+        clinux_set_body(nil)
+        defer { clinux_set_body(body) }
+        do throws(StateError) {
+            let keyspace = try storage.keyspace(in: scope)
+            let core = try following(key, in: keyspace, defaultValue, codec)
+            (keyspace as? any WaitableKeyspace)?.checkMayWait()
+            if case .failure(let error) = core.loading.wait() { core.begin(away: error) }
+            return core
+        } catch {
+            let hub = KeyspaceHub.of(RefusingKeyspace(error.naming(key)))
+            let core = PersistentCore(defaultValue, key: key, in: hub, codec: codec)
+            core.begin(away: error.naming(key))
+            return core
+        }
+    }
+
+    /// Begins with the default value, because there is no stored one yet.
+    private func begin(away error: StateError) {
+        head.withLock { $0.awaySince = .now }
+        note(error)
     }
 
     /// - Throws: Why there is no first value, or, unless `acceptsUnreadable`, why it cannot be

@@ -1,3 +1,4 @@
+import Observation
 import StateEngine
 
 /// Keeps a live query current: takes in complete commits as the keyspace delivers them, and
@@ -7,7 +8,7 @@ import StateEngine
 /// its commit in the inbox, or in the rows.
 ///
 /// Until the rows are computed it keeps one change for each key, however many commits arrive.
-final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
+final class QueryFeed<Value: Codable & Sendable>: NotifierJob, Observable {
     /// Changes that the rows do not show yet.
     private struct Inbox {
         var changes: [Key: KeyspaceChange] = [:]
@@ -19,6 +20,28 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
         var isDraining = false
 
         var isEmpty: Bool { !isWhole && changes.isEmpty }
+
+        /// - Returns: Whether the caller must give the job to the notifier.
+        mutating func receive(_ event: KeyspaceEvent) -> Bool {
+            switch event {
+            case .commit(let revision, let changes, _):
+                epoch = revision.epoch
+                for change in changes { self.changes[change.key] = change }
+            case .state(let revision, _, let changes):
+                epoch = revision.epoch
+                absence = nil
+                isWhole = true
+                self.changes = Dictionary(changes.map { ($0.key, $0) }) { $1 }
+            case .resumed:
+                absence = nil
+                return false
+            case .away(let error), .refused(_, let error):
+                absence = error
+                return false
+            }
+            defer { isDraining = true }
+            return !isDraining
+        }
     }
 
     /// What the rows show.
@@ -26,61 +49,73 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
         var byKey: [Key: QueryRow<Value>] = [:]
         var unreadable: [Key: StateError] = [:]
         var rows = QueryRows<Value>()
+        /// The sums that were asked for, by what is added.
+        var sums: [PathID: any RunningSum<Value>] = [:]
     }
 
     private let query: StateQuery<Value>
+    private let registrar = ObservationRegistrar()
     private let inbox = StateLock(Inbox())
     /// Held while changes are taken from the inbox and shown: one thread after the other, and who
     /// waits for it reads what the other has shown.
     private let shown = StateLock(Shown())
     /// The rows; scopes do not divide them.
-    let rows: MonitoredState<QueryRows<Value>, StateError>
+    let rows: MonitoredContainer<QueryRows<Value>, StateError>
     /// Answered once there are rows, or an error.
     let loading = Answer()
 
     init(_ query: StateQuery<Value>) {
         self.query = query
         let core = StateCore.inMemory(QueryRows<Value>(), key: .queryName, isDirect: false)
-        rows = MonitoredState(core: core, check: nil)
+        rows = MonitoredContainer(core: core, check: nil)
     }
 
     /// The rows with all commits that were delivered before the call.
     var current: QueryRows<Value> {
         catchUp()
+        rows.ownCore.track(\.self)
         return rows.ownCore.read()
     }
 
     var unreadable: [Key: StateError] {
         catchUp()
+        rows.ownCore.track(\.self)
         return shown.withLock { $0.unreadable }
     }
 
-    var absence: StateError? { inbox.withLock { $0.absence } }
+    /// The sum of a part of all rows, without offset and limit.
+    ///
+    /// - Complexity: O(*n*) in the rows the first time; then O(1), or for floating-point numbers,
+    ///   whose sums would become inexact, O(*n*) again after each change.
+    func sum<Number: AdditiveArithmetic & Sendable>(
+        _ path: any KeyPath<Value, Number> & Sendable
+    ) -> Number {
+        catchUp()
+        rows.ownCore.track(\.self)
+        return shown.withLock { shown in
+            let present = shown.sums[PathID(path: path)] as? PartSum<Value, Number>
+            var sum = present ?? PartSum(path: path)
+            let total = sum.total(of: shown.byKey.values.lazy.map(\.value))
+            shown.sums[PathID(path: path)] = sum
+            return total
+        }
+    }
+
+    var absence: StateError? {
+        registrar.access(self, keyPath: \.absence)
+        return inbox.withLock { $0.absence }
+    }
 
     // MARK: The keyspace's side
 
     /// Takes in an event of the keyspace; the rows follow at the next read, or on the notifier.
     func receive(_ event: KeyspaceEvent) {
-        let drains = inbox.withLock { inbox in
-            switch event {
-            case .commit(let revision, let changes, _):
-                inbox.epoch = revision.epoch
-                for change in changes { inbox.changes[change.key] = change }
-            case .state(let revision, _, let changes):
-                inbox.epoch = revision.epoch
-                inbox.absence = nil
-                inbox.isWhole = true
-                inbox.changes = Dictionary(changes.map { ($0.key, $0) }) { $1 }
-            case .resumed:
-                inbox.absence = nil
-                return false
-            case .away(let error), .refused(_, let error):
-                inbox.absence = error
-                return false
-            }
-            defer { inbox.isDraining = true }
-            return !inbox.isDraining
+        let (drains, wasAbsent, absence) = inbox.withLock { inbox in
+            let wasAbsent = inbox.absence
+            let drains = inbox.receive(event)
+            return (drains, wasAbsent, inbox.absence)
         }
+        if wasAbsent != absence { registrar.withMutation(of: self, keyPath: \.absence) {} }
         if drains {
             Notifier.shared.run(self)
         } else if let absence {
@@ -114,12 +149,21 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
         let isNew = shown.withLock { shown in
             let taken = takeArrived()
             guard !taken.isEmpty, show(taken, in: &shown) || taken.isWhole else { return false }
-            rows.ownCore.publish(shown.rows)
-            return true
+            return publish(shown.rows, evenIfSame: taken.isWhole)
         }
         guard isNew else { return }
         loading.putFirst(.success(0))
         rows.ownCore.deliverLater()
+    }
+
+    /// - Returns: Whether there was something to publish: of a query with a limit or an offset, most
+    ///   changes concern other rows.
+    private func publish(_ all: QueryRows<Value>, evenIfSame: Bool) -> Bool {
+        let new = all.window(offset: query.rowOffset, limit: query.rowLimit)
+        let isWindow = query.rowOffset > 0 || query.rowLimit < .max
+        if isWindow, !evenIfSame, new.isSame(as: rows.ownCore.read()) { return false }
+        rows.ownCore.publish(new)
+        return true
     }
 
     private func takeArrived() -> Inbox {
@@ -131,7 +175,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
 
     /// - Returns: Whether any row has changed.
     private func show(_ taken: Inbox, in shown: inout Shown) -> Bool {
-        if taken.isWhole { shown = Shown() }
+        if taken.isWhole { shown = Shown(sums: shown.sums.mapValues { $0.restarted }) }
         // Sorting all of them is cheaper then.
         let isAnew = taken.isWhole || taken.changes.count > max(64, shown.rows.count / 8)
         var hasChanged = false
@@ -141,6 +185,7 @@ final class QueryFeed<Value: Codable & Sendable>: NotifierJob {
                 new.map { shown.byKey.updateValue($0, forKey: key) }
                 ?? shown.byKey.removeValue(forKey: key)
             hasChanged = hasChanged || old != nil || new != nil
+            for path in shown.sums.keys { shown.sums[path]?.replace(old?.value, with: new?.value) }
             if !isAnew { shown.rows.replace(old, with: new, in: query.precedes) }
         }
         if isAnew { shown.rows = QueryRows(sorted: shown.byKey.values.sorted(by: query.precedes)) }

@@ -10,8 +10,15 @@ public struct QueryRows<Value: Sendable>: Sendable {
     private var blocks: [[QueryRow<Value>]] = []
     /// The position of the first row of each block.
     private var starts: [Int] = []
+    /// How many rows there are without ``offset`` and ``limit``.
+    public private(set) var totalCount = 0
+    /// How many of them come before the first row here.
+    public private(set) var offset = 0
+    /// How many rows are here at most.
+    public private(set) var limit = Int.max
+
     /// How many rows there are.
-    public private(set) var count = 0
+    public var count: Int { Swift.min(limit, Swift.max(0, totalCount - offset)) }
 
     /// Whether one row comes before another; keys decide last, so no two rows are equal.
     typealias Order = (QueryRow<Value>, QueryRow<Value>) -> Bool
@@ -30,7 +37,35 @@ public struct QueryRows<Value: Sendable>: Sendable {
             starts.append(start)
             blocks.append(Array(rows[start...].prefix(length)))
         }
-        count = rows.count
+        totalCount = rows.count
+    }
+
+    /// Some of these rows: those after the first `offset`, at most `limit`.
+    ///
+    /// - Complexity: O(1); the rows are shared.
+    func window(offset: Int, limit: Int) -> QueryRows {
+        var rows = self
+        rows.offset = self.offset + offset
+        rows.limit = Swift.min(limit, Swift.max(0, count - offset))
+        return rows
+    }
+
+    /// How many of the first rows belong together; those behind them do not.
+    ///
+    /// - Complexity: O(log² *n*).
+    func prefixCount(where belongs: (QueryRow<Value>) -> Bool) -> Int {
+        var (known, end) = (0, count)
+        while known < end {
+            let middle = known + (end - known) / 2
+            if belongs(self[middle]) { known = middle + 1 } else { end = middle }
+        }
+        return known
+    }
+
+    /// Whether these are the same rows at the same revisions, of equally many.
+    func isSame(as other: QueryRows) -> Bool {
+        totalCount == other.totalCount && count == other.count
+            && zip(self, other).allSatisfy { $0.key == $1.key && $0.revision == $1.revision }
     }
 
     // MARK: Changing
@@ -80,7 +115,7 @@ public struct QueryRows<Value: Sendable>: Sendable {
     }
 
     private mutating func shift(after block: Int, by difference: Int) {
-        count += difference
+        totalCount += difference
         for next in starts.indices.dropFirst(block + 1) { starts[next] += difference }
     }
 
@@ -118,13 +153,37 @@ extension QueryRows: RandomAccessCollection {
     /// - Complexity: O(log *n*).
     public subscript(position: Int) -> QueryRow<Value> {
         precondition(position >= 0 && position < count, "row \(position) of \(count)")
-        let block = starts.partitioningIndex { $0 > position } - 1
-        return blocks[block][position - starts[block]]
+        let place = offset + position
+        let block = starts.partitioningIndex { $0 > place } - 1
+        return blocks[block][place - starts[block]]
     }
 
     /// Goes through the rows in order; O(1) for each.
-    public func makeIterator() -> FlattenSequence<[[QueryRow<Value>]]>.Iterator {
-        blocks.joined().makeIterator()
+    public func makeIterator() -> Iterator {
+        let block = starts.partitioningIndex { $0 > offset } - 1
+        return Iterator(
+            blocks: blocks,
+            block: Swift.max(0, block),
+            place: block < 0 ? 0 : offset - starts[block],
+            rest: count
+        )
+    }
+
+    /// A place in the rows.
+    public struct Iterator: IteratorProtocol {
+        let blocks: [[QueryRow<Value>]]
+        var block: Int
+        var place: Int
+        var rest: Int
+
+        /// The next row; nil at the end.
+        public mutating func next() -> QueryRow<Value>? {
+            guard rest > 0 else { return nil }
+            rest -= 1
+            if place == blocks[block].count { (block, place) = (block + 1, 0) }
+            defer { place += 1 }
+            return blocks[block][place]
+        }
     }
 }
 

@@ -22,6 +22,10 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
     /// Each says whether one value comes before another; the first that decides counts, and last
     /// the keys.
     private(set) var orders: [@Sendable (Value, Value) -> Bool] = []
+    /// How many rows, in the order, come before the first.
+    public private(set) var rowOffset = 0
+    /// How many rows there are at most.
+    public private(set) var rowLimit = Int.max
 
     /// Includes all entries that match `pattern`, in the order of their keys.
     public init(
@@ -57,6 +61,39 @@ public struct StateQuery<Value: Codable & Sendable>: Sendable {
         let before = self.isIncluded
         query.isIncluded = { before($0) && isIncluded($0) }
         return query
+    }
+
+    /// Includes at most this many rows, the first ones in the order.
+    ///
+    /// - Precondition: `count` is at least 0.
+    public func limit(_ count: Int) -> StateQuery {
+        precondition(count >= 0, "a query cannot have \(count) rows at most")
+        var query = self
+        query.rowLimit = count
+        return query
+    }
+
+    /// Leaves out this many rows, the first ones in the order; a ``limit(_:)`` counts from there.
+    ///
+    /// - Precondition: `count` is at least 0.
+    public func offset(_ count: Int) -> StateQuery {
+        precondition(count >= 0, "a query cannot leave out \(count) rows")
+        var query = self
+        query.rowOffset = count
+        return query
+    }
+
+    /// The rows in sections of those whose field is equal, sorted by it first.
+    ///
+    /// - Parameters:
+    ///   - field: The field.
+    ///   - direction: The order of the sections.
+    /// - Returns: The query, to be run on a keyspace.
+    public func sectioned<Section: Comparable & Hashable & Sendable>(
+        by field: any KeyPath<Value, Section> & Sendable,
+        _ direction: Direction = .forward
+    ) -> SectionedQuery<Value, Section> {
+        SectionedQuery(rows: sorted(by: field, direction), field: field)
     }
 
     /// Whether `left` comes before `right`.

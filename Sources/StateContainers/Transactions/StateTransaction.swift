@@ -14,17 +14,13 @@ public struct StateTransaction: ~Copyable {
     init(_ caller: TransactionCaller) { self.caller = caller }
 
     /// The value of `state` in this transaction.
-    public subscript<Value, Failure>(_ state: State<Value, Failure>) -> Value {
-        mutating get { entry(of: state).value }
-        set {
-            let entry = entry(of: state)
-            entry.value = newValue
-            entry.isWritten = true
-        }
+    public subscript<Value, Failure>(_ state: StateContainer<Value, Failure>) -> Value {
+        mutating get { state.read(in: &self) }
+        set { state.write(newValue, in: &self) }
     }
 
-    private mutating func entry<Value, Failure>(
-        of state: State<Value, Failure>
+    mutating func entry<Value, Failure>(
+        of state: StateContainer<Value, Failure>
     ) -> Entry<Value> {
         let core = state.core
         caller.key = core.key

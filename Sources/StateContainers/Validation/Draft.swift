@@ -31,7 +31,7 @@ public struct Draft<Value: Validatable & Sendable>: Sendable {
     }
 
     /// Makes a draft of the value of `state`.
-    public init<Failure: Error>(of state: State<Value, Failure>) {
+    public init<Failure: Error>(of state: StateContainer<Value, Failure>) {
         self.init {
             state.versioned
         } committing: { (value, revision) throws(StateError) in
@@ -65,7 +65,7 @@ public struct Draft<Value: Validatable & Sendable>: Sendable {
     ///   refused the value. Container and draft are unchanged.
     @discardableResult
     public mutating func commit() throws(StateError) -> Revision {
-        try value.checkValidity()
+        try value.requireValid()
         revision = try compareAndSet(value, revision)
         return revision
     }

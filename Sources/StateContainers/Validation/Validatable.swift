@@ -46,7 +46,7 @@ extension Validatable {
     /// Throws the issues of the value, if there are any.
     ///
     /// - Throws: ``StateError/Code/rejected``, with the issues.
-    public func checkValidity() throws(StateError) {
+    public func requireValid() throws(StateError) {
         let issues = validate()
         if !issues.isEmpty { throw StateError(rejecting: issues) }
     }

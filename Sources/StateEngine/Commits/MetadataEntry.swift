@@ -42,7 +42,7 @@ extension KeyspaceCore {
     ///
     /// - Throws: ``StateError/Code/tooBig`` for a transaction over its limit,
     ///   ``StateError/Code/readOnly`` while the store is reopened, ``StateError/Code/noSpace`` for
-    ///   a new entry if the disk is full, or ``StateError/Code/err`` if the store keeps no
+    ///   a new entry if the disk is full, or ``StateError/Code/invalidRequest`` if the store keeps no
     ///   metadata; the transaction stays open and unchanged.
     package func setMetadata(_ name: String, to text: String?) throws(StateError) {
         guard metadata.isKept else {

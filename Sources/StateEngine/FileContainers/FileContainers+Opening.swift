@@ -164,7 +164,7 @@ extension FileContainers {
 
     /// Refuses directories that this process could not use.
     ///
-    /// - Throws: ``StateError/Code/err``, naming the directory.
+    /// - Throws: ``StateError/Code/invalidRequest``, naming the directory.
     package func check() throws(StateError) {
         do {
             try FileContainers.checkOverlaps(containers.map(\.location))

@@ -27,7 +27,7 @@ extension LocalKeyspace {
     ///   - shrinks: Whether free pages are given back to the file system.
     ///   - core: The keyspace's state, whose lock is held.
     ///   - completion: Called once, when answers are delivered: in the daemon on the loop thread.
-    /// - Throws: ``StateError/Code/err`` if there is no history, or for a revision above the
+    /// - Throws: ``StateError/Code/invalidRequest`` if there is no history, or for a revision above the
     ///   current one.
     package func compact(
         to revision: Int64?,

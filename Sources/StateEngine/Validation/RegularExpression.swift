@@ -27,7 +27,7 @@ package struct RegularExpression: Hashable, Sendable {
 
     /// Reads a pattern in the syntax of ECMA 262, without back-references and look-around.
     ///
-    /// - Throws: ``StateError/Code/err``, naming the problem and its place; also if the pattern
+    /// - Throws: ``StateError/Code/invalidRequest``, naming the problem and its place; also if the pattern
     ///   compiles to more than 10,000 instructions.
     package init(_ pattern: String) throws(StateError) {
         self.pattern = pattern

@@ -12,7 +12,7 @@ package enum Quantity {
 
     /// A number of things: `1000000`, in decimal digits.
     ///
-    /// - Throws: ``StateError/Code/err``: what is expected, and the text that was read.
+    /// - Throws: ``StateError/Code/invalidRequest``: what is expected, and the text that was read.
     package static func count(
         _ text: String,
         in range: ClosedRange<Int>
@@ -25,7 +25,7 @@ package enum Quantity {
 
     /// A number of bytes: `512`, `512B`, `64KiB`, `8MiB`, `1GiB`, `2TiB`.
     ///
-    /// - Throws: ``StateError/Code/err``: what is expected, and the text that was read.
+    /// - Throws: ``StateError/Code/invalidRequest``: what is expected, and the text that was read.
     package static func byteCount(
         _ text: String,
         in range: ClosedRange<Int64> = 0...Int64.max
@@ -49,7 +49,7 @@ package enum Quantity {
     ///
     /// At most 100 years.
     ///
-    /// - Throws: ``StateError/Code/err``: what is expected, and the text that was read.
+    /// - Throws: ``StateError/Code/invalidRequest``: what is expected, and the text that was read.
     package static func duration(_ text: String) throws(StateError) -> Duration {
         if text == "0" { return .zero }
         var rest = text[...]

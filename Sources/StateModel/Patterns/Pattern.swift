@@ -27,7 +27,7 @@ public struct Pattern: Hashable, Sendable {
 
     /// Reads a pattern.
     ///
-    /// - Throws: ``StateError/Code/err``, naming the pattern and the rule that it breaks.
+    /// - Throws: ``StateError/Code/invalidRequest``, naming the pattern and the rule that it breaks.
     public init(_ bytes: Bytes) throws(StateError) {
         if bytes.count == 1, bytes[0] == UInt8(ascii: "/") {
             self = .everything
@@ -72,7 +72,7 @@ public struct Pattern: Hashable, Sendable {
 
     /// The pattern that matches exactly `text`: a key, or everything below it if it ends in `/`.
     ///
-    /// - Throws: ``StateError/Code/err``, naming the rule of keys that the text breaks.
+    /// - Throws: ``StateError/Code/invalidRequest``, naming the rule of keys that the text breaks.
     package init(literal text: [UInt8]) throws(StateError) {
         self = try Pattern.escaped(text).withUnsafeBufferPointer { (bytes) throws(StateError) in
             try Pattern(Bytes(bytes))

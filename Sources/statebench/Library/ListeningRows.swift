@@ -3,7 +3,7 @@ import StateEngine
 import Synchronization
 
 /// A container whose subclass takes its changes.
-final class CountedState: State<Int, Never>, @unchecked Sendable {
+final class CountedState: State<Int>, @unchecked Sendable {
     private let sum = Mutex(0)
 
     override func didModify(_ change: StateChange<Int>) {
@@ -31,7 +31,7 @@ enum ListeningRows {
     }
 
     private static func modify(
-        _ state: State<Int, Never>,
+        _ state: State<Int>,
         _ title: String,
         _ count: Int,
         _ table: inout LibraryTable

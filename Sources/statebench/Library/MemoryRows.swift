@@ -37,7 +37,7 @@ enum MemoryRows {
     }
 
     @inline(never)
-    static func read(_ state: State<Int, Never>, _ count: Int) -> Double {
+    static func read(_ state: State<Int>, _ count: Int) -> Double {
         var sum = 0
         defer { consume(sum) }
         return nanoseconds(count) { _ in sum &+= state.value }
@@ -57,12 +57,12 @@ enum MemoryRows {
     }
 
     @inline(never)
-    static func modify(_ state: State<Int, Never>, _ count: Int) -> Double {
+    static func modify(_ state: State<Int>, _ count: Int) -> Double {
         nanoseconds(count) { _ in state.modify { $0 &+= 1 } }
     }
 
     @inline(never)
-    private static func assign(_ state: State<Int, Never>, _ count: Int) -> Double {
+    private static func assign(_ state: State<Int>, _ count: Int) -> Double {
         nanoseconds(count) { state ~> $0 }
     }
 
@@ -93,7 +93,7 @@ enum ArrayRows {
     }
 
     @inline(never)
-    private static func modify(_ state: State<[Int], Never>, _ count: Int) -> Double {
+    private static func modify(_ state: State<[Int]>, _ count: Int) -> Double {
         nanoseconds(count) { _ in state.modify { $0[7] += 1 } }
     }
 }

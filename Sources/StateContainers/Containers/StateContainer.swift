@@ -10,19 +10,19 @@ public import StateEngine
 /// print(themeColor.value)
 /// ```
 ///
-/// In memory nothing can fail (`Failure` is `Never`). Otherwise `modify` can throw a
-/// ``StateError``, and the value is unchanged. A subclass overrides ``didModify(_:)`` and restates
-/// `@unchecked Sendable`, which obliges it to guard the state that it adds.
+/// In memory nothing can fail: that is a ``State``. Otherwise `modify` can throw a ``StateError``,
+/// and the value is unchanged. A subclass overrides ``didModify(_:)`` and restates `@unchecked
+/// Sendable`, which obliges it to guard the state that it adds.
 ///
 /// Stored properties are constant, and the core and the queue guard themselves: the proof of
 /// `@unchecked Sendable`.
-open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
+open class StateContainer<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// Its name.
     public final let key: Key
     /// The core outside of scopes.
     @usableFromInline final let ownCore: StateCore<Value>
     private final let ownRegistration: Registration<Value>
-    /// The initial value in a scope; nil for a value in a keyspace, which scopes do not divide.
+    /// The initial value in a scope; nil if the value is not in memory.
     private final let scopedDefault: Value?
     /// Throws for values to refuse; nil accepts every value.
     package final let check: StateCore<Value>.Check?
@@ -57,11 +57,8 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         connect(ownRegistration)
     }
 
-    /// Makes a container whose value is in a keyspace.
-    package init(
-        core: StateCore<Value>,
-        check: StateCore<Value>.Check?
-    ) where Failure == StateError {
+    /// Makes a container whose value is in a keyspace, or a part of another value.
+    package init(core: StateCore<Value>, check: StateCore<Value>.Check?) {
         key = core.key
         ownCore = core
         ownRegistration = Registration(ownCore, ChangeQueue())
@@ -76,8 +73,19 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
 
     /// The value.
     ///
+    /// It has no setter, because `value += 1` by two threads would lose one of the changes.
+    ///
     /// - Complexity: O(1): a lock and a copy.
-    @inlinable public final var value: Value { withCore { $0.read() } }
+    public final var value: Value {
+        @inlinable get { withCore { $0.read() } }
+        @available(
+            *,
+            unavailable,
+            message: "use set(_:), or modify { $0 += 1 } for a change in one step"
+        )
+        // For key paths, which the compiler cannot refuse.
+        set { replaceOrNote(newValue) }
+    }
 
     /// The value and the revision of its commit.
     public final var versioned: (value: Value, revision: Revision) { core.versioned }
@@ -105,14 +113,14 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
 
     /// The library's class that this is; a subclass outside of the library may override
     /// `didModify`.
-    package class var libraryClass: AnyClass { State<Value, Failure>.self }
+    package class var libraryClass: AnyClass { StateContainer<Value, Failure>.self }
 
     /// Whether only the library defines what `didModify` does.
     package final var isOfLibrary: Bool {
         type(of: self) == Self.libraryClass || self is any FinalContainer
     }
 
-    private final func connect(_ registration: Registration<Value>) {
+    package final func connect(_ registration: Registration<Value>) {
         registration.queue.connect(key) { [weak self] change in
             guard let self else { return }
             StateTrace.note(.change(key, change.facts.revision))
@@ -139,13 +147,24 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     /// The core and queue in the scope of the calling task.
     @usableFromInline
     package final var registration: Registration<Value> {
-        guard let scopedDefault, let scope = StateScope.current else { return ownRegistration }
+        guard isDivided, let scope = StateScope.current else { return outerRegistration }
         return scope.registration(of: self) {
-            let core = StateCore.inMemory(scopedDefault, key: key, isDirect: ownCore.isDirect)
-            let registration = Registration(core, ChangeQueue(scope: scope))
+            let registration = Registration(makeCore(in: scope), ChangeQueue(scope: scope))
             connect(registration)
             return registration
         }
+    }
+
+    /// The core and queue outside of scopes.
+    package var outerRegistration: Registration<Value> { ownRegistration }
+
+    /// Whether each scope has a value of its own.
+    package var isDivided: Bool { scopedDefault != nil }
+
+    /// Makes the core of a scope.
+    package func makeCore(in scope: StateScope) -> StateCore<Value> {
+        guard let scopedDefault else { preconditionFailure("state '\(key)' is not divided") }
+        return .inMemory(scopedDefault, key: key, isDirect: ownCore.isDirect)
     }
 
     // MARK: Changing
@@ -165,6 +184,14 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
         }
     }
 
+    /// The same, for a task: waits without blocking a thread.
+    package nonisolated(nonsending) func commitInTask<R>(
+        _ change: Change,
+        _ body: (inout Value) throws -> R
+    ) async throws -> (result: R, revision: Revision) {
+        try commit(change, body)
+    }
+
     /// The parameters of a change whose caller gives none.
     package var plainChange: Change { Change() }
 
@@ -172,7 +199,34 @@ open class State<Value: Sendable, Failure: Error>: @unchecked Sendable {
     package func note(_ error: any Error) {
         guard (error as? StateError)?.code != .feedbackLoop else { fatalError("\(error)") }
     }
+
+    /// Replaces the value; an error is recorded, because it cannot be thrown.
+    package final func replaceOrNote(_ newValue: Value) {
+        do { try set(newValue) } catch { note(error) }
+    }
+
+    // MARK: In transactions
+
+    /// The value in a transaction.
+    package func read(in transaction: inout StateTransaction) -> Value {
+        transaction.entry(of: self).value
+    }
+
+    /// Changes the value in a transaction.
+    package func write(_ newValue: Value, in transaction: inout StateTransaction) {
+        let entry = transaction.entry(of: self)
+        entry.value = newValue
+        entry.isWritten = true
+    }
 }
+
+/// A container in memory: changing it never fails.
+///
+/// ```swift
+/// let themeColor = State("blue", key: "themeColor")
+/// let rating = State<Int?>(nil, key: "rating")
+/// ```
+public typealias State<Value: Sendable> = StateContainer<Value, Never>
 
 /// A container of the library that cannot be subclassed: its `didModify` is the library's.
 package protocol FinalContainer {}

@@ -4,10 +4,10 @@ public import StateEngine
 ///
 /// Each observer costs one slot: changes that arrive while it is busy become one, with the count of
 /// those skipped. Without observers a change costs as much as one of a ``State``.
-open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure>,
+open class MonitoredContainer<Value: Sendable, Failure: Error>: StateContainer<Value, Failure>,
     @unchecked Sendable
 {
-    package override class var libraryClass: AnyClass { MonitoredState<Value, Failure>.self }
+    package override class var libraryClass: AnyClass { MonitoredContainer<Value, Failure>.self }
 
     /// Makes a container in memory.
     ///
@@ -28,11 +28,11 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
         try super.init(defaultValue, key: key, check: check)
     }
 
-    /// Makes a container whose value is in a keyspace.
+    /// Makes a container whose value is in a keyspace, or a part of another value.
     package override init(
         core: StateCore<Value>,
         check: (@Sendable (Value) throws(StateError) -> Void)?
-    ) where Failure == StateError {
+    ) {
         super.init(core: core, check: check)
     }
 
@@ -66,9 +66,12 @@ open class MonitoredState<Value: Sendable, Failure: Error>: State<Value, Failure
     }
 }
 
+/// A monitored container in memory: changing it never fails.
+public typealias MonitoredState<Value: Sendable> = MonitoredContainer<Value, Never>
+
 // MARK: - Listeners
 
-extension MonitoredState {
+extension MonitoredContainer {
     /// Delivers changes to `listener` from now on, as long as it lives.
     ///
     /// The container does not retain it.
@@ -77,17 +80,35 @@ extension MonitoredState {
     /// attached to the value of that scope. With `initial` it first gets the current value, as a
     /// change whose `old` equals its `new`.
     public final func attach(listener: any StateListener, initial: Bool = false) {
+        attach(listener, on: listener.stateListenerQueue, initial: initial) { [weak listener] in
+            listener?.stateModified($0, $1)
+        }
+    }
+
+    /// The same for a listener whose calls run on the main actor.
+    public final func attach(listener: any MainActorListener, initial: Bool = false) {
+        attach(listener, on: .main, initial: initial) { [weak listener] state, change in
+            MainActor.assumeIsolated { listener?.stateModified(state, change) }
+        }
+    }
+
+    private final func attach(
+        _ listener: any AnyObject & Sendable,
+        on queue: StateQueue,
+        initial: Bool,
+        _ call: @escaping @Sendable (StateContainer<Value, Failure>, StateChange<Value>) -> Void
+    ) {
         let registration = registration
         // A listener that is gone may have had the address of this one.
         leave(registration) { $0.isGone }
         let identity = ObjectIdentifier(listener)
         let delivery = Delivery(
             key,
-            on: listener.stateListenerQueue,
+            on: queue,
             to: listener,
             who: "\(type(of: listener))"
-        ) { [weak self, weak listener] change in
-            if let self, let listener { listener.stateModified(self, StateChange(change)) }
+        ) { [weak self] change in
+            if let self { call(self, StateChange(change)) }
         }
         let joined = registration.core.join(
             delivery,
@@ -101,28 +122,31 @@ extension MonitoredState {
 
     /// Delivers no more changes to `listener`; a running call may still be running when this
     /// returns.
-    public final func detach(listener: any StateListener) {
+    public final func detach(listener: any AnyObject & Sendable) {
         for delivery in deliveries(to: listener) { delivery.end() }
         leave(registration) { ($0 as? Delivery)?.identity == ObjectIdentifier(listener) }
     }
 
     /// Holds changes back, for a listener that is hidden; they are merged into one in its slot.
-    public final func pause(listener: any StateListener) {
+    public final func pause(listener: any AnyObject & Sendable) {
         for delivery in deliveries(to: listener) { delivery.pause() }
     }
 
     /// Delivers the changes that arrived during the pause in one call; makes no call if there were
     /// none.
-    public final func resume(listener: any StateListener) {
+    public final func resume(listener: any AnyObject & Sendable) {
         for delivery in deliveries(to: listener) { delivery.resume() }
     }
 
-    /// The attached listeners, in the order in which they were attached.
+    /// The attached listeners, in the order in which they were attached, without those of the main
+    /// actor.
     public final var allListeners: [any StateListener] {
-        registration.queue.listeners.receivers.compactMap { ($0 as? Delivery)?.listener }
+        registration.queue.listeners.receivers.compactMap {
+            ($0 as? Delivery)?.listener as? any StateListener
+        }
     }
 
-    private final func deliveries(to listener: any StateListener) -> [Delivery] {
+    private final func deliveries(to listener: any AnyObject & Sendable) -> [Delivery] {
         registration.queue.listeners.receivers.compactMap { $0 as? Delivery }
             .filter { $0.identity == ObjectIdentifier(listener) }
     }

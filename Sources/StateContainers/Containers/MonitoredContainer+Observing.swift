@@ -1,5 +1,45 @@
-extension MonitoredState {
+extension MonitoredContainer {
     /// Calls `body` for changes until the returned observation is released.
+    ///
+    /// Calls never overlap. Changes that arrive during a call become one change, with the count of
+    /// those skipped. `body` may modify the container; it gets that change after the call has
+    /// returned.
+    ///
+    /// A closure that is isolated to an actor runs there: one that is written in code of the main
+    /// actor on the main actor, whose queue must be running (`dispatchMain()`, or an `async` main).
+    /// Any other runs on ``StateQueue/notifier``.
+    ///
+    /// - Parameters:
+    ///   - initial: Whether `body` first gets the current value, as a change whose `old` equals its
+    ///     `new`.
+    ///   - file: The caller's file, which traces show.
+    ///   - line: The caller's line, which traces show.
+    ///   - body: Receives the changes.
+    /// - Returns: The observation; releasing it ends the calls.
+    public final func observe(
+        initial: Bool = true,
+        file: String = #fileID,
+        line: Int = #line,
+        @_inheritActorContext _ body:
+            @escaping @isolated(any) @Sendable (
+                StateChange<Value>
+            ) -> Void
+    ) -> StateObservation {
+        let actor = body.isolation
+        // The delivery calls it on that actor only, if there is one. An isolated closure has its
+        // actor among what it captures; it is called as any other.
+        let call = unsafeBitCast(body, to: (@Sendable (StateChange<Value>) -> Void).self)
+        let isOnMain = actor === MainActor.shared
+        let delivery = Delivery(
+            key,
+            on: isOnMain ? .main : .notifier,
+            actor: isOnMain ? nil : actor,
+            who: "\(file):\(line)"
+        ) { call(StateChange($0)) }
+        return observation(by: delivery, delivery, initial: initial)
+    }
+
+    /// Calls `body` on `queue` for changes until the returned observation is released.
     ///
     /// Calls never overlap. Changes that arrive during a call become one change, with the count of
     /// those skipped. `body` may modify the container; it gets that change after the call has
@@ -14,7 +54,7 @@ extension MonitoredState {
     ///   - body: Receives the changes.
     /// - Returns: The observation; releasing it ends the calls.
     public final func observe(
-        on queue: StateQueue = .notifier,
+        on queue: StateQueue,
         initial: Bool = true,
         file: String = #fileID,
         line: Int = #line,
@@ -24,32 +64,9 @@ extension MonitoredState {
         return observation(by: delivery, delivery, initial: initial)
     }
 
-    /// Calls `body` on the main actor for changes until the returned observation is released.
-    ///
-    /// The main queue must be running: `dispatchMain()`, or an `async` main. A closure selects this
-    /// overload with `@MainActor`: `state.observe { @MainActor change in … }`.
-    ///
-    /// - Parameters:
-    ///   - initial: Whether `body` first gets the current value, as a change whose `old` equals its
-    ///     `new`.
-    ///   - file: The caller's file, which traces show.
-    ///   - line: The caller's line, which traces show.
-    ///   - body: Receives the changes.
-    /// - Returns: The observation; releasing it ends the calls.
-    public final func observe(
-        initial: Bool = true,
-        file: String = #fileID,
-        line: Int = #line,
-        _ body: @escaping @MainActor (StateChange<Value>) -> Void
-    ) -> StateObservation {
-        observe(on: .main, initial: initial, file: file, line: line) { change in
-            MainActor.assumeIsolated { body(change) }
-        }
-    }
-
     /// Delivers changes to `receiver`, which passes them on to `delivery` or is the delivery
     /// itself.
-    final func observation(
+    private final func observation(
         by receiver: some Receiver,
         _ delivery: Delivery,
         initial: Bool
@@ -59,20 +76,11 @@ extension MonitoredState {
         return StateObservation(delivery, membership)
     }
 
-    /// The value for code that uses the Observation library; made on first access.
+    /// The value for code that uses the Observation library.
     ///
     /// It changes right after the container does, on the thread that delivers the change. After the
     /// first access the container publishes every change.
-    public final var observed: ObservedState<Value> {
-        let registration = registration
-        let joined = registration.core.join(
-            ObservedState(core: registration.core),
-            to: registration.queue,
-            from: .now
-        ) { $0 is ObservedState<Value> }
-        guard let observed = joined as? ObservedState<Value> else {
-            preconditionFailure("join returned a receiver of another type")
-        }
-        return observed
+    public final var observed: ObservedState<Value, Failure> {
+        core.tracker.view { ObservedState(self) }
     }
 }

@@ -1,6 +1,25 @@
 public import StateEngine
 
-extension State where Failure == StateError, Value: Validatable {
+/// A container in memory that refuses invalid values: `try ValidatedState(Account(), key: "account")`.
+public typealias ValidatedState<Value: Validatable & Sendable> = MonitoredContainer<
+    Value, StateError
+>
+
+extension StateContainer where Value: Validatable {
+    /// A value with rules belongs in a container that can refuse it.
+    ///
+    /// - Throws: ``StateError/Code/invalidRequest``, always.
+    @available(*, deprecated, message: "use try ValidatedState(_:key:), which can refuse a value")
+    public convenience init(_ defaultValue: Value, key: Key) throws(StateError)
+    where Failure == Never {
+        throw StateError(
+            .invalidRequest,
+            "state '\(key)' cannot refuse a value: use ValidatedState(_:key:)"
+        )
+    }
+}
+
+extension StateContainer where Failure == StateError, Value: Validatable {
     /// Makes a container in memory that refuses invalid values.
     ///
     /// - Parameters:
@@ -10,7 +29,7 @@ extension State where Failure == StateError, Value: Validatable {
     ///   the same for an invalid value; the container's value is then unchanged.
     public convenience init(_ defaultValue: Value, key: Key) throws(StateError) {
         try self.init(defaultValue, key: key) { (value) throws(StateError) in
-            try value.checkValidity()
+            try value.requireValid()
         }
     }
 }

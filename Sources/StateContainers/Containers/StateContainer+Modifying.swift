@@ -1,15 +1,20 @@
 public import StateEngine
 
-extension State {
+extension StateContainer {
     /// Replaces the value.
     ///
     /// - Returns: The revision of the commit; every thread now reads it, or a later one.
     /// - Throws: Why the change was refused; the value is unchanged.
     @inlinable
     @discardableResult
-    public final func modify(_ newValue: Value) throws(Failure) -> Revision {
+    public final func set(_ newValue: Value) throws(Failure) -> Revision {
         try change { $0 = newValue }.revision
     }
+
+    /// Replaces the value: ``set(_:)``, by the name that the patterns use.
+    @inlinable
+    @discardableResult
+    public final func modify(_ newValue: Value) throws(Failure) -> Revision { try set(newValue) }
 
     /// Changes the value in one step.
     ///
@@ -79,7 +84,7 @@ extension State {
     }
 }
 
-extension State {
+extension StateContainer {
     /// Changes the value in one step; an error thrown in `body` changes nothing.
     ///
     /// - Throws: What `body` threw, or why the change was refused; the value is unchanged.
@@ -111,7 +116,7 @@ package struct Change: Sendable {
         return change
     }
 
-    func expecting(_ revision: Revision) -> Change {
+    func expecting(_ revision: Revision?) -> Change {
         var change = self
         change.expected = revision
         return change
@@ -122,17 +127,17 @@ package struct Change: Sendable {
 @inlinable
 @discardableResult
 public func ~> <Value, Failure>(
-    state: State<Value, Failure>,
+    state: StateContainer<Value, Failure>,
     newValue: Value
 ) throws(Failure) -> Revision {
-    try state.modify(newValue)
+    try state.set(newValue)
 }
 
 /// Changes the value in one step: `counter ~> { $0 += 1 }`.
 @inlinable
 @discardableResult
 public func ~> <Value, Failure, R>(
-    state: State<Value, Failure>,
+    state: StateContainer<Value, Failure>,
     body: (inout Value) -> R
 ) throws(Failure) -> R {
     try state.modify(body)

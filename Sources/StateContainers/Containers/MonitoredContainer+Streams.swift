@@ -1,6 +1,6 @@
 public import StateEngine
 
-extension MonitoredState {
+extension MonitoredContainer {
     /// The values: each iterator gets the current one first, then always the latest.
     public final var values: StateValues<Value> {
         StateValues { self.join($0, from: .current) }

@@ -1,0 +1,120 @@
+public import StateEngine
+
+/// The storage of static containers: it is named at once, and opened at the first use.
+///
+/// ```swift
+/// enum AppState {
+///     static let storage = StateStorage.directory("conf")
+///     static let theme = PersistentState("blue", key: "ui/theme", in: storage)
+/// }
+///
+/// try AppState.storage.open()     // at the start of the program: the one place that can fail
+/// try AppState.theme ~> "dark"
+/// ```
+///
+/// Without `open()`, or if it fails, an error is met at the first use: the container has its
+/// default value, ``PersistentState/status`` is not `current`, and each change throws the error.
+///
+/// In a ``StateScope`` it is a new keyspace in memory, and what it names is not opened.
+public final class StateStorage: Sendable {
+    /// An open keyspace, and what keeps it open.
+    package struct Opened: Sendable {
+        let keyspace: any Keyspace
+        let owner: (any AnyObject & Sendable)?
+
+        package init(_ keyspace: any Keyspace, keptOpenBy owner: (any AnyObject & Sendable)? = nil)
+        {
+            self.keyspace = keyspace
+            self.owner = owner
+        }
+    }
+
+    /// Its name in messages; in a ``StateScope``, storages of one name share a keyspace.
+    public let name: String
+    private let opening: @Sendable () throws(StateError) -> Opened
+    private let opened = StateLock<Opened?>(nil)
+
+    /// Makes a storage of your own.
+    ///
+    /// - Parameters:
+    ///   - name: Its name in messages.
+    ///   - open: Opens the keyspace; called again after it has thrown.
+    public convenience init(
+        _ name: String,
+        open: @escaping @Sendable () throws(StateError) -> any Keyspace
+    ) {
+        self.init(name: name) { () throws(StateError) in Opened(try open()) }
+    }
+
+    package init(name: String, opening: @escaping @Sendable () throws(StateError) -> Opened) {
+        self.name = name
+        self.opening = opening
+    }
+
+    /// A directory with one file for each key; see ``StateDirectory``.
+    public static func directory(_ path: String) -> StateStorage {
+        StateStorage(name: "directory \(path)") { () throws(StateError) in
+            let directory = try StateDirectory(path: path)
+            return Opened(directory.keyspace, keptOpenBy: directory)
+        }
+    }
+
+    /// A keyspace in memory, which is empty at the start of each process.
+    public static func inMemory(_ name: String = "memory") -> StateStorage {
+        StateStorage(name: name) { () throws(StateError) in try inMemory() }
+    }
+
+    /// Opens the storage, unless it is open.
+    ///
+    /// - Throws: Why it cannot be opened. Containers that were made before have that error; make
+    ///   this the first use.
+    public func open() throws(StateError) { _ = try keyspace(in: StateScope.current) }
+
+    // MARK: By context
+
+    /// The storage of containers that name none: that of ``with(_:_:)``, else that of
+    /// ``use(_:)``.
+    ///
+    /// If there is neither, the containers refuse changes.
+    public static var current: StateStorage {
+        chosen ?? standard.withLock { $0 } ?? unchosen
+    }
+
+    /// Makes this the storage of all containers that name none; call it at the start of the program,
+    /// before their first use.
+    public static func use(_ storage: StateStorage) { standard.withLock { $0 = storage } }
+
+    /// Runs `body`; containers that are made in it and name no storage are in `storage`.
+    public static func with<R>(_ storage: StateStorage, _ body: () throws -> R) rethrows -> R {
+        try $chosen.withValue(storage, operation: body)
+    }
+
+    @TaskLocal private static var chosen: StateStorage?
+    private static let standard = StateLock<StateStorage?>(nil)
+    private static let unchosen = StateStorage(name: "no storage") { () throws(StateError) in
+        throw StateError(
+            .storage,
+            "no storage has been chosen: call StateStorage.use(_:) at the start of the program"
+        )
+    }
+
+    // MARK: Opening
+
+    /// The open keyspace, in a scope one of its own.
+    func keyspace(in scope: StateScope?) throws(StateError) -> any Keyspace {
+        if let scope { return try scope.keyspace(named: name, StateStorage.inMemory) }
+        if let opened = opened.withLock({ $0 }) { return opened.keyspace }
+        // Without the lock: this may wait for a disk.
+        let new = try opening()
+        return opened.withLock { opened in
+            let first = opened ?? new
+            opened = first
+            return first.keyspace
+        }
+    }
+
+    private static func inMemory() throws(StateError) -> Opened {
+        let shared = SharedKeyspace(unshared: try LocalKeyspace(backing: MemoryBacking()))
+        return Opened(shared.keyspace, keptOpenBy: shared)
+    }
+}
