@@ -34,7 +34,7 @@ struct AppState: Sendable {
     }
 
     /// A container that counts its changes.
-    final class CEO: State<Person, Never>, @unchecked Sendable {
+    final class CEO: State<Person>, @unchecked Sendable {
         let changeCount = StateLock(0)
 
         override func didModify(_ change: StateChange<Person>) {

@@ -48,7 +48,7 @@ extension Example {
 ///
 /// What it adds is constant: the proof of `@unchecked Sendable`.
 private final class Cache<Value: Sendable>:
-    State<[String: (value: Value, end: TestClock.Instant)], Never>, @unchecked Sendable
+    State<[String: (value: Value, end: TestClock.Instant)]>, @unchecked Sendable
 {
     let lifetime: Duration
     let clock: TestClock
@@ -146,7 +146,7 @@ private final class Analytics: StateListener {
     let upload = DispatchSemaphore(value: 0)
 
     func stateModified<Value, Failure>(
-        _ state: State<Value, Failure>,
+        _ state: StateContainer<Value, Failure>,
         _ change: StateChange<Value>
     ) {
         upload.wait()

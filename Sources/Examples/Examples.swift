@@ -59,7 +59,8 @@ struct Examples {
         .preferences, .analytics, .protectedItems, .numbersSimple, .numbersReducer,
         .effectStyles, .whyDidItChange, .whoChangedIt, .qbChat, .sharedQBChat, .viewState,
         .aggregateRoot, .budget, .sharedBudget, .liveQuery, .validationLevels,
-        .budgetEverywhere,
+        .budgetEverywhere, .mainActorStore, .mainActorListener, .scopedState, .observation,
+        .stateValue, .search, .childReducers, .statics, .testScope, .sections, .migrations,
     ]
 
     static func main() async {

@@ -5,7 +5,7 @@ private final class Map: StateListener {
     let drawn = MonitoredState([StateChange<AppState.Location>](), key: "map/drawn")
 
     func stateModified<Value, Failure>(
-        _ state: State<Value, Failure>,
+        _ state: StateContainer<Value, Failure>,
         _ change: StateChange<Value>
     ) {
         guard let change = change as? StateChange<AppState.Location> else { return }

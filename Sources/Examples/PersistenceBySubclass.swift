@@ -4,7 +4,7 @@ import StateContainers
 ///
 /// What it adds is constant: the proof of `@unchecked Sendable`.
 private class TextFileState<Value: LosslessStringConvertible & Sendable>:
-    MonitoredState<Value, Never>, @unchecked Sendable
+    MonitoredState<Value>, @unchecked Sendable
 {
     let path: String
 

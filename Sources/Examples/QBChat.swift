@@ -38,7 +38,7 @@ enum QBChat {
         }
     }
 
-    static let reducer = Reduce<AppState, AppAction, Never, String> { message, state in
+    static let reducer = Reduce<AppState, AppAction, Never, String> { state, message in
         guard case .input(let action) = message else { return .none }
         switch action {
         case .chats(.select(let chat)): state.chats.selected = chat

@@ -11,9 +11,10 @@ final class Scratch: Sendable {
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    deinit {
-        _ = try? run("/bin/rm", ["-rf", path])
-    }
+    deinit { remove() }
+
+    /// Removes the directory; for one that is never released.
+    func remove() { _ = try? run("/bin/rm", ["-rf", path]) }
 
     func path(of name: String) -> String { "\(path)/\(name)" }
 }

@@ -5,7 +5,7 @@ extension Example {
         name: "validation-levels",
         summary: "the budget form three times: a Boolean, a list of messages, a separate draft"
     ) { checks in
-        let travel = try MonitoredState(Budget(name: "Travel", limit: 100), key: "budget/travel")
+        let travel = try ValidatedState(Budget(name: "Travel", limit: 100), key: "budget/travel")
 
         print("  a Boolean")
         var form = Budget()

@@ -8,7 +8,9 @@ struct ExamplesTests {
         "app-state", "listeners", "persistence-by-subclass", "api-responses", "caching",
         "preferences", "analytics", "protected-items", "numbers-simple", "numbers-reducer",
         "effect-styles", "why-did-it-change", "redux-qbchat", "view-state", "aggregate-root",
-        "budget", "live-query", "validation-levels",
+        "budget", "live-query", "validation-levels", "main-actor-store", "main-actor-listener",
+        "scoped-state", "observation", "state-value", "search", "child-reducers",
+        "static-containers", "test-scope", "query-sections", "migrations",
     ]
     private static let withDaemon = ["feature-toggle", "who-changed-it", "budget-everywhere"]
     private static let twice = ["redux-qbchat-shared", "budget-shared"]
@@ -46,7 +48,7 @@ struct ExamplesTests {
         #expect(result.exitCode == 0)
         let names = result.lines.compactMap { $0.split(separator: ":").first.map(String.init) }
         #expect(Set(names) == Set(Self.alone + Self.withDaemon + Self.twice))
-        #expect(names.count == 23)
+        #expect(names.count == 34)
     }
 
     @Test func `a pattern that is not there is an error`() throws {
