@@ -44,6 +44,7 @@ let package = Package(
         .library(name: "StateStore", targets: ["StateStore"]),
         .library(name: "StateTesting", targets: ["StateTesting"]),
         .library(name: "StateDefaults", targets: ["StateDefaults"]),
+        .library(name: "StateSecrets", targets: ["StateSecrets"]),
         .library(name: "StateClient", targets: ["StateClient"]),
         .executable(name: "stated", targets: ["stated"]),
         .executable(name: "statectl", targets: ["statectl"]),
@@ -55,6 +56,11 @@ let package = Package(
             name: "CSQLite",
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"])]
+        ),
+        .systemLibrary(
+            name: "CCrypto",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"])]
         ),
         .target(name: "StateSystem", dependencies: ["CLinux"], swiftSettings: strict),
         .target(
@@ -86,6 +92,11 @@ let package = Package(
         .target(
             name: "StateDefaults",
             dependencies: ["StateContainers", "StateEngine"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "StateSecrets",
+            dependencies: ["StateContainers", "CCrypto"],
             swiftSettings: strict
         ),
         .target(
@@ -263,6 +274,11 @@ let package = Package(
             name: "MainActorTests",
             dependencies: ["StateStore", "StateContainers"],
             swiftSettings: tests + [.defaultIsolation(MainActor.self)]
+        ),
+        .testTarget(
+            name: "StateSecretsTests",
+            dependencies: ["StateSecrets", "StateSQLite", "StateTestSupport"],
+            swiftSettings: tests
         ),
         .testTarget(
             name: "StateDefaultsTests",

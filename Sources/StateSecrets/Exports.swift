@@ -1,0 +1,2 @@
+// Importers of StateSecrets need the containers that it makes.
+@_exported public import StateContainers
