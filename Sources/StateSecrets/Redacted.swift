@@ -10,7 +10,7 @@ import StateContainers
 /// ```
 ///
 /// It is `•••` in descriptions and mirrors. It can only be encoded by a codec that seals the value:
-/// ``StateContainers/StateCodec/sealed(with:for:)``.
+/// `StateCodec.sealed(with:for:)`.
 @propertyWrapper
 public struct Redacted<Value: Codable & Sendable>: Sendable {
     /// The value.

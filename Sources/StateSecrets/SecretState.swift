@@ -10,7 +10,7 @@ public import StateContainers
 ///
 /// What is stored, in its history too, can only be read with the key. The value is no part of a
 /// description or an error. In the daemon, add a rule `read: ["owner"]`, so that others do not get
-/// even the encrypted bytes; files of a ``StateDirectory`` have mode 0600.
+/// even the encrypted bytes; files of a `StateDirectory` have mode 0600.
 public final class SecretState<Value: Codable & Sendable>: PersistentState<Value>, FinalContainer,
     CustomStringConvertible, @unchecked Sendable
 {

@@ -31,7 +31,7 @@ extension PersistentState {
         try set(newValue, durability: durability)
     }
 
-    /// Changes the value in one step; see ``StateContainer/modify(_:)-61zuc``.
+    /// Changes the value in one step; see ``StateContainer/modify(_:)-9cad6``.
     ///
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
@@ -83,7 +83,7 @@ extension PersistentState {
         try await commit(durability) { $0 = newValue }.revision
     }
 
-    /// Changes the value in one step; see ``StateContainer/modify(_:)-61zuc``.
+    /// Changes the value in one step; see ``StateContainer/modify(_:)-9cad6``.
     ///
     /// - Throws: Why the change was refused; the value is unchanged.
     @discardableResult
