@@ -224,7 +224,7 @@ extension Expiry {
     var operation: ChangeOperation {
         switch self {
         case .after, .at: .timedSet
-        case .ruled, .kept, .never: .plain
+        case .ruled, .kept, .never, .with: .plain
         }
     }
 }
