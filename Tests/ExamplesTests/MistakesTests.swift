@@ -115,23 +115,21 @@ private func buildDirectory() -> String {
     return String(program[..<(program.lastIndex(of: "/") ?? program.startIndex)])
 }
 
-/// The object files of the modules that the programs import.
+/// The object files of the modules that the programs import, as the tests are linked with them: the
+/// build directory also has those of sources that are gone.
 private func objects() -> [String] {
     let modules = [
         "CLinux", "StateSystem", "StateModel", "StateJSON", "StateEngine", "StateContainers",
         "StateStore",
     ]
-    return modules.flatMap { module -> [String] in
-        let directory = "\(buildDirectory())/\(module).build"
-        guard let stream = opendir(directory) else { return [] }
-        defer { closedir(stream) }
-        var found: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name.hasSuffix(".o") { found.append("\(directory)/\(name)") }
-        }
-        return found.sorted()
+    let linked = text(of: "\(buildDirectory())/statedPackageTests.product/Objects.LinkFileList")
+    return linked.split(separator: "\n").map { $0.trimmingQuotes }.filter { object in
+        modules.contains { object.contains("/\($0).build/") }
+    }
+}
+
+extension Substring {
+    fileprivate var trimmingQuotes: String {
+        String(drop(while: { $0 == "'" }).prefix { $0 != "'" })
     }
 }

@@ -41,7 +41,7 @@ struct IsolationTests {
     }
 
     private func waits(_ condition: () async -> Bool) async -> Bool {
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < deadline {
             if await condition() { return true }
             await Task.yield()

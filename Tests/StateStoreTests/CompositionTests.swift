@@ -99,7 +99,7 @@ struct CompositionTests {
     @Test func `the reducers of a body get each message in turn, and an effect sends at once`()
         async throws
     {
-        let store = TestStore(Child.State(), reducer: Child(), clock: clock)
+        let store = TestStore(Child.State(), reducer: Child(), clock: clock, timeout: .seconds(60))
         try await store.send(.add)
         try await store.receive(.added) { $0.count = 1 }
         try await store.send(.add)
@@ -113,14 +113,14 @@ struct CompositionTests {
     )
         async throws
     {
-        let store = TestStore(Child.State(), reducer: Child(), clock: clock)
+        let store = TestStore(Child.State(), reducer: Child(), clock: clock, timeout: .seconds(60))
         try await store.send(byClosure ? .again : .fail)
         try await store.receive(.failed) { $0.count = -1 }
         try await store.finish()
     }
 
     @Test func `cancelInFlight keeps the last effect of an id`() async throws {
-        let store = TestStore(Child.State(), reducer: Child(), clock: clock)
+        let store = TestStore(Child.State(), reducer: Child(), clock: clock, timeout: .seconds(60))
         try await store.send(.replace(.seconds(5)))
         try await store.send(.replace(.seconds(1)))
         // An effect begins to sleep when its task runs.
@@ -131,7 +131,12 @@ struct CompositionTests {
     }
 
     @Test func `an Optional child gets its messages while it is there`() async throws {
-        let store = TestStore(Parent.State(child: .init()), reducer: Parent(), clock: clock)
+        let store = TestStore(
+            Parent.State(child: .init()),
+            reducer: Parent(),
+            clock: clock,
+            timeout: .seconds(60)
+        )
         try await store.send(.child(.add))
         try await store.receive(.child(.added)) { $0.child?.count = 1 }
         try await store.send(.child(.add))
@@ -146,7 +151,7 @@ struct CompositionTests {
 
     @Test func `each element gets its messages, and its effects end with it`() async throws {
         let state = Parent.State(children: [.init(id: 1), .init(id: 2)])
-        let store = TestStore(state, reducer: Parent(), clock: clock)
+        let store = TestStore(state, reducer: Parent(), clock: clock, timeout: .seconds(60))
         try await store.send(.element(2, .add))
         try await store.receive(.element(2, .added)) { $0.children[1].count = 1 }
         try await store.send(.element(3, .add))
