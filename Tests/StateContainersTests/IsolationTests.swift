@@ -41,7 +41,8 @@ struct IsolationTests {
     }
 
     private func waits(_ condition: () async -> Bool) async -> Bool {
-        let deadline = ContinuousClock.now + .seconds(60)
+        // The actor's turn comes behind the tests that are waiting for a thread.
+        let deadline = ContinuousClock.now + .seconds(900)
         while ContinuousClock.now < deadline {
             if await condition() { return true }
             await Task.yield()

@@ -94,4 +94,19 @@ struct ScriptTests {
         #expect(try peer.ask("EVALSHA \(clear) 1 h*") == .integer(1))
         #expect(try peer.ask("EXISTS hits other") == .integer(1))
     }
+
+    @Test func `times that a script could not add are refused`() throws {
+        let peer = try server.connect()
+        _ = try peer.ask("SET b 1 PX 9000000000")
+        let (acquire, count) = (
+            "e8ac2a60cb040b0dbb56815a1e9c6fd032ce62e7", "e7a0a27d4101baabb124af209bb0245197a359a1"
+        )
+        for number in [Int64.max, .max / 1_000, .min, .min / 1_000, 1 << 53] {
+            for command in [
+                "EVALSHA \(acquire) 2 a b 10 \(number) 1", "EVALSHA \(count) 2 a b \(number)",
+                "EVALSHA \(acquire) 2 a b \(number) 10 \(number)",
+            ] { _ = try peer.ask(command) }
+        }
+        #expect(try peer.ask("PING") == .simple("PONG"))
+    }
 }

@@ -8,16 +8,25 @@ extension Record {
     /// The most changes of a transaction.
     static let changeLimit = Int(ordinalMask)
 
-    /// Whether no storage keeps it.
-    @inlinable
-    package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
-
     /// Whether only its deadline differs from the version before; storage does not keep this.
     @inlinable
     package var isRenewal: Bool { timeAndKey & Record.renewalBit != 0 }
 
     /// When it expires, in milliseconds of CLOCK_BOOTTIME; nil if it does not expire.
     var knownDeadline: Int64? { hasDeadline && !isHeld ? deadline : nil }
+
+    /// Its index among the deadlines or the keys of its holder, negative if it is not there; only
+    /// if it has a deadline.
+    var deadlineSlot: Int {
+        get { address.load(fromByteOffset: Record.headerByteCount + 16, as: Int.self) }
+        nonmutating set {
+            address.storeBytes(
+                of: newValue,
+                toByteOffset: Record.headerByteCount + 16,
+                as: Int.self
+            )
+        }
+    }
 
     /// Whether its rule lets storage have it later than readers.
     @inlinable

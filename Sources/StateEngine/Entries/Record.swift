@@ -227,6 +227,10 @@ package struct Record: Equatable {
     @inlinable
     var timeAndKey: UInt64 { address.load(fromByteOffset: 32, as: UInt64.self) }
 
+    /// Whether no storage keeps it.
+    @inlinable
+    package var isVolatile: Bool { timeAndKey & Record.volatileBit != 0 }
+
     /// Wall time in milliseconds since 1970 at which it expires, or if negative its ``Holder``; nil
     /// if it does not end by itself.
     @inlinable
@@ -247,19 +251,6 @@ package struct Record: Equatable {
                 of: newValue,
                 toByteOffset: Record.headerByteCount + 8,
                 as: Int64.self
-            )
-        }
-    }
-
-    /// Its index among the deadlines or the keys of its holder, negative if it is not there; only
-    /// if it has a deadline.
-    var deadlineSlot: Int {
-        get { address.load(fromByteOffset: Record.headerByteCount + 16, as: Int.self) }
-        nonmutating set {
-            address.storeBytes(
-                of: newValue,
-                toByteOffset: Record.headerByteCount + 16,
-                as: Int.self
             )
         }
     }

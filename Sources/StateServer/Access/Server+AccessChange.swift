@@ -14,6 +14,7 @@ extension Server {
     package func accessChanged() {
         guard services.access.take(at: services.turn.time) else { return }
         services.tracking.accessChanged()
+        services.monitors.accessChanged(core)
         for connection in registry.connections where !connection.subject.isPrivileged {
             for watcher in connection.watches.all.values where watcher.watcher.beginAnew() {
                 registry.addAdvancing(connection)

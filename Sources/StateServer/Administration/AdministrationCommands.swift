@@ -136,8 +136,10 @@ struct AdministrationCommands {
                 context.output.writeInteger(command.number)
                 context.output.writeInteger(command.time)
                 context.output.writeInteger(command.microseconds)
-                context.output.writeArray(command.arguments.count)
-                for argument in command.arguments { context.output.writeBulk(argument) }
+                // The others may be hidden keys, and their values.
+                let shown = command.arguments.prefix(context.showsEverything ? .max : 1)
+                context.output.writeArray(shown.count)
+                for argument in shown { context.output.writeBulk(argument) }
                 context.output.writeBulk(command.address)
                 context.output.writeBulk(command.client)
             }

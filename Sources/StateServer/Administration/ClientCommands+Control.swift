@@ -87,7 +87,13 @@ extension ClientCommands {
         context.output.writeInteger(1)
     }
 
-    func setReplies(_ mode: Command.ReplyMode, _ context: borrowing CommandContext) {
+    func setReplies(
+        _ mode: Command.ReplyMode,
+        _ context: borrowing CommandContext
+    ) throws(StateError) {
+        guard !context.isExecuting else {
+            throw StateError(.err, "CLIENT REPLY is not allowed inside MULTI")
+        }
         switch mode {
         case .on:
             context.connection.session.silence = .none

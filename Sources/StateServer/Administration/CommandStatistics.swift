@@ -43,31 +43,19 @@ final class CommandStatistics {
     static let slowNanoseconds: Int64 = 10_000_000
     /// How many of them are kept.
     static let slowCount = 128
-    private static let sampledEvery = 16
+    static let sampledEvery = 16
     static let durationCount = 32
 
-    private(set) var counts = [Counts](repeating: Counts(), count: Verb.all.count)
+    var counts = [Counts](repeating: Counts(), count: Verb.all.count)
     private(set) var slow: [SlowCommand] = []
     private var slowTotal: Int64 = 0
     /// The newest slow ones, for LATENCY: seconds since 1970 and milliseconds.
     private(set) var events: [(time: Int64, milliseconds: Int64)] = []
     private(set) var longest: Int64 = 0
-    private var untilSample = 0
+    var untilSample = 0
     /// Errors by their code.
     private(set) var errors: [String: Int] = [:]
     private(set) var resetAt: Int64 = 0
-
-    /// Counts a call.
-    ///
-    /// - Returns: When it began, on the monotonic clock in nanoseconds; 0 if it is not measured.
-    @inline(__always)
-    func begin(_ verb: Verb, weight: Int) -> Int64 {
-        counts[verb.index].calls &+= 1
-        untilSample &-= 1
-        guard weight >= 64 || untilSample < 0 else { return 0 }
-        if untilSample < 0 { untilSample = CommandStatistics.sampledEvery - 1 }
-        return clinux_monotonic_nanoseconds()
-    }
 
     /// A measured call is over.
     @inline(never)

@@ -1,10 +1,12 @@
+import CLinux
 import StateEngine
 import StateWire
 
 /// The connections that MONITOR sends every command to.
 ///
-/// A line is sent before its command runs. Only administrators may use it, and nobody is sent a
-/// command with a key that rules hide from them. Used only by the loop thread.
+/// A line is sent before its command runs. Only administrators from whom rules hide nothing may use
+/// it, since the arguments of any command may be hidden keys or their values. Used only by the loop
+/// thread.
 final class Monitors {
     private var connections: [Int: Connection] = [:]
     private let settings: Settings
@@ -20,6 +22,13 @@ final class Monitors {
             throw StateError(.err, "MONITOR is not allowed inside MULTI")
         }
         try context.requireAdmin("MONITOR")
+        guard context.showsEverything else {
+            throw StateError(
+                .noPermission,
+                "MONITOR would show commands with keys that uid \(context.connection.peer.uid) may "
+                    + "not read"
+            )
+        }
         context.connection.session.isMonitor = true
         connections[context.connection.number] = context.connection
         registry.hasMonitors = true
@@ -39,7 +48,7 @@ final class Monitors {
         if verb.name == .auth || verb.name == .hello { return }
         let line = Monitors.line(arguments, context)
         for connection in connections.values
-        where connection !== context.connection && maySee(verb, arguments, connection, context) {
+        where connection !== context.connection {
             connection.outbound.bytes.append(line.bytes)
             flushes.add(connection)
             // A reader that does not keep up ends, as with messages.
@@ -50,18 +59,17 @@ final class Monitors {
         }
     }
 
-    private func maySee(
-        _ verb: Verb,
-        _ arguments: Arguments,
-        _ connection: Connection,
-        _ context: borrowing CommandContext
-    ) -> Bool {
-        let visibility = context.core.visibility(of: connection.subject)
-        guard !visibility.showsEverything else { return true }
-        guard let places = verb.keyPlaces(arguments), !verb.name.rawValue.hasPrefix("state.") else {
-            return false
+    /// Ends those who may no longer use it.
+    func accessChanged(_ core: KeyspaceCore) {
+        for connection in connections.values
+        where core.adminDenial(of: connection.subject) != nil
+            || !core.visibility(of: connection.subject).showsEverything
+        {
+            end(connection)
+            connection.isEnding = true
+            connection.isLetGo = true
+            flushes.add(connection)
         }
-        return places.allSatisfy { visibility.mayEverReveal(.read, about: arguments[$0], .any) }
     }
 
     private static func line(
@@ -72,36 +80,32 @@ final class Monitors {
         let digits = String(rest * 1_000)
         var text = "+\(seconds)." + String(repeating: "0", count: 6 - digits.count) + digits
         text += " [0 \(context.connection.address)]"
-        var line = ByteBuffer()
-        append(text, to: &line)
+        var line = Array(text.utf8)
         for index in 0..<arguments.count {
-            append(" \"", to: &line)
+            line += [0x20, UInt8(ascii: "\"")]
             for byte in arguments[index] { append(byte, to: &line) }
-            append("\"", to: &line)
+            line.append(UInt8(ascii: "\""))
         }
-        append("\r\n", to: &line)
-        return line
-    }
-
-    private static func append(_ text: String, to line: inout ByteBuffer) {
-        var text = text
-        text.withUTF8 { line.append(Bytes($0)) }
+        line += [13, 10]
+        var buffer = ByteBuffer()
+        line.withUnsafeBytes { buffer.append($0) }
+        return buffer
     }
 
     /// As Redis quotes bytes.
-    private static func append(_ byte: UInt8, to line: inout ByteBuffer) {
-        let character = Character(UnicodeScalar(byte))
+    private static func append(_ byte: UInt8, to line: inout [UInt8]) {
         switch byte {
-        case UInt8(ascii: "\\"), UInt8(ascii: "\""): append("\\\(character)", to: &line)
-        case 10: append("\\n", to: &line)
-        case 13: append("\\r", to: &line)
-        case 9: append("\\t", to: &line)
-        case 7: append("\\a", to: &line)
-        case 8: append("\\b", to: &line)
-        case 0x20...0x7E: append(String(character), to: &line)
+        case UInt8(ascii: "\\"), UInt8(ascii: "\""): line += [UInt8(ascii: "\\"), byte]
+        case 10: line += "\\n".utf8
+        case 13: line += "\\r".utf8
+        case 9: line += "\\t".utf8
+        case 7: line += "\\a".utf8
+        case 8: line += "\\b".utf8
+        case 0x20...0x7E: line.append(byte)
         default:
-            let digits = String(byte, radix: 16)
-            append("\\x\(digits.count == 1 ? "0" : "")\(digits)", to: &line)
+            let digits = Array("0123456789abcdef".utf8)
+            line += "\\x".utf8
+            line += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
         }
     }
 }

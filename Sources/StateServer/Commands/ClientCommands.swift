@@ -42,7 +42,7 @@ struct ClientCommands {
         case .information: context.output.writeBulk(line(connection, context.time))
         case .list(let filter): list(filter, context)
         case .kill(let filter, let isOld): try kill(filter, isOld: isOld, context)
-        case .reply(let mode): setReplies(mode, context)
+        case .reply(let mode): try setReplies(mode, context)
         case .accept: context.output.writeOK()
         case .pause(let milliseconds, let onlyWrites):
             try pause(milliseconds, onlyWrites: onlyWrites, context)

@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -282,8 +283,18 @@ extension Verb {
         case .set, .incr, .incrby, .decr, .decrby, .append, .getdel, .stateSet, .del, .setex,
             .psetex, .getex, .expire, .pexpire, .persist, .setnx, .getset, .setrange:
             // Checking a schema may take long for one value.
-            (hasRules ? 64 : 1) + byteCount >> 10
+            (hasRules ? 63 : 1) + byteCount >> 10
         default: 64
         }
+    }
+}
+
+extension CommandStatistics {
+    /// Counts a call; returns when it began, on the monotonic clock; 0 if it is not measured.
+    @inline(__always)
+    fileprivate func begin(_ verb: Verb, weight: Int) -> Int64 {
+        counts[verb.index].calls &+= 1
+        untilSample = untilSample > 0 ? untilSample - 1 : CommandStatistics.sampledEvery - 1
+        return weight >= 64 || untilSample == 0 ? clinux_monotonic_nanoseconds() : 0
     }
 }

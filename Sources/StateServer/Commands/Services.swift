@@ -36,7 +36,7 @@ final class Services {
         self.keyspace = keyspace
         self.settings = settings
         self.registry = registry
-        lifetimes = Lifetimes(settings)
+        lifetimes = Lifetimes(settings, registry)
         access = AccessChanges(core)
         gate = ReplyGate(settings, turn, registry, flushes, timers)
         waitingForChanges = BlockedList(timers)

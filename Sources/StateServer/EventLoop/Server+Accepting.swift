@@ -120,11 +120,12 @@ extension Server {
             throw Server.tooManyClients
         }
         let uid = connection.peer.uid
-        guard registry.count < limit else {
+        guard registry.count + services.lifetimes.processCount < limit else {
             throw Server.tooManyClients
         }
         let share = max(1, limit / 4 * 3)
-        guard registry.memory.connectionCount(of: uid) < share else {
+        let processCount = services.lifetimes.processCount(of: uid)
+        guard registry.memory.connectionCount(of: uid) + processCount < share else {
             throw StateError(
                 .limit,
                 "uid \(uid) has \(share) clients, the limit of one user: three quarters of "

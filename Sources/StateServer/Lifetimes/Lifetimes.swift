@@ -11,14 +11,17 @@ import StateSystem
 ///
 /// Used only by the loop thread.
 final class Lifetimes {
-    private struct Process {
+    struct Process {
         let descriptor: Int32
+        /// Of the connection that it was found by; nil if it is one of the daemon's last run.
+        var uid: UInt32?
         var connectionCount = 0
     }
 
-    private let settings: Settings
+    let settings: Settings
+    let registry: Registry
     private let poller = Poller()
-    private var processes: [Holder: Process] = [:]
+    private(set) var processes: [Holder: Process] = [:]
     /// The same by descriptor.
     private var watched: [Int32: Holder] = [:]
     /// The connection that is a holder; not retained, because a connection takes itself out.
@@ -27,7 +30,9 @@ final class Lifetimes {
     /// Whether the daemon stops: connections that end now are those of its last run.
     var isStopping = false
 
-    init(_ settings: Settings) { self.settings = settings }
+    init(_ settings: Settings, _ registry: Registry) {
+        (self.settings, self.registry) = (settings, registry)
+    }
 
     /// Readable when a process has ended.
     var descriptor: Int32 { poller.descriptor }
@@ -74,6 +79,7 @@ final class Lifetimes {
     func process(of connection: Connection, _ core: KeyspaceCore) throws(StateError) -> Holder? {
         let pid = connection.peer.pid
         guard pid > 0 else { return nil }
+        if processes[process(pid)] == nil { try checkPlaces(for: connection) }
         var descriptor = clinux_peer_process(connection.descriptor)
         if descriptor < 0 {
             descriptor = clinux_process(pid)
@@ -94,6 +100,7 @@ final class Lifetimes {
         let holder = process(pid)
         if processes[holder] != nil || !watch(descriptor, holder, core) { close(descriptor) }
         guard processes[holder] != nil else { return nil }
+        processes[holder]?.uid = connection.peer.uid
         processes[holder]?.connectionCount += 1
         return holder
     }
@@ -269,6 +276,8 @@ final class ConnectionHolders: WritersHolders {
 
 extension Server {
     /// Processes have ended: their keys are deleted before later commands run.
+    // Not inlined into the handling of events, which runs for each SET.
+    @inline(never)
     func endProcesses() {
         keyspace.withCore { services.lifetimes.takeEnded($0) }
     }

@@ -12,6 +12,7 @@ final class TrackedClient {
     var isBroken = false
     let isBroadcast: Bool
     private(set) var prefixes: [[UInt8]]
+    private var countedPrefixes = 0
     /// OPTIN (true) or OPTOUT (false).
     let isOptional: Bool?
     var leavesOutOwn: Bool
@@ -60,6 +61,18 @@ final class TrackedClient {
             self.prefixes.append(prefix)
             byteCount += TrackedClient.byteCount(of: prefix)
         }
+    }
+
+    /// Counts the prefixes as globs of the user.
+    func countPrefixes() {
+        connection.share.account?.globCount += prefixes.count - countedPrefixes
+        countedPrefixes = prefixes.count
+    }
+
+    /// The client has ended, or follows nothing more.
+    func forgetPrefixes() {
+        connection.share.account?.globCount -= countedPrefixes
+        countedPrefixes = 0
     }
 
     /// Whether the client keeps what the next command reads.
@@ -145,8 +158,11 @@ final class TrackedClient {
     /// Whether a commit that is published now is its own, and is left out.
     func leavesOut(_ revision: Int64) -> Bool {
         guard let first = own.first, first <= revision else { return false }
-        let isOwn = own.contains(revision)
-        own.removeAll { $0 <= revision }
-        return isOwn
+        return own.contains(revision)
+    }
+
+    /// Commits up to `revision` are published.
+    func forgetOwn(through revision: Int64) {
+        if let first = own.first, first <= revision { own.removeAll { $0 <= revision } }
     }
 }

@@ -58,11 +58,18 @@ final class Tracking {
     ) throws(StateError) {
         let connection = context.connection
         let known = connection.session.tracking
-        if let number = request.redirection, registry.all[Int(truncatingIfNeeded: number)] == nil {
-            throw StateError(.err, "The client ID you want redirect to does not exist")
+        if let number = request.redirection {
+            // What others' clients are sent is not for this one to say, nor whether they exist.
+            guard let other = registry.all[Int(truncatingIfNeeded: number)], context.maySee(other)
+            else { throw StateError(.err, "The client ID you want redirect to does not exist") }
         }
         if let known { try check(request, against: known) }
         try check(request.prefixes.map { Array($0) }, known?.prefixes ?? [])
+        if request.isBroadcast {
+            // Each change is compared with each prefix, as with a glob.
+            try settings.options.checkGlobs(max(1, request.prefixes.count), context)
+        }
+        defer { connection.session.tracking?.countPrefixes() }
         if let known {
             known.redirection = request.redirection.map { Int($0) }
             known.leavesOutOwn = request.leavesOutOwn
@@ -120,6 +127,7 @@ final class Tracking {
     func end(_ connection: Connection, _ core: KeyspaceCore) {
         guard let client = connection.session.tracking else { return }
         connection.session.tracking = nil
+        client.forgetPrefixes()
         clients[connection.number] = nil
         for key in client.takeAll() { remove(client, from: key) }
         guard clients.isEmpty else { return }
@@ -214,6 +222,7 @@ final class Tracking {
         for (client, keys) in void.values where !client.leavesOut(revision) {
             send(keys, to: client)
         }
+        for client in clients.values { client.forgetOwn(through: revision) }
     }
 
     /// Declares all copies void, of clients whom rules may restrict: what they may see has changed.
@@ -239,7 +248,12 @@ final class Tracking {
     private func send(_ keys: [[UInt8]]?, by connection: Connection, isRedirected: Bool) {
         let version = connection.session.version
         // A client of RESP2 has to ask for the messages.
-        guard version == .resp3 || isRedirected && connection.session.isSubscribed else { return }
+        let channel = Tracking.channel.description
+        guard
+            version == .resp3
+                || isRedirected
+                    && connection.session.subscriptions[.name][Array(channel.utf8)] != nil
+        else { return }
         var frame = ByteBuffer()
         if version == .resp3 {
             frame.writePush(2)

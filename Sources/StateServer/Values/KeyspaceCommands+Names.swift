@@ -1,3 +1,4 @@
+import CLinux
 import StateEngine
 import StateWire
 
@@ -84,7 +85,16 @@ extension KeyspaceCommands {
     }
 
     /// The next key after any, among those that the client may see.
+    ///
+    /// What comes after a random place says something of hidden keys, too.
     private func findAny(_ context: inout CommandContext) throws(StateError) {
+        guard context.showsEverything else {
+            throw StateError(
+                .noPermission,
+                "RANDOMKEY would show where keys are that uid \(context.connection.peer.uid) may "
+                    + "not read; use STATE.LIST or SCAN"
+            )
+        }
         var random = SystemRandomNumberGenerator()
         let key = context.core.randomKey(&random)
         try find(after: key, &context)

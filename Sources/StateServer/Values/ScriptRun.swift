@@ -173,7 +173,8 @@ struct ScriptRun {
 
     func seconds(_ index: Int) throws(StateError) -> Int64 {
         let (milliseconds, overflows) = try number(index).multipliedReportingOverflow(by: 1_000)
-        guard !overflows else { throw ScriptRun.notANumber }
+        // Scripts add and double times.
+        guard !overflows, milliseconds.magnitude < 1 << 53 else { throw ScriptRun.notANumber }
         return milliseconds
     }
 

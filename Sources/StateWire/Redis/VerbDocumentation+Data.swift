@@ -122,7 +122,12 @@ extension VerbDocumentation {
             "key [key ...]",
             differs: "has no effect on keys: nothing is evicted"
         ),
-        .init(.randomkey, .generic, since: "1.0.0", differs: "keys are not equally likely"),
+        .init(
+            .randomkey,
+            .generic,
+            since: "1.0.0",
+            differs: "needs the right to read all keys; keys are not equally likely"
+        ),
         .init(
             .object,
             .generic,

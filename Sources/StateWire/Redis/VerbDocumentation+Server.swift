@@ -115,7 +115,10 @@ extension VerbDocumentation {
             .server,
             since: "2.2.12",
             "<GET [count] | LEN | RESET | HELP>",
-            differs: "needs admin; commands of 10 ms or more, at most 128"
+            differs: """
+                needs admin; commands of 10 ms or more, at most 128; without arguments for those \
+                who may not read all keys
+                """
         ),
         .init(
             .latency,
@@ -134,7 +137,7 @@ extension VerbDocumentation {
             .server,
             since: "1.0.0",
             differs: """
-                needs admin; commands with keys that the client may not read are left out
+                needs admin, and the right to read all keys
                 """
         ),
     ]
