@@ -22,6 +22,28 @@ struct TrackingTests {
         return parts[1].elements?.compactMap(\.textValue) ?? ["everything"]
     }
 
+    @Test(.enabled(if: TestUser.areThere))
+    func `nobody redirects to connections of others, and prefixes count as globs`() throws {
+        let number = try #require(try writer.ask("CLIENT ID").integerValue)
+        let (first, second) = try (
+            server.connect(as: TestUser.names[0]).peer, server.connect(as: TestUser.names[0]).peer
+        )
+        #expect(
+            try first.ask("CLIENT TRACKING ON REDIRECT \(number)").errorText
+                == "ERR The client ID you want redirect to does not exist"
+        )
+        func broadcast(_ count: Int) -> String {
+            "CLIENT TRACKING ON BCAST"
+                + (0..<count).map { " PREFIX p\($0)/" }.joined()
+        }
+        for peer in [first, second] { _ = try peer.ask("HELLO 3") }
+        #expect(try first.ask(broadcast(101)).errorText?.hasPrefix("LIMIT") == true)
+        #expect(try first.ask(broadcast(60)) == .simple("OK"))
+        #expect(try second.ask(broadcast(60)).errorText?.hasPrefix("LIMIT") == true)
+        #expect(try first.ask("CLIENT TRACKING OFF") == .simple("OK"))
+        #expect(try second.ask(broadcast(60)) == .simple("OK"))
+    }
+
     @Test func `a key that was read is invalidated once, until it is read again`() throws {
         let reader = try server.connect(3)
         #expect(try reader.ask("CLIENT TRACKING ON") == .simple("OK"))

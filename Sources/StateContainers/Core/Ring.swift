@@ -5,25 +5,19 @@
 /// Adding and removing take O(1) on average.
 package struct Ring<Element> {
     /// The count is a power of two, or 0.
-    @usableFromInline var places: [Element?] = []
-    @usableFromInline var first = 0
-    @usableFromInline var storedCount = 0
+    private var places: [Element?] = []
+    private var first = 0
+    package private(set) var count = 0
     /// An array of at most this size is kept when it runs empty.
-    @usableFromInline static var keptCount: Int { 64 }
+    private static var keptCount: Int { 64 }
 
-    @inlinable
     package init() {}
 
-    @inlinable
-    package var count: Int { storedCount }
-
-    @inlinable
-    subscript(_ offset: Int) -> Element? {
+    private subscript(_ offset: Int) -> Element? {
         get { places[(first + offset) & (places.count - 1)] }
         set { places[(first + offset) & (places.count - 1)] = newValue }
     }
 
-    @inlinable
     package mutating func append(_ element: Element) {
         if count == places.count {
             let elements = (0..<count).map { self[$0] }
@@ -31,15 +25,14 @@ package struct Ring<Element> {
             first = 0
         }
         self[count] = element
-        storedCount += 1
+        count += 1
     }
 
-    @inlinable
     package mutating func popFirst() -> Element? {
         guard count > 0 else { return nil }
         let element = places[first].take()
         first = (first + 1) & (places.count - 1)
-        storedCount -= 1
+        count -= 1
         if count == 0, places.count > Self.keptCount { (places, first) = ([], 0) }
         return element
     }
