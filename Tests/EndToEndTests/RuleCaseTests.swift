@@ -125,12 +125,12 @@ struct RuleCaseTests {
         try write(last, to: files + "/last")
         let client = try daemon.connect()
         let allowed = cases.filter(\.isAllowed).count
-        let hasSettled = try eventually(within: .seconds(30)) {
+        let hasSettled = try eventually(within: .seconds(120)) {
             try client.count(of: "cases/*/file*") == allowed
                 && client.value(for: "cases/last") == last
         }
-        try #require(hasSettled)
         let refused = try Statectl.run(daemon, "check")
+        try #require(hasSettled, "\(refused.text)\(daemon.log)")
         #expect(refused.exitCode == 4)
         for one in cases {
             let stored = try client.value(for: Key(one.key))

@@ -37,6 +37,14 @@ struct ClientControlTests {
         #expect(try peer.next().textValue == "2")
     }
 
+    @Test func `CLIENT REPLY is refused inside MULTI`() throws {
+        let peer = try server.connect()
+        for command in ["MULTI", "SET a 1", "CLIENT REPLY OFF"] { _ = try peer.ask(command) }
+        let text = try #require(try peer.ask("EXEC").errorText)
+        #expect(text.contains("CLIENT REPLY is not allowed inside MULTI"), "\(text)")
+        #expect(try peer.ask("GET a") == .null)
+    }
+
     @Test func `CLIENT PAUSE holds writes, or everything, until UNPAUSE`() throws {
         let (peer, admin) = (try server.connect(), try server.connect())
         #expect(try admin.ask("CLIENT PAUSE 600000 WRITE") == .simple("OK"))

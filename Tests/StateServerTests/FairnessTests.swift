@@ -118,6 +118,21 @@ struct FairnessTests {
         try server.waitUntil("the last command") { server.durable()["last"] == "1" }
     }
 
+    @Test func `what a client sent before it left is carried out though nobody reads replies`()
+        throws
+    {
+        let peer = try server.connect()
+        let text = String(repeating: "e", count: 30 << 10)
+        // The server reads 64 KiB at once. The lock keeps it from replying until the client has left.
+        try server.keyspace.withCore { _ in
+            try peer.send(
+                Array(repeating: Peer.words("ECHO \(text)"), count: 3) + [Peer.words("SET last 1")]
+            )
+            peer.socket.end()
+        }
+        try server.waitUntil("the last command") { server.durable()["last"] == "1" }
+    }
+
     @Test func `a glob is as long as a key at most`() throws {
         let long = String(repeating: "a*", count: 513)
         let peer = try server.connect()

@@ -1,4 +1,5 @@
 import StateEngine
+import StateServer
 import StateTestSupport
 import StateWire
 import Testing
@@ -11,6 +12,15 @@ struct LifetimeCommandTests {
 
     private func isPresent(_ key: String) throws -> Bool {
         try server.connect().ask("EXISTS \(key)") == .integer(1)
+    }
+
+    @Test func `a process with keys takes a place of a client`() throws {
+        let small = try ServedKeyspace { $0.clientCount = 1 }
+        let peer = try small.connect()
+        let text = try #require(try peer.ask("STATE.SET a v LIFETIME process").errorText)
+        #expect(text.hasPrefix("LIMIT no place for process"), "\(text)")
+        #expect(try peer.ask("GET a") == .null)
+        #expect(try peer.ask("STATE.SET a v LIFETIME connection").errorText == nil)
     }
 
     @Test func `a key lives as long as the connection that set it, and others see its end`() throws

@@ -16,19 +16,23 @@ private final class Clicks: MainActorStore<Clicks.State, String> {
 /// A view on the main actor: as a listener, and by a closure that runs where it is written.
 @MainActor
 private final class Label: MainActorListener {
-    var text = ""
-    var listened = 0
+    private(set) var text = ""
+    /// The names of what was called, in order.
+    let calls = AsyncStream<String>.makeStream()
     private var observation: StateObservation?
 
     func follow(_ state: MonitoredState<Int>) {
         state.attach(listener: self)
-        observation = state.observe { [weak self] change in self?.text = "\(change.new)" }
+        observation = state.observe { [weak self] change in
+            self?.text = "\(change.new)"
+            self?.calls.continuation.yield("closure")
+        }
     }
 
     func stateModified<Value, Failure>(
         _ state: StateContainer<Value, Failure>,
         _ change: StateChange<Value>
-    ) { listened += 1 }
+    ) { calls.continuation.yield("listener") }
 }
 
 extension Example {
@@ -57,8 +61,11 @@ extension Example {
         let label = Label()
         await label.follow(state)
         state ~> 7
-        while await label.text != "7" { try await Task.sleep(for: .milliseconds(1)) }
-        while await label.listened == 0 { try await Task.sleep(for: .milliseconds(1)) }
-        checks.expect(true, "both ran on the main actor")
+        var missing: Set = ["closure", "listener"]
+        for await one in label.calls.stream {
+            missing.remove(one)
+            if await label.text == "7", missing.isEmpty { break }
+        }
+        checks.expect(missing.isEmpty, "both ran on the main actor")
     }
 }

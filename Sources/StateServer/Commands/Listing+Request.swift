@@ -67,3 +67,7 @@ func replyTooBig(
 ) -> StateError {
     StateError(.tooBig, "the reply would have more than \(byteCount) bytes, the limit; \(advice)")
 }
+
+func visitsTooMuch(_ limit: Int) -> StateError {
+    StateError(.limit, "more than \(limit) entries in one transaction, the limit; list fewer")
+}

@@ -145,12 +145,7 @@ final class Listing: SlicedListing {
         guard rows.count <= request.byteLimit || request.endsAtByteLimit else {
             throw replyTooBig(request.byteLimit, request.advice)
         }
-        guard visitedCount <= request.visitLimit else {
-            throw StateError(
-                .limit,
-                "more than \(request.visitLimit) entries in one transaction, the limit; list fewer"
-            )
-        }
+        guard visitedCount <= request.visitLimit else { throw visitsTooMuch(request.visitLimit) }
     }
 
     private func isShown(_ record: Record, _ visibility: Visibility) -> Bool {

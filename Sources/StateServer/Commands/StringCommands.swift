@@ -54,14 +54,9 @@ struct StringCommands {
         _ context: inout CommandContext
     ) throws(StateError) {
         guard condition == nil, !returnsOld else {
-            return try setConditionally(
-                key,
-                value,
-                condition,
-                expiry,
-                returnsOld: returnsOld,
-                &context
-            )
+            return try set(key, to: value, expiry, returnsOld: returnsOld, &context) { old in
+                condition?.allows(old) ?? true
+            }
         }
         try context.write { (transaction) throws(StateError) in
             try transaction.set(
@@ -75,13 +70,14 @@ struct StringCommands {
         context.output.writeOK()
     }
 
-    private func setConditionally(
+    /// Sets a value if that is allowed beside the present one.
+    func set(
         _ key: Bytes,
-        _ value: Bytes,
-        _ condition: Condition?,
+        to value: Bytes,
         _ expiry: Expiry,
         returnsOld: Bool,
-        _ context: inout CommandContext
+        _ context: inout CommandContext,
+        if allows: (Record?) -> Bool
     ) throws(StateError) {
         let connection = context.connection
         let start = connection.outbound.bytes.count
@@ -90,7 +86,7 @@ struct StringCommands {
             if returnsOld {
                 connection.outbound.bytes.writeValue(old?.value, connection.session.version)
             }
-            guard condition?.allows(old) ?? true else {
+            guard allows(old) else {
                 if !returnsOld { connection.outbound.bytes.writeNull(connection.session.version) }
                 return
             }

@@ -181,9 +181,14 @@ extension Server {
         }
         guard connection.flush() else {
             // Commands that a client sent before it left still run, although nobody reads the
-            // replies.
-            guard connection.inbound.pause == .turnIsOver else { return end(connection) }
+            // replies: also those that were not received yet.
+            let mayRead =
+                connection.inbound.pause == nil && !connection.isEnding && connection.hasHungUp
+            guard mayRead || connection.inbound.pause == .turnIsOver else {
+                return end(connection)
+            }
             connection.outbound.bytes.truncate(to: 0)
+            updateInterest(connection)
             count(connection)
             return
         }

@@ -7,9 +7,7 @@ extension Lifetimes {
     var processCount: Int { processes.count }
 
     /// How many of them are of a user.
-    ///
-    /// - Complexity: O(*n*) in the processes.
-    func processCount(of uid: UInt32) -> Int { processes.values.count { $0.uid == uid } }
+    func processCount(of uid: UInt32) -> Int { processCounts[uid] ?? 0 }
 
     /// Refuses to watch one more process where a client would be refused.
     func checkPlaces(for connection: Connection) throws(StateError) {

@@ -22,7 +22,9 @@ final class Lifetimes {
     let registry: Registry
     private let poller = Poller()
     private(set) var processes: [Holder: Process] = [:]
-    /// The same by descriptor.
+    /// How many there are of each user.
+    private(set) var processCounts: [UInt32: Int] = [:]
+    /// The processes by descriptor.
     private var watched: [Int32: Holder] = [:]
     /// The connection that is a holder; not retained, because a connection takes itself out.
     private var connections: [Holder: Unmanaged<ConnectionHolders>] = [:]
@@ -100,7 +102,10 @@ final class Lifetimes {
         let holder = process(pid)
         if processes[holder] != nil || !watch(descriptor, holder, core) { close(descriptor) }
         guard processes[holder] != nil else { return nil }
-        processes[holder]?.uid = connection.peer.uid
+        if processes[holder]?.uid == nil {
+            processes[holder]?.uid = connection.peer.uid
+            processCounts[connection.peer.uid, default: 0] += 1
+        }
         processes[holder]?.connectionCount += 1
         return holder
     }
@@ -132,6 +137,10 @@ final class Lifetimes {
         close(process.descriptor)
         watched[process.descriptor] = nil
         processes[holder] = nil
+        if let uid = process.uid {
+            let count = processCount(of: uid) - 1
+            processCounts[uid] = count > 0 ? count : nil
+        }
         core.endHolder(holder)
     }
 

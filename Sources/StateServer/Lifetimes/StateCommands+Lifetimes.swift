@@ -55,34 +55,47 @@ extension StateCommands {
             after: after.map { Array($0) },
             limit: limit,
             byteLimit: settings.options.replyByteCount,
+            visitLimit: context.execution?.visitsLeft ?? .max,
             for: context.restriction
         )
         try listings.list(listing, &context) { listing, context in
             context.output.writeArray(listing.count)
             context.output.append(listing.rows.bytes)
         }
+        context.execution?.visitsLeft -= listing.visitedCount
     }
 }
 
 /// The names of the next level below a prefix, in key order: keys, and prefixes that end in `/`.
 ///
-/// It skips what is below each name, so its cost follows the number of names. A name that a reader
-/// sees may be found only behind keys that it must not see; a long listing runs in slices, and what
-/// changes meanwhile may be missing.
+/// It skips what is below each name, so its cost follows the number of names, and of the keys that
+/// the reader must not see. A long listing runs in slices, and what changes meanwhile may be
+/// missing.
 private final class ChildListing: SlicedListing {
     private let prefix: [UInt8]
     private let limit: Int
     private let byteLimit: Int
+    private let visitLimit: Int
     private let subject: Subject?
+    /// Keys that were looked at.
+    private(set) var visitedCount = 0
     /// Keys up to this one were read.
     private var passed: [UInt8]?
     private(set) var rows = ByteBuffer()
     private(set) var count = 0
 
-    init(of pattern: Pattern, after: [UInt8]?, limit: Int, byteLimit: Int, for subject: Subject?) {
+    init(
+        of pattern: Pattern,
+        after: [UInt8]?,
+        limit: Int,
+        byteLimit: Int,
+        visitLimit: Int,
+        for subject: Subject?
+    ) {
         prefix = pattern.literal
         passed = after.map { $0.last == UInt8(ascii: "/") ? ChildListing.end(of: $0) : $0 }
-        (self.limit, self.byteLimit, self.subject) = (limit, byteLimit, subject)
+        (self.limit, self.byteLimit, self.visitLimit) = (limit, byteLimit, visitLimit)
+        self.subject = subject
     }
 
     var byteCount: Int { rows.footprint }
@@ -96,38 +109,52 @@ private final class ChildListing: SlicedListing {
         _ receipt: inout Receipt
     ) throws(StateError) -> Bool {
         core.observeAll(&receipt)
-        var pieceCount = 0
-        while count < limit, let name = next(in: core) {
-            rows.writeArray(1)
-            rows.writeBulk(name)
-            count += 1
-            guard rows.count <= byteLimit else { throw replyTooBig(byteLimit) }
-            passed = name.last == UInt8(ascii: "/") ? ChildListing.end(of: name) : name
-            pieceCount += 1
-            if pieceCount & 63 == 0, deadline != .max, clinux_monotonic_nanoseconds() >= deadline {
-                return false
+        let visibility = core.visibility(of: subject)
+        while count < limit, let found = next(in: core, visibility) {
+            if found.isSeen {
+                rows.writeArray(1)
+                rows.writeBulk(found.name)
+                count += 1
+                guard rows.count <= byteLimit else { throw replyTooBig(byteLimit) }
             }
+            let isKey = !found.isSeen || found.name.last != UInt8(ascii: "/")
+            passed = isKey ? found.name : ChildListing.end(of: found.name)
+            guard visitedCount <= visitLimit else { throw visitsTooMuch(visitLimit) }
+            if deadline != .max, clinux_monotonic_nanoseconds() >= deadline { return false }
         }
         return true
     }
 
-    /// The name of the next entry that the reader may see; nil after the last.
-    private func next(in core: KeyspaceCore) -> [UInt8]? {
-        let visibility = core.visibility(of: subject)
-        var name: [UInt8]?
+    /// The most hidden keys between two looks at the clock.
+    private static let hiddenCount = 256
+
+    /// The name of the next entry that the reader may see, or a key up to which it may see none;
+    /// nil after the last.
+    private func next(
+        in core: KeyspaceCore,
+        _ visibility: Visibility
+    ) -> (name: [UInt8], isSeen: Bool)? {
+        var found: (name: [UInt8], isSeen: Bool)?
+        var hiddenCount = 0
         func look(_ bound: Bytes?) {
             prefix.withUnsafeBytes { prefix in
                 core.entries.forEachPresent(below: prefix, after: bound) { record in
-                    guard visibility.mayReveal(.read, about: record) else { return true }
+                    visitedCount += 1
                     let key = record.key
+                    guard visibility.mayReveal(.read, about: record) else {
+                        hiddenCount += 1
+                        guard hiddenCount == ChildListing.hiddenCount else { return true }
+                        found = (Array(key), false)
+                        return false
+                    }
                     let slash = key[prefix.count...].firstIndex(of: UInt8(ascii: "/"))
-                    name = Array(key[..<(slash.map { $0 + 1 } ?? key.endIndex)])
+                    found = (Array(key[..<(slash.map { $0 + 1 } ?? key.endIndex)]), true)
                     return false
                 }
             }
         }
         if let passed { passed.withUnsafeBytes { look($0) } } else { look(nil) }
-        return name
+        return found
     }
 
     func end(in core: KeyspaceCore) {}

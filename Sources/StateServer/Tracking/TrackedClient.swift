@@ -24,6 +24,8 @@ final class TrackedClient {
     var queued: [[UInt8]] = []
     /// Its commits that are not published yet; only if it leaves them out.
     private var own: [Int64] = []
+    /// From so many on, those that are published are looked for.
+    private var keptCount = 64
 
     /// When a key was read.
     struct Reads {
@@ -153,16 +155,25 @@ final class TrackedClient {
 
     // MARK: Its own commits
 
-    func noteOwn(_ revision: Int64) { if leavesOutOwn { own.append(revision) } }
+    /// Records a commit of its own; those up to `published` are over.
+    func noteOwn(_ revision: Int64, published: Int64) {
+        guard leavesOutOwn else { return }
+        // Not at each commit: few wait to be published.
+        if own.count >= keptCount {
+            own.removeAll { $0 <= published }
+            keptCount = max(64, 2 * own.count)
+        }
+        own.append(revision)
+    }
 
     /// Whether a commit that is published now is its own, and is left out.
     func leavesOut(_ revision: Int64) -> Bool {
         guard let first = own.first, first <= revision else { return false }
         return own.contains(revision)
     }
+}
 
-    /// Commits up to `revision` are published.
-    func forgetOwn(through revision: Int64) {
-        if let first = own.first, first <= revision { own.removeAll { $0 <= revision } }
-    }
+extension KeyspaceCore {
+    /// The newest revision, whether or not it is on stable storage.
+    var newestRevision: Int64 { max(revisions.provisional, revisions.durable) }
 }

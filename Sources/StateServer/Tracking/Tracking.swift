@@ -162,7 +162,10 @@ final class Tracking {
         _ client: TrackedClient,
         _ context: borrowing CommandContext
     ) {
-        if context.hasCommitted { client.noteOwn(context.core.newestRevision) }
+        if context.hasCommitted {
+            let core = context.core
+            client.noteOwn(core.newestRevision, published: core.revisions.durable)
+        }
         if verb.name == .client { return }
         if client.keepsNext, !client.isBroadcast, verb.isReadOfKeys {
             for place in verb.keyPlaces(arguments) ?? [] {
@@ -190,8 +193,8 @@ final class Tracking {
     /// Takes a key from the client, if it has more than its share, else from the one that has most.
     private func evict(for client: TrackedClient) {
         let share = settings.options.trackedKeyCount / max(1, clients.count)
-        let largest = clients.values.max { $0.count < $1.count }
-        let chosen = client.count > share ? client : largest ?? client
+        let chosen =
+            client.count > share ? client : clients.values.max { $0.count < $1.count } ?? client
         guard let key = chosen.evict() else { return }
         remove(chosen, from: key)
         send([key], to: chosen)
@@ -205,24 +208,27 @@ final class Tracking {
         for change in changes {
             let key = Array(change.key)
             let audience = core.audience(of: change)
-            for client in (table[key] ?? []) + broadcasts {
-                guard audience?.admits(client.connection.subject) ?? true else { continue }
-                if client.isBroadcast {
-                    guard client.follows(change.key) else { continue }
-                } else {
-                    switch client.invalidate(key, by: revision) {
-                    case .none: continue
-                    case .someVoid: break
-                    case .allVoid: remove(client, from: key)
-                    }
+            func admits(_ client: TrackedClient) -> Bool {
+                audience?.admits(client.connection.subject) ?? true
+            }
+            if let readers = table[key] {
+                var left: [TrackedClient] = []
+                for client in readers {
+                    let effect = admits(client) ? client.invalidate(key, by: revision) : .none
+                    if effect != .allVoid { left.append(client) }
+                    guard effect != .none else { continue }
+                    void[client.connection.number, default: (client, [])].keys.append(key)
                 }
+                itemCount -= readers.count - left.count
+                table[key] = left.isEmpty ? nil : left
+            }
+            for client in broadcasts where admits(client) && client.follows(change.key) {
                 void[client.connection.number, default: (client, [])].keys.append(key)
             }
         }
         for (client, keys) in void.values where !client.leavesOut(revision) {
             send(keys, to: client)
         }
-        for client in clients.values { client.forgetOwn(through: revision) }
     }
 
     /// Declares all copies void, of clients whom rules may restrict: what they may see has changed.
@@ -248,12 +254,8 @@ final class Tracking {
     private func send(_ keys: [[UInt8]]?, by connection: Connection, isRedirected: Bool) {
         let version = connection.session.version
         // A client of RESP2 has to ask for the messages.
-        let channel = Tracking.channel.description
-        guard
-            version == .resp3
-                || isRedirected
-                    && connection.session.subscriptions[.name][Array(channel.utf8)] != nil
-        else { return }
+        let isAsked = version == .resp3 || isRedirected && Tracking.asksForMessages(connection)
+        guard isAsked else { return }
         var frame = ByteBuffer()
         if version == .resp3 {
             frame.writePush(2)
@@ -276,6 +278,10 @@ final class Tracking {
         flushes.addFirst(connection)
     }
 
+    private static func asksForMessages(_ connection: Connection) -> Bool {
+        connection.session.subscriptions[.name][Array(channel.description.utf8)] != nil
+    }
+
     private func informOfEnd(of number: Int, _ client: TrackedClient) {
         guard !client.isBroken else { return }
         client.isBroken = true
@@ -291,9 +297,4 @@ final class Tracking {
 extension Verb {
     /// Whether a client may keep copies of what it returns of keys.
     fileprivate var isReadOfKeys: Bool { !isWrite && name != .watch && name != .stateExplain }
-}
-
-extension KeyspaceCore {
-    /// The newest revision, whether or not it is on stable storage.
-    var newestRevision: Int64 { max(revisions.provisional, revisions.durable) }
 }

@@ -7,25 +7,9 @@ extension StringCommands {
     func run(_ command: Command.ValueCommand, _ context: inout CommandContext) throws(StateError) {
         switch command {
         case .set(let key, let value, let comparison, let expiry, let returnsOld):
-            let connection = context.connection
-            let start = connection.outbound.bytes.count
-            try context.write { (transaction) throws(StateError) in
-                let old = try transaction.look(at: key)?.value
-                let version = connection.session.version
-                if returnsOld { connection.outbound.bytes.writeValue(old, version) }
-                guard comparison.holds(for: old) else {
-                    if !returnsOld { connection.outbound.bytes.writeNull(version) }
-                    return
-                }
-                try transaction.set(
-                    key,
-                    to: value,
-                    isConditional: true,
-                    expiry: expiry,
-                    operation: expiry.operation
-                )
+            try set(key, to: value, expiry, returnsOld: returnsOld, &context) { old in
+                comparison.holds(for: old?.value)
             }
-            if connection.outbound.bytes.count == start { context.output.writeOK() }
         case .delete(let key, let comparison):
             let isDone = try context.write { (transaction) throws(StateError) -> Bool in
                 guard let old = try transaction.look(at: key), comparison.holds(for: old.value)
