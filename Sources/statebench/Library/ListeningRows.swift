@@ -42,11 +42,13 @@ enum ListeningRows {
     private static func measureSlot(_ count: Int) -> (put: Double, take: Double) {
         let room = 64
         let slot = StreamSlot(limit: room)
+        // As containers put.
+        let receiver: any Receiver = slot
         let revision = Revision(epoch: .random(), number: 1)
         let change = StateChange(old: 1, new: 2, revision: revision, cause: .unknown).record
         var (puts, takes): ([Double], [Double]) = ([], [])
         for _ in 0..<max(1, count / room) {
-            puts.append(nanoseconds(room) { _ in slot.put(change) })
+            puts.append(nanoseconds(room) { _ in receiver.put(change) })
             takes.append(nanoseconds(room) { _ in consume(slot.take()) })
         }
         return (puts.median, takes.median)
