@@ -47,7 +47,7 @@ mutants=(
     "stale-read"
     "ordered: a read is answered with the version before the last"
     "Sources/StateEngine/Keyspace/KeyspaceCore.swift"
-    's/return head.isDeleted || isDue(head) ? nil : head$/return head.isDeleted ? nil : head.older ?? head/; /if let older {/,/}/{s/record.older = nil//; s/free(older)/_ = older/}'
+    's/return head.isDeleted || isDue(head) ? nil : head$/return head.isDeleted ? nil : head.older ?? head/; /if let older {/,/}/{s/record.older = nil//; s/entries.free(older)/_ = older/}'
     "STATED_LINEAR_HISTORIES=20" "[Ll]inear"
 
     # One for each guarantee of a watch.
