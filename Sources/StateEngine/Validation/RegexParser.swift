@@ -7,14 +7,19 @@ struct RegexParser {
         let offset: Int
     }
 
-    private let scalars: [Unicode.Scalar]
-    private var index = 0
+    let scalars: [Unicode.Scalar]
+    /// Whether only the syntax counts: then what cannot be searched for is no fault.
+    let isSyntaxOnly: Bool
+    var index = 0
     private var depth = 0
 
     /// The largest nesting depth of groups.
     private static let depthLimit = 100
 
-    init(_ pattern: String) { scalars = Array(pattern.unicodeScalars) }
+    init(_ pattern: String, isSyntaxOnly: Bool = false) {
+        scalars = Array(pattern.unicodeScalars)
+        self.isSyntaxOnly = isSyntaxOnly
+    }
 
     mutating func parse() throws(Fault) -> RegexNode {
         let node = try parseAlternation()
@@ -22,13 +27,13 @@ struct RegexParser {
         return node
     }
 
-    private var peek: Unicode.Scalar? { index < scalars.count ? scalars[index] : nil }
+    var peek: Unicode.Scalar? { index < scalars.count ? scalars[index] : nil }
 
-    private func fault(_ message: String, at offset: Int? = nil) -> Fault {
+    func fault(_ message: String, at offset: Int? = nil) -> Fault {
         Fault(message: message, offset: offset ?? index)
     }
 
-    private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
+    mutating func take(_ scalar: Unicode.Scalar) -> Bool {
         guard peek == scalar else { return false }
         index += 1
         return true
@@ -73,7 +78,7 @@ struct RegexParser {
         return (minimum, maximum)
     }
 
-    private mutating func parseCount() throws(Fault) -> Int {
+    mutating func parseCount() throws(Fault) -> Int {
         let start = index
         var count = 0
         while let scalar = peek, ("0"..."9").contains(scalar) {
@@ -111,7 +116,8 @@ struct RegexParser {
         }
         if take("?") {
             let isNamed = take("<")
-            if peek == "=" || peek == "!" {
+            if take("=") || take("!") {
+                if isSyntaxOnly { return try parseGroupEnd(from: start) }
                 throw fault("look-\(isNamed ? "behind" : "ahead") is not supported", at: start)
             }
             if isNamed {
@@ -121,100 +127,14 @@ struct RegexParser {
                 throw fault("unknown kind of group after '(?'", at: start)
             }
         }
+        return try parseGroupEnd(from: start)
+    }
+
+    private mutating func parseGroupEnd(from start: Int) throws(Fault) -> RegexNode {
         let node = try parseAlternation()
         guard take(")") else { throw fault("'(' without ')'", at: start) }
         depth -= 1
         return node
-    }
-
-    private mutating func parseEscape(from start: Int) throws(Fault) -> RegexNode {
-        switch peek {
-        case "b":
-            index += 1
-            return .assertion(.wordBoundary)
-        case "B":
-            index += 1
-            return .assertion(.noWordBoundary)
-        case let digit? where ("1"..."9").contains(digit) || digit == "k":
-            throw fault("back-references are not supported", at: start)
-        default: return .scalars(try parseClassEscape(from: start))
-        }
-    }
-
-    /// Parses what follows `\`, inside or outside of a class.
-    private mutating func parseClassEscape(from start: Int) throws(Fault) -> ScalarSet {
-        guard let scalar = peek else { throw fault("'\\' ends the pattern", at: start) }
-        index += 1
-        switch scalar {
-        case "d": return .digits
-        case "D": return ScalarSet.digits.inverted
-        case "w": return .wordScalars
-        case "W": return ScalarSet.wordScalars.inverted
-        case "s": return .spaces
-        case "S": return ScalarSet.spaces.inverted
-        default:
-            let value = try parseScalarEscape(scalar, from: start)
-            return ScalarSet([value...value])
-        }
-    }
-
-    private mutating func parseScalarEscape(
-        _ scalar: Unicode.Scalar,
-        from start: Int
-    ) throws(Fault) -> UInt32 {
-        switch scalar {
-        case "t": return 0x09
-        case "n": return 0x0A
-        case "v": return 0x0B
-        case "f": return 0x0C
-        case "r": return 0x0D
-        case "0" where !(peek.map { ("0"..."9").contains($0) } ?? false): return 0
-        case "x": return try parseHexadecimal(digitCount: 2)
-        case "u": return try parseUnicodeEscape()
-        case "c":
-            guard let letter = peek, letter.properties.isAlphabetic, letter.isASCII else { break }
-            index += 1
-            return letter.value % 32
-        default:
-            if "^$\\.*+?()[]{}|/-".unicodeScalars.contains(scalar) { return scalar.value }
-        }
-        throw fault("'\\\(scalar)' is not an escape sequence", at: start)
-    }
-
-    private mutating func parseUnicodeEscape() throws(Fault) -> UInt32 {
-        let start = index - 2
-        if take("{") {
-            var value: UInt32 = 0
-            repeat {
-                value = value << 4 | (try parseHexadecimal(digitCount: 1))
-                guard value <= 0x10FFFF else {
-                    throw fault("not a code point (above U+10FFFF)", at: start)
-                }
-            } while peek != "}"
-            index += 1
-            return value
-        }
-        let first = try parseHexadecimal(digitCount: 4)
-        guard (0xD800...0xDBFF).contains(first), peek == "\\", index + 1 < scalars.count,
-            scalars[index + 1] == "u"
-        else { return first }
-        index += 2
-        let second = try parseHexadecimal(digitCount: 4)
-        guard (0xDC00...0xDFFF).contains(second) else {
-            throw fault("half of a surrogate pair", at: start)
-        }
-        return 0x10000 + (first - 0xD800) << 10 + (second - 0xDC00)
-    }
-
-    private mutating func parseHexadecimal(digitCount: Int) throws(Fault) -> UInt32 {
-        var value: UInt32 = 0
-        for _ in 0..<digitCount {
-            guard let scalar = peek, let digit = Character(scalar).hexDigitValue, scalar.isASCII
-            else { throw fault("a hexadecimal digit is missing") }
-            value = value << 4 | UInt32(digit)
-            index += 1
-        }
-        return value
     }
 
     private mutating func parseClass(from start: Int) throws(Fault) -> ScalarSet {

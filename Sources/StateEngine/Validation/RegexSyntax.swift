@@ -18,7 +18,7 @@ enum RegexAssertion {
 }
 
 /// Code points: ascending ranges that do not touch.
-struct ScalarSet {
+package struct ScalarSet: Sendable {
     private(set) var ranges: [ClosedRange<UInt32>] = []
 
     static let all = ScalarSet([0...0x10FFFF])
@@ -55,7 +55,7 @@ struct ScalarSet {
     }
 
     /// - Complexity: O(log *n*) in the ranges.
-    func contains(_ scalar: UInt32) -> Bool {
+    package func contains(_ scalar: UInt32) -> Bool {
         var (low, high) = (0, ranges.count)
         while low < high {
             let middle = (low + high) / 2

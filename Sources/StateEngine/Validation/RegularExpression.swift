@@ -42,6 +42,17 @@ package struct RegularExpression: Hashable, Sendable {
         }
     }
 
+    /// Whether `text` has the syntax of ECMA 262, also with what cannot be searched for here.
+    ///
+    /// - Complexity: O(*n*)
+    package static func isExpression(_ text: String) -> Bool {
+        var parser = RegexParser(text, isSyntaxOnly: true)
+        do throws(RegexParser.Fault) {
+            _ = try parser.parse()
+            return true
+        } catch { return false }
+    }
+
     /// Whether a part of `text` matches; `^` and `$` are its beginning and its end.
     ///
     /// - Parameters:
