@@ -114,6 +114,12 @@ package struct ExactNumber: Hashable, Sendable {
         return power
     }
 
+    /// A text that is the same for equal numbers: the sign, the digits and the exponent.
+    package var canonicalText: String {
+        let text = String(decoding: allDigits.map { $0 + 0x30 }, as: UTF8.self)
+        return "\(isNegative ? "-" : "")\(text)e\(exponent)"
+    }
+
     /// The digits, without the zeros on either side.
     package var allDigits: [UInt8] {
         switch digits {

@@ -67,6 +67,13 @@ package final class JSONDocument {
         }.get()
     }
 
+    /// Takes a string without quotes, whose bytes must be UTF-8.
+    package init(string bytes: [UInt8]) {
+        self.bytes = bytes
+        let end = UInt32(clamping: bytes.count)
+        tokens = [JSONToken(kind: .string, start: 0, end: end, next: 1)]
+    }
+
     /// The text of a string.
     package func text(of token: JSONToken) -> String {
         let range = Int(token.start)..<Int(token.end)

@@ -22,6 +22,9 @@ package struct Configuration: Sendable {
     /// The rules for keys and changes.
     package private(set) var rules = RuleTable([])
 
+    /// What can be used and is probably a mistake, with its place.
+    package var warnings: [OptionFault] { rules.rules.flatMap { $0.schema?.warnings ?? [] } }
+
     package init() {}
 
     /// Reads a configuration.
@@ -30,11 +33,13 @@ package struct Configuration: Sendable {
     ///   - value: The content of the file.
     ///   - base: The options that the file does not set; its rules are not used.
     ///   - accounts: Finds users and groups by name.
+    ///   - schemas: Finds the schemas in files beside it.
     /// - Throws: ``OptionFault``, for the first thing that cannot be used.
     package init(
         _ value: JSONValue,
         over base: Configuration = Configuration(),
-        accounts: AccountDirectory
+        accounts: AccountDirectory,
+        schemas: SchemaLibrary = SchemaLibrary()
     ) throws(OptionFault) {
         self = base
         rules = RuleTable([])
@@ -46,7 +51,7 @@ package struct Configuration: Sendable {
         try reader.object("limits") { reader throws(OptionFault) in try readLimits(&reader) }
         try reader.object("history") { reader throws(OptionFault) in try readHistory(&reader) }
         _ = try reader.read("rules") { value, path throws(OptionFault) in
-            try readRules(value, path, accounts)
+            try readRules(value, path, accounts, schemas)
         }
         try reader.finish()
     }
@@ -139,12 +144,19 @@ package struct Configuration: Sendable {
     private mutating func readRules(
         _ value: JSONValue,
         _ path: JSONPath,
-        _ accounts: AccountDirectory
+        _ accounts: AccountDirectory,
+        _ schemas: SchemaLibrary
     ) throws(OptionFault) {
         let elements = try value.elements(path).enumerated()
         rules = RuleTable(
             try elements.map { (index, element) throws(OptionFault) in
-                try Rule(element.value, at: element.path, index: index, accounts: accounts)
+                try Rule(
+                    element.value,
+                    at: element.path,
+                    index: index,
+                    accounts: accounts,
+                    schemas: schemas
+                )
             }
         )
         try Configuration.check(rules, path)

@@ -297,8 +297,8 @@ struct SchemaTests {
             #"properties["a b"].minLength: expected a whole number from 0, not -1"#
         ),
         (
-            #"{"items": {"format": "date"}}"#,
-            #"items.format: expected one of email, date-time, uri, uuid, ipv4, ipv6, not "date""#
+            #"{"items": {"format": "Date"}}"#,
+            #"items.format: expected one of email, idn-email, date-time, date, time, duration, hostname, idn-hostname, ipv4, ipv6, uri, uri-reference, iri, iri-reference, uri-template, uuid, json-pointer, relative-json-pointer, regex, not "Date""#
         ),
         ("5", "expected an object in { }, not 5"),
     ])

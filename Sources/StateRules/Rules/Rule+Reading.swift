@@ -48,7 +48,8 @@ extension Rule {
         _ value: JSONValue,
         at path: JSONPath,
         index: Int,
-        accounts: AccountDirectory
+        accounts: AccountDirectory,
+        schemas: SchemaLibrary = SchemaLibrary()
     ) throws(OptionFault) {
         var reader = try OptionReader(value, at: path)
         guard let keys = try reader.string("keys", Rule.pattern) else {
@@ -62,7 +63,7 @@ extension Rule {
         source = value
         try readStorage(&reader)
         schema = try reader.read("schema") { value, path throws(OptionFault) in
-            try Schema(value, at: path)
+            try Schema(value, at: path, in: schemas)
         }
         try readValue(&reader)
         for action in KeyAction.allCases {

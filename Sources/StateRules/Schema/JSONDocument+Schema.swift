@@ -41,6 +41,50 @@ extension JSONDocument {
     }
 }
 
+extension JSONDocument {
+    /// Appends bytes that are the same for two values exactly if they are equal as JSON Schema
+    /// compares.
+    ///
+    /// - Complexity: O(*n* log *n*)
+    func appendCanonical(_ place: Int, to form: inout [UInt8]) {
+        let token = tokens[place]
+        let kind = token.kind == .escapedString ? JSONToken.Kind.string : token.kind
+        form.append(kind.rawValue)
+        switch token.kind {
+        case .null, .true, .false: break
+        case .number:
+            let number = digits(of: token).withUnsafeBytes { ExactNumber($0) }
+            if let number { append(number.canonicalText.utf8, to: &form) }
+        case .string, .escapedString: append(text(of: token).utf8, to: &form)
+        case .array:
+            var element = place + 1
+            for _ in 0..<token.end {
+                appendCanonical(element, to: &form)
+                element = Int(tokens[element].next)
+            }
+            form.append(.max)
+        case .object:
+            var members: [(name: [UInt8], value: Int)] = []
+            forEachMember(of: place) {
+                members.append((Array(text(of: tokens[$0]).utf8), $1))
+                return true
+            }
+            members.sort { $0.name.lexicographicallyPrecedes($1.name) }
+            for member in members {
+                append(member.name, to: &form)
+                appendCanonical(member.value, to: &form)
+            }
+            form.append(.max)
+        }
+    }
+
+    /// Appends bytes after their number, so that it is clear where they end.
+    private func append(_ bytes: some Collection<UInt8>, to form: inout [UInt8]) {
+        withUnsafeBytes(of: UInt32(clamping: bytes.count)) { form += $0 }
+        form += bytes
+    }
+}
+
 extension JSONValue {
     /// Whether it is the string of exactly these code points; Swift's `==` also accepts canonically
     /// equivalent ones.

@@ -5,49 +5,35 @@ import StateJSON
 ///
 /// https://json-schema.org/draft/2020-12/json-schema-validation
 package struct Schema: ValueSchema {
-    /// The schema of members or elements.
-    indirect enum Parts: Sendable {
-        case anything
-        case matching(Schema)
-    }
-
-    /// A list of allowed values, with the text of the rule.
-    struct Choice: Sendable {
-        let values: [JSONValue]
-        let rule: String
-    }
-
-    /// A bound, and its digits as written.
-    struct Bound: Sendable {
-        enum Kind: String, CaseIterable {
-            case minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf
-        }
-
-        let kind: Kind
-        let number: ExactNumber
-        let digits: String
-    }
-
-    /// The schema `false`: no value is valid.
-    var isNever = false
-    /// Nil for any type.
-    var types: SchemaTypes?
-    var choices: [Choice] = []
-    var bounds: [Bound] = []
-    var minimumLength: Int?
-    var maximumLength: Int?
-    var pattern: RegularExpression?
-    var format: SchemaFormat?
-    var required: [String] = []
-    /// By the bytes of their names: two names that look the same may differ.
-    var properties: [[UInt8]: Schema] = [:]
-    /// The schema of members that `properties` does not name.
-    var rest = Parts.anything
-    var items = Parts.anything
-    var minimumItems: Int?
-    var maximumItems: Int?
+    let root: SchemaNode
+    /// What `$ref` names, in ``root`` and in the table itself.
+    let table: SchemaTable
+    /// The types that decide how bytes are read.
+    let possibleTypes: SchemaTypes
+    /// Whether `type` names them, at the top or in what is combined there.
+    let namesTypes: Bool
+    /// What contradicts itself or has no effect, with its place.
+    package let warnings: [OptionFault]
 
     package var typeName: String? {
-        types.flatMap { types in SchemaTypes.names.first { $0.type == types }?.name }
+        guard namesTypes else { return nil }
+        return SchemaTypes.names.first { $0.type == possibleTypes }?.name
     }
+}
+
+/// The schemas that `$ref` names, in the rules of one configuration and the files beside it.
+///
+/// A reference is an index, because schemas may refer to themselves.
+final class SchemaTable: @unchecked Sendable {
+    // Changed only while the configuration is read, by one thread, before anything is checked: the
+    // proof of `@unchecked Sendable`.
+    private(set) var nodes: [SchemaNode] = []
+
+    /// Reserves an index for a schema that is read later.
+    func reserve() -> Int {
+        nodes.append(.never)
+        return nodes.count - 1
+    }
+
+    func set(_ index: Int, to node: SchemaNode) { nodes[index] = node }
 }

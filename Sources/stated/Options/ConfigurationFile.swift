@@ -16,24 +16,43 @@ enum ConfigurationFile {
         _ path: String,
         over base: Configuration = Configuration()
     ) throws(StateError) -> Configuration {
-        let bytes = try self.bytes(path)
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw StateError(.err, "\(path) is not UTF-8")
-        }
-        let document: JSON5Document
-        do {
-            document = try JSON5Document(text)
-        } catch {
-            throw StateError(.err, "\(path):\(error)")
-        }
+        let document = try document(path)
         if let repeated = document.repeated {
             throw self.error(path, document, OptionFault(repeated, "this option appears twice"))
         }
         do throws(OptionFault) {
-            return try Configuration(document.value, over: base, accounts: .system)
+            return try Configuration(
+                document.value,
+                over: base,
+                accounts: .system,
+                schemas: SchemaLibrary { schemaFile($0, beside: path) }
+            )
         } catch {
             throw self.error(path, document, error)
         }
+    }
+
+    /// The file that a schema names, in the directory `schemas` beside the configuration; nil if
+    /// there is none.
+    private static func schemaFile(
+        _ name: String,
+        beside path: String
+    ) -> Result<JSON5Document, StateError>? {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[0] == "schemas", !parts[1].hasPrefix("."),
+            parts[1].hasSuffix(".json5") || parts[1].hasSuffix(".json")
+        else { return nil }
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        let file = folder + name
+        guard access(file, F_OK) == 0 else { return nil }
+        return Result { () throws(StateError) in try document(file) }
+    }
+
+    private static func document(_ path: String) throws(StateError) -> JSON5Document {
+        guard let text = String(validating: try bytes(path), as: UTF8.self) else {
+            throw StateError(.err, "\(path) is not UTF-8")
+        }
+        do { return try JSON5Document(text) } catch { throw StateError(.err, "\(path):\(error)") }
     }
 
     private static func bytes(_ path: String) throws(StateError) -> [UInt8] {
