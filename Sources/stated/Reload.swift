@@ -61,6 +61,7 @@ final class Reload: @unchecked Sendable {
         if options.configuration.rules.fileRules != fileRules {
             try FileContainers(options, log: log)?.check()
         }
+        for warning in options.warnings { log.write(.warning, warning) }
         try rules.prepare(options.configuration.rules)
         let report = running.changes(to: options, locations)
         return { core, server in

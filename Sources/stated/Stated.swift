@@ -30,6 +30,7 @@ enum Stated {
                 try options.read(path)
                 try options.checkPlaces()
                 try FileContainers(options, log: log)?.check()
+                for warning in options.warnings { log.write(.warning, warning) }
                 let count = options.configuration.rules.rules.count
                 print("\(path) is valid: \(counted(count, "rule"))")
             case .check(let store): try end(StoreCommands.check(store) { print($0) })

@@ -15,6 +15,11 @@ struct Options {
         self.path = path
     }
 
+    /// What is probably a mistake in the configuration, with the file.
+    var warnings: [String] {
+        configuration.warnings.map { "\(path ?? ""): \($0)" }
+    }
+
     /// The options of the command line that have a value and say how to serve.
     static let names: Set<String> = [
         "--socket", "--data", "--socket-mode", "--history-changes", "--history-age",
