@@ -215,6 +215,12 @@ let package = Package(
             swiftSettings: tests
         ),
         .executableTarget(
+            name: "schemacheck",
+            dependencies: ["StateRules", "StateEngine", "StateJSON"],
+            path: "Tests/SchemaCheck",
+            swiftSettings: strict
+        ),
+        .executableTarget(
             name: "crashstates",
             dependencies: ["CCrashRecorder"],
             path: "Tests/CrashStates",
