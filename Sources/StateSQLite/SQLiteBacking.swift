@@ -90,6 +90,7 @@ public final class SQLiteBacking: Backing, @unchecked Sendable {
     }
 
     let gauges = StoreGauges()
+    let pause = CompactionPause()
     let gate = HistoryGate()
 
     /// Called on the commit thread when a checkpoint fails after a successful one, and with nil

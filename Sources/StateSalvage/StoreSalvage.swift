@@ -83,7 +83,7 @@ package struct StoreSalvage {
             acknowledged: stamp.mayBeOf(generation: generation)
                 ? acknowledged : AcknowledgedCommit()
         )
-        let store = try SalvagedStore(directory: target)
+        let store = try NewStore(directory: target)
         try copy(found, to: store, &losses)
         try store.finish(
             compacted: losses.wholeFrom,
@@ -102,7 +102,7 @@ package struct StoreSalvage {
     /// Copies the intact rows.
     private func copy(
         _ found: FoundHistory,
-        to store: SalvagedStore,
+        to store: NewStore,
         _ losses: inout LossReport
     ) throws {
         for (index, row) in found.rows.enumerated() {

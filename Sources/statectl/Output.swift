@@ -130,3 +130,16 @@ struct Output {
         _ = Glibc.write(STDERR_FILENO, text, text.utf8.count)
     }
 }
+
+/// A line on a terminal while an operation is running.
+struct ProgressLine {
+    private let isShown = isatty(STDERR_FILENO) == 1
+
+    init(_ text: String) { show(text) }
+
+    /// Replaces the text.
+    func show(_ text: String) { if isShown { Output.writeError("\r\u{1B}[K\(text)") } }
+
+    /// Clears the line.
+    func end() { show("") }
+}

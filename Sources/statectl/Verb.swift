@@ -118,6 +118,13 @@ struct Verb: Sendable {
         ),
         Verb("export [PATTERN]", 0...1, [], Help.export, Statectl.export),
         Verb(
+            "backup FILE|- [--no-history | --since FILE] [--json] | statectl backup --verify FILE",
+            1...1,
+            ["--no-history", "--since FILE", "--verify"],
+            Help.backup,
+            Statectl.backup
+        ),
+        Verb(
             "history KEY [--limit N] [--json]",
             1...1,
             ["--limit N"],

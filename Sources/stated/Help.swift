@@ -7,6 +7,7 @@ let helpText = """
            stated --check-config FILE
            stated --check [--data DIRECTORY]
            stated --salvage [--data DIRECTORY] --to NEWDIRECTORY
+           stated --restore FILE [--restore FILE …] --data NEWDIRECTORY
 
       stated
           Serve this user's values on this user's socket, until Ctrl-C or SIGTERM.
@@ -32,6 +33,9 @@ let helpText = """
       stated --salvage --data /srv/app/state --to /srv/app/salvaged
           Copy the intact rows of a damaged store into a new one, and print what is lost. Then
           start with --data /srv/app/salvaged, or move the directories.
+
+      stated --restore monday.backup --restore tuesday.backup --data /srv/app/restored
+          Make a store from a backup of 'statectl backup', and from one of the changes since.
 
     Use it from another terminal:
 
@@ -65,6 +69,11 @@ let helpText = """
                           may have been acknowledged. Exits 0 if every row was intact, 5 if not.
       --to NEWDIRECTORY   The directory for the new store of --salvage. It must not contain a store.
                           The damaged store is never changed.
+      --restore FILE      Make a new store from a backup; - is standard input. Further ones, of
+                          'statectl backup --since', follow in order. Each piece is checked before
+                          it is written. Clients see another store, as with --salvage. Exits 5,
+                          and leaves nothing, if a piece is damaged, the disk is full or the
+                          directory exists.
       --help, --version   Print this, or the version.
 
     Limits:

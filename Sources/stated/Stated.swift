@@ -36,6 +36,8 @@ enum Stated {
             case .check(let store): try end(StoreCommands.check(store) { print($0) })
             case .salvage(let store, let target):
                 try end(StoreCommands.salvage(store, to: target) { print($0) })
+            case .restore(let files, let target):
+                try StoreCommands.restore(files, to: target) { print($0) }
             }
         } catch {
             log.write(.error, error.message)

@@ -63,6 +63,24 @@ enum StoreCommands {
         return summary.isWhole
     }
 
+    /// `--restore`: prints a summary.
+    ///
+    /// - Throws: why there is no new store.
+    static func restore(
+        _ files: [String],
+        to target: String,
+        _ print: (String) -> Void
+    ) throws(StateError) {
+        let progress = Progress("restored")
+        let restore = StoreRestore(files: files, target: target, progress: progress.show)
+        let summary = try progress.during { try restore.run() }
+        let found = found(summary.rowCount, summary.entryCount, summary.backupRevision)
+        print(
+            "\(found): the new store is in \(target); it continues under a new epoch after revision "
+                + "\(summary.revision)"
+        )
+    }
+
     private static func found(_ rowCount: Int64, _ entryCount: Int, _ revision: Int64) -> String {
         "rows \(rowCount), entries \(entryCount), revision \(revision)"
     }

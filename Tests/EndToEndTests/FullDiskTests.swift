@@ -95,9 +95,10 @@ struct FullDiskTests {
         var kept = Kept(seed: 7)
         #expect(try kept.fill(client).code == .noSpace)
         #expect(try kept.fill(client).message.contains("statectl compact --to"))
-        #expect(
-            try Statectl.run(daemon, "status").text.contains("until there is room, deletes are not")
-        )
+        let status = try Statectl.run(daemon, "status")
+        #expect(status.exitCode == 5)
+        #expect(status.text.contains(" refused: disk full: "))
+        #expect(status.text.contains("until there is room, deletes are not"))
         // Somebody else takes what the reserve left.
         _ = try? directory.write([UInt8](repeating: 7, count: 8 << 20), to: "data/ballast")
         for number in 0..<150 { try kept.delete("disk/\(number)", client) }
@@ -220,7 +221,7 @@ private struct Kept {
 }
 
 /// A file system of 32 MiB in memory, as long as this object lives.
-private final class SmallFileSystem {
+final class SmallFileSystem {
     let path: String
 
     init(at path: String) throws {

@@ -11,8 +11,12 @@ struct SystemdUnitTests {
 
     /// Copies of the units of `kind`, which start what was built here.
     private func runnableUnits(_ kind: String) throws -> [String] {
-        try ["stated.socket", "stated.service"].map { name in
-            let text = String(decoding: try readFile("\(units)/\(kind)/\(name)"), as: UTF8.self)
+        let backups = ["stated-backup@daily.service", "stated-backup@daily.timer"]
+        let names = ["stated.socket", "stated.service"] + (kind == "system" ? backups : [])
+        return try names.map { name in
+            // An instance is made of its template.
+            let file = name.split(separator: "daily").joined()
+            let text = String(decoding: try readFile("\(units)/\(kind)/\(file)"), as: UTF8.self)
             let copy = ["stated", "statectl"].reduce(text) { text, name in
                 text.split(separator: "/usr/bin/\(name)", omittingEmptySubsequences: false)
                     .joined(separator: builtProgram(name))

@@ -254,6 +254,8 @@ extension Verb.Name {
                 VisibilityRow("STATE.CHANGES SINCE 99999 AREA /"),
             ]
         case .stateCompact: [VisibilityRow("STATE.COMPACT")]
+        case .stateBackup:
+            [VisibilityRow("STATE.BACKUP BEGIN"), VisibilityRow("STATE.BACKUP NEXT")]
         case .stateStatus: [VisibilityRow("STATE.STATUS")]
         case .stateSync: [VisibilityRow("STATE.SYNC")]
         case .stateHandler:

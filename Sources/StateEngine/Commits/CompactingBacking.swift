@@ -55,6 +55,17 @@ package protocol CompactingBacking: HistoryBacking {
     ///   unknown`, the store must be reopened.
     func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep
 
+    /// Removes nothing for the next minute, because a backup reads the history.
+    ///
+    /// Any thread may call it. A transaction that is under way is finished.
+    func pauseCompaction()
+
+    /// Rises before and after each time that changes may be removed from the history: it is odd
+    /// meanwhile.
+    ///
+    /// May be read on any thread.
+    var removalCount: Int { get }
+
     /// Makes sure that the compaction survives a power cut.
     func syncCompaction() throws(StateError)
 
@@ -72,6 +83,12 @@ extension CompactingBacking {
 
     /// Does nothing: see ``keep(by:)``.
     package func look(at versions: @escaping NewestVersions) {}
+
+    /// Does nothing: nothing is backed up.
+    package func pauseCompaction() {}
+
+    /// Nothing is backed up.
+    package var removalCount: Int { 0 }
 }
 
 /// What a piece of compaction did.

@@ -92,6 +92,9 @@ public final class LocalKeyspace: WaitableKeyspace {
     /// The history, if the backing keeps one.
     package var history: (any HistoryBacking)? { queue.capabilities.history }
 
+    /// What compacts the history; nil if nothing does.
+    package var compaction: (any CompactingBacking)? { queue.capabilities.compaction }
+
     // MARK: The keyspace's own state
 
     /// Runs `body` with exclusive access to the state.
@@ -168,7 +171,7 @@ public final class LocalKeyspace: WaitableKeyspace {
             core.refuseWrites(after: error)
             return failQueued(in: core) ?? .unopened(error)
         case .room(let shortage):
-            core.admission.refusals.diskShortage = shortage
+            core.admission.refusals.setShortage(shortage, at: LocalKeyspace.now())
             return .room(shortage: shortage)
         case .stored(let revision):
             core.revisions.markStored(revision)

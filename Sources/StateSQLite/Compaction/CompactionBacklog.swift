@@ -1,4 +1,5 @@
 package import StateEngine
+import Synchronization
 
 /// How much waits for compaction; asked after each commit.
 extension SQLiteBacking {
@@ -7,7 +8,7 @@ extension SQLiteBacking {
 
     package var compactionNeed: CompactionNeed {
         var need = CompactionNeed()
-        guard let open else { return need }
+        guard let open, !pause.isOn(clock) else { return need }
         let history = history
         open.cuts.limits = history
         lookForRules(open, &need)
@@ -113,4 +114,30 @@ extension SweptRows {
         let count = tombstoneCount - heldCount
         return count >= rowLimit && count * 4 >= rowCount
     }
+}
+
+/// A pause of compaction, and how often something was removed: a backup reads the rows in pieces, and
+/// a delete that left between two of them would bring back what it deleted.
+final class CompactionPause: Sendable {
+    /// On the clock of the history, in milliseconds.
+    private let end = Atomic(Int64.min)
+    private let removals = Atomic(0)
+
+    /// The next piece of a backup begins another one.
+    private static let milliseconds: Int64 = 60_000
+
+    func begin(at time: Int64) {
+        end.store(time + CompactionPause.milliseconds, ordering: .sequentiallyConsistent)
+    }
+
+    func isOn(_ clock: () -> Int64) -> Bool {
+        let end = end.load(ordering: .sequentiallyConsistent)
+        return end > .min && clock() < end
+    }
+
+    /// Odd while rows are being removed.
+    var removalCount: Int { removals.load(ordering: .sequentiallyConsistent) }
+
+    /// Called before and after rows are removed.
+    func countRemoval() { removals.wrappingAdd(1, ordering: .sequentiallyConsistent) }
 }

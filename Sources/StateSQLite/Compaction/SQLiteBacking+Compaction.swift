@@ -24,12 +24,18 @@ extension SQLiteBacking: CompactingBacking {
     }
 
     package func lookForRoom() {
-        inTurn {
-            guard let open else { return }
+        let isTried = inTurn { () -> Bool in
+            guard let open else { return false }
             open.room.reserveByteCount = reserveByteCount
-            if open.room.shortage != nil, !open.log.isMoved { open.checkpoint() }
+            // A checkpoint that failed is tried again, so that its error does not stay.
+            let hasFailed =
+                open.room.shortage != nil && !open.log.isMoved
+                || open.log.status.checkpointFailure != nil && open.fault == nil
+            if hasFailed { open.checkpoint() }
             open.room.look()
+            return hasFailed
         }
+        if isTried { maintain() }
     }
 
     package func raiseCompaction(to revision: Int64) {
@@ -53,12 +59,28 @@ extension SQLiteBacking: CompactingBacking {
         found.rows?.supersede(place, byteCount: byteCount)
     }
 
+    package func pauseCompaction() { pause.begin(at: clock()) }
+
+    package var removalCount: Int { pause.removalCount }
+
     package func compact(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         try inTurn { () throws(StateError) in try compactNow(while: goesOn) }
     }
 
     private func compactNow(while goesOn: () -> Bool) throws(StateError) -> CompactionStep {
         let open = try openStore()
+        guard !pause.isOn(clock) else {
+            guard compactionGoal.isAsked else {
+                return CompactionStep(compacted: open.sweep.compacted)
+            }
+            compactionGoal.isAsked = false
+            throw StateError(
+                .conflict,
+                "a backup is being made: nothing was compacted; try again when it has ended"
+            )
+        }
+        pause.countRemoval()
+        defer { pause.countRemoval() }
         use(rules, in: open)
         let target = max(target(in: open), open.sweep.compacted)
         do {

@@ -31,6 +31,8 @@ struct Session {
     var silence = Silence.none
     /// Which copies of values its client keeps (CLIENT TRACKING); nil if it keeps none.
     var tracking: TrackedClient?
+    /// The backup that it reads piece by piece; nil if it reads none.
+    var backup: BackupReading?
     /// Whether EXEC has set the name: its commit keeps the cause with the old one.
     var hasNewName = false
     /// How often the access rules had changed when its last read of the history began.

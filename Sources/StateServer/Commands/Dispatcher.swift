@@ -9,8 +9,7 @@ import StateWire
 /// is not durable yet, or earlier replies wait, the reply is held.
 final class Dispatcher {
     private let settings: Settings
-    // Used by every command: reading them through another object would cost a retain and a release
-    // each.
+    // Used by every command: another object on the way to them would cost a retain and a release.
     private let gate: ReplyGate
     private let memory: ClientMemory
     let strings: StringCommands
@@ -263,6 +262,7 @@ extension Dispatcher {
         case .stateClaim(let claim): try state.claim(claim, &context)
         case .stateChildren(let pattern, let after, let limit):
             try state.children(pattern, after, limit, &context)
+        case .stateBackup(let step): try history.backups.run(step, &context)
         case .stateStatus: report.status(context)
         case .information(let sections): report.information(sections, context)
         case .hello, .authenticate, .ping, .echo, .quit, .reset, .select, .client,

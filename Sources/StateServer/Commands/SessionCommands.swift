@@ -106,6 +106,7 @@ struct SessionCommands {
         monitors.end(context.connection)
         context.connection.session.silence = .none
         context.connection.session.transaction = nil
+        context.connection.session.backup = nil
         context.connection.session.forgetWatchedKeys(context.core)
         context.connection.session.version = .resp2
         context.rename([])

@@ -20,7 +20,7 @@ extension Verb {
     var asksForMuch: Bool {
         switch name {
         case .mget, .keys, .scan, .exec, .pubsub, .stateList, .stateHistory, .stateChanges,
-            .stateWatches, .stateHandlers, .stateCheck:
+            .stateWatches, .stateHandlers, .stateCheck, .stateBackup:
             true
         default: false
         }
@@ -30,7 +30,7 @@ extension Verb {
     /// before.
     func looksBack(_ arguments: Arguments) -> Bool {
         switch name {
-        case .stateHistory, .stateRevert, .stateChanges: true
+        case .stateHistory, .stateRevert, .stateChanges, .stateBackup: true
         case .stateGet, .stateList:
             (2..<max(2, arguments.count)).contains { arguments.isWord($0, "AT") }
         default: false

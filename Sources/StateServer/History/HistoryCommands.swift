@@ -6,10 +6,12 @@ struct HistoryCommands {
     private let services: Services
     private let settings: Settings
     private let listings: Listings
+    let backups: BackupCommands
 
     init(_ services: Services) {
         self.services = services
         (settings, listings) = (services.settings, services.listings)
+        backups = BackupCommands(services)
     }
 
     func history(

@@ -70,6 +70,7 @@ extension Command {
         case .stateRevert: self = try readRevert(rest)
         case .stateChanges: self = try readChanges(rest)
         case .stateCompact: self = try readCompact(rest)
+        case .stateBackup: self = .stateBackup(try readBackup(rest))
         case .stateStatus: self = .stateStatus
         case .stateSync: self = .stateSync
         case .stateHandler: self = try readHandler(rest)

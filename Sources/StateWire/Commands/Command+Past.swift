@@ -14,6 +14,7 @@ extension Command {
         case .stateRevert: what = "STATE.REVERT"
         case .stateChanges: what = "STATE.CHANGES"
         case .stateReload: what = "STATE.RELOAD"
+        case .stateBackup: what = "STATE.BACKUP"
         default: return nil
         }
         return StateError(
@@ -89,4 +90,25 @@ private func milliseconds(_ bytes: Bytes) throws(StateError) -> Int64 {
         )
     }
     return number
+}
+
+/// Parses the arguments of STATE.BACKUP.
+func readBackup(_ arguments: Arguments) throws(StateError) -> Command.BackupStep {
+    if arguments.count == 1, arguments.isWord(0, "NEXT") { return .next }
+    if arguments.count == 1, arguments.isWord(0, "END") { return .end }
+    var options = OptionCursor(arguments, from: 1)
+    if arguments.isWord(0, "BEGIN") {
+        if options.isAtEnd { return .begin(includesHistory: true, since: nil) }
+        if options.take("NOHISTORY"), options.isAtEnd {
+            return .begin(includesHistory: false, since: nil)
+        }
+        if let number = options.value(of: "SINCE"), let epoch = options.value(of: "EPOCH"),
+            options.isAtEnd
+        {
+            return .begin(includesHistory: true, since: (try revision(number), epoch))
+        }
+    }
+    throw syntaxError(
+        "STATE.BACKUP takes BEGIN [NOHISTORY | SINCE revision EPOCH epoch], NEXT or END"
+    )
 }

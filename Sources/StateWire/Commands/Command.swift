@@ -75,6 +75,7 @@ package enum Command {
     case stateChanges(Arguments, ChangesOptions)
     /// Up to `revision`, or as far as the retention allows.
     case stateCompact(revision: Int64?, shrinks: Bool)
+    case stateBackup(BackupStep)
     case stateStatus
     case stateHandler(name: Bytes, HandlerStep)
     case stateHandlers
@@ -173,6 +174,16 @@ package enum Command {
             guard let found else { return nil }
             self = found.1
         }
+    }
+
+    /// A step of a backup.
+    package enum BackupStep {
+        /// Begins one at the present revision; with `since`, of the changes after that revision of
+        /// an epoch, as written.
+        case begin(includesHistory: Bool, since: (revision: Int64, epoch: Bytes)?)
+        /// The next piece.
+        case next
+        case end
     }
 
     /// An operation on a named handler.

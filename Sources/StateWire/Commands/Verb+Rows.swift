@@ -144,6 +144,7 @@ extension Verb {
         Verb(.stateRevert, 4, writes: true, "Restores keys to their state at a revision."),
         Verb(.stateChanges, -4, "Returns the commits since a revision, or waits for the next."),
         Verb(.stateCompact, -1, "Removes superseded changes from the history."),
+        Verb(.stateBackup, -2, "Returns the store at one revision, piece by piece."),
         Verb(.stateStatus, 1, "Returns the state of the store and the daemon."),
         Verb(.stateSync, 1, "Replies once everything written so far is on stable storage."),
         Verb(.stateHandler, -3, writes: true, "Attaches, advances or forgets a named handler."),

@@ -31,6 +31,7 @@ package struct Verb: Sendable {
         case stateRevert = "state.revert"
         case stateChanges = "state.changes"
         case stateCompact = "state.compact"
+        case stateBackup = "state.backup"
         case stateStatus = "state.status"
         case stateSync = "state.sync"
         case stateHandler = "state.handler"

@@ -37,6 +37,11 @@ extension VerbDocumentation {
             """
         ),
         .init(.stateCompact, .state, "[TO revision] [SHRINK]"),
+        .init(
+            .stateBackup,
+            .state,
+            "<BEGIN [NOHISTORY | SINCE revision EPOCH epoch] | NEXT | END>"
+        ),
         .init(.stateStatus, .state),
         .init(.stateSync, .state),
         .init(

@@ -73,7 +73,9 @@ extension Verb {
     /// Whether only administrators may use it.
     package var isForAdministrators: Bool {
         switch name {
-        case .flushall, .flushdb, .monitor, .slowlog, .latency, .stateReload, .stateCompact: true
+        case .flushall, .flushdb, .monitor, .slowlog, .latency, .stateReload, .stateCompact,
+            .stateBackup:
+            true
         default: false
         }
     }

@@ -24,13 +24,3 @@ extension Statectl {
         if let count = done.freedByteCount { output.write("\(count) bytes were freed\n") }
     }
 }
-
-/// A line on a terminal while an operation is running.
-private struct ProgressLine {
-    private let isShown = isatty(STDERR_FILENO) == 1
-
-    init(_ text: String) { if isShown { Output.writeError(text) } }
-
-    /// Clears the line.
-    func end() { if isShown { Output.writeError("\r\u{1B}[K") } }
-}

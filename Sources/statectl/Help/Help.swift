@@ -30,6 +30,7 @@ enum Help {
           handlers             list the named handlers of 'watch --name'
           import FILE|-        set the keys and values in the lines of a file
           export [PATTERN]     print JSON lines that import reads back
+          backup FILE|-        store everything at one revision in a file
           history KEY          print the values that a key had, newest first
           blame KEY            print who changed a key, and when
           diff REV1 [REV2]     print what changed between two revisions
@@ -208,6 +209,8 @@ enum Help {
 
     static let status = """
         Prints the state of the daemon, a 'name: value' line each: sizes, counters and problems.
+        Exits 5 if 'storage' or 'store' is not 'ok': writes are refused, or what is stored is
+        damaged.
 
         examples:
           statectl status

@@ -8,6 +8,7 @@ enum Request {
     case checkConfiguration(String)
     case check(store: String)
     case salvage(store: String, to: String)
+    case restore([String], to: String)
     case help
     case version
 
@@ -42,13 +43,25 @@ enum Request {
     }
 
     /// The options with a value that do not say how to serve.
-    private static let names: Set = ["--config", "--check-config", "--to"]
+    private static let names: Set = ["--config", "--check-config", "--to", "--restore"]
 
     private init(_ given: [(name: String, value: String)]) throws(StateError) {
         func last(_ name: String) -> String? { given.last { $0.name == name }?.value }
         let options = try Request.options(given)
         if let checked = last("--check-config") {
             self = .checkConfiguration(checked)
+            return
+        }
+        let files = given.filter { $0.name == "--restore" }.map(\.value)
+        guard files.isEmpty else {
+            let allowed: Set = ["--restore", "--data"]
+            if let other = given.first(where: { !allowed.contains($0.name) }) {
+                throw Request.error("\(other.name) does not go with --restore")
+            }
+            guard let target = last("--data") else {
+                throw Request.error("--restore needs --data NEWDIRECTORY, for the new store")
+            }
+            self = .restore(files, to: target)
             return
         }
         let mode = given.last { ["--check", "--salvage"].contains($0.name) }?.name

@@ -3,10 +3,10 @@ import Glibc
 import StateEngine
 import StateSQLite
 
-/// The new store of a salvage, which is created atomically.
+/// The new store of a salvage or a restore, which is created atomically.
 ///
 /// It is written beside its location, and moved there when everything in it is on disk.
-final class SalvagedStore {
+final class NewStore {
     private let location: StoreLocation
     private let draft: StoreLocation
     private let lock: OwnerLock
@@ -31,7 +31,7 @@ final class SalvagedStore {
             throw StateError(.storage, "there is a store in \(directory) already: \(path)")
         }
         lock = try OwnerLock(path: location.lock, for: location.database)
-        SalvagedStore.remove(draft)
+        NewStore.remove(draft)
         try HistorySchema.create(at: draft)
         let connection = try SQLiteConnection(path: draft.database, under: lock)
         // Nothing counts before the end, so nothing is synced before.
@@ -40,7 +40,7 @@ final class SalvagedStore {
     }
 
     /// Removes an unfinished store.
-    deinit { if connection != nil { SalvagedStore.remove(draft) } }
+    deinit { if connection != nil { NewStore.remove(draft) } }
 
     private static func remove(_ store: StoreLocation) {
         for path in [store.database, store.log, store.logIndex] { unlink(path) }
@@ -50,11 +50,28 @@ final class SalvagedStore {
     func append(_ record: [UInt8]) throws {
         pending += record
         ends.append(pending.count)
-        if pending.count >= SalvagedStore.pendingByteCount
-            || ends.count >= SalvagedStore.pendingRowCount
+        if pending.count >= NewStore.pendingByteCount
+            || ends.count >= NewStore.pendingRowCount
         {
             try write()
         }
+    }
+
+    /// Appends rows that `source` passes on; their bytes are valid until it returns.
+    func append(
+        rowCount count: Int,
+        _ source: ((borrowing StoredChange) throws(SQLiteFailure) -> Void) throws(SQLiteFailure) ->
+            Void
+    ) throws {
+        guard let connection, count > 0 else { return }
+        try attempt { () throws(SQLiteFailure) in
+            try connection.transaction { () throws(SQLiteFailure) in
+                let writer = try HistoryWriter(connection)
+                writer.begin(rowCount: count)
+                try source { change throws(SQLiteFailure) in try writer.append(change) }
+            }
+        }
+        rowCount += Int64(count)
     }
 
     private func write() throws {
@@ -87,7 +104,7 @@ final class SalvagedStore {
     ///
     /// Below the revision `compacted` no history is available; the next revision is above
     /// `leastRevision`; `check` is called when everything is written, before it counts. The
-    /// metadata is that of the damaged store.
+    /// metadata is that of the other store.
     func finish(
         compacted: Int64,
         leastRevision: Int64,
@@ -111,7 +128,7 @@ final class SalvagedStore {
         do {
             try place()
         } catch {
-            SalvagedStore.remove(draft)
+            NewStore.remove(draft)
             throw error
         }
     }
@@ -138,9 +155,9 @@ final class SalvagedStore {
     }
 
     private func place() throws(StateError) {
-        guard SalvagedStore.sync(draft.database, O_RDWR),
+        guard NewStore.sync(draft.database, O_RDWR),
             rename(draft.database, location.database) == 0,
-            SalvagedStore.sync(location.directory, O_RDONLY | O_DIRECTORY)
+            NewStore.sync(location.directory, O_RDONLY | O_DIRECTORY)
         else {
             throw StateError(
                 .storage,

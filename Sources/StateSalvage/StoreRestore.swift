@@ -1,0 +1,222 @@
+import Glibc
+import StateEngine
+import StateModel
+import StateSQLite
+
+/// Makes a store from a backup, or from one and the changes since.
+///
+/// The new store has another epoch and its revisions rise by 2^32, like those of a copy: clients may
+/// have seen later commits of the other store. Rows keep their revisions, owners and times.
+package struct StoreRestore {
+    /// The result.
+    package struct Summary: Hashable, Sendable {
+        /// Rows in the new store.
+        package var rowCount: Int64
+        /// Keys with a value.
+        package var entryCount: Int
+        /// Revisions of the new store continue above this one.
+        package var revision: Int64
+        /// The revision of the backup.
+        package var backupRevision: Int64
+    }
+
+    private let files: [String]
+    private let target: String
+    private let progress: (Int64) -> Void
+
+    /// - Parameters:
+    ///   - files: A whole backup, then backups since the one before each; `-` is standard input.
+    ///   - target: The directory of the new store, which must not exist.
+    ///   - progress: Called periodically with the number of rows restored so far.
+    package init(
+        files: [String],
+        target: String,
+        progress: @escaping (Int64) -> Void = { _ in }
+    ) {
+        (self.files, self.target, self.progress) = (files, target, progress)
+    }
+
+    /// Makes the new store; if this throws, there is nothing at `target`.
+    ///
+    /// - Throws: ``StateError``: ``StateError/Code/storage`` if `target` exists or cannot be written,
+    ///   ``StateError/Code/noSpace``, ``StateError/Code/corrupt``, naming the file and the piece,
+    ///   ``StateError/Code/err`` if the files do not follow one another.
+    /// - Complexity: O(*n*) in the bytes of the backup, which are checked while they are read, and
+    ///   once more in the new store; memory for a piece.
+    package func run() throws -> Summary {
+        var status = stat()
+        guard lstat(target, &status) != 0 else {
+            throw StateError(
+                .storage,
+                "\(target) exists: a backup is restored into a new directory"
+            )
+        }
+        // Before anything is made.
+        let readers = try files.map { file throws(StateError) in try BackupReader(path: file) }
+        try requireSeries(readers)
+        do {
+            let (revision, leastRevision) = try restore(readers)
+            let check = StoreCheck(store: target, report: { _ in })
+            let found = try check.run()
+            guard found.findingCount == 0 else {
+                throw StateError(.corrupt, "the store in \(target) is not what was written to it")
+            }
+            return Summary(
+                rowCount: found.rowCount,
+                entryCount: found.entryCount,
+                revision: leastRevision,
+                backupRevision: revision
+            )
+        } catch {
+            StoreRestore.remove(target)
+            throw error
+        }
+    }
+
+    /// Each backup begins where the one before ends, or earlier.
+    private func requireSeries(_ readers: [BackupReader]) throws(StateError) {
+        var last: BackupReader?
+        for reader in readers {
+            let since = reader.head.number("since") ?? 0
+            defer { last = reader }
+            guard let last else {
+                guard since == 0 else {
+                    throw StateError(
+                        .err,
+                        "\(reader.name) has only the changes since revision \(since): name the "
+                            + "whole backup before it"
+                    )
+                }
+                continue
+            }
+            guard since > 0, since <= last.head.number("revision") ?? 0,
+                reader.head.text("epoch") == last.head.text("epoch")
+            else {
+                throw StateError(.err, "\(reader.name) does not continue \(last.name)")
+            }
+        }
+    }
+
+    private func restore(_ readers: [BackupReader]) throws -> (Int64, leastRevision: Int64) {
+        let store = try NewStore(directory: target)
+        var state = Restoring(store: store, progress: progress)
+        for reader in readers {
+            state.metadata = [:]
+            while let frame = try reader.next() { try state.take(frame, of: reader) }
+        }
+        guard let revision = readers.last?.head.number("revision"), revision >= state.last.revision,
+            revision <= RevisionReservation.largestRevision - 1 << 32
+        else {
+            throw StateError(.corrupt, "\(files.last ?? ""): its revision cannot be right")
+        }
+        let leastRevision = revision + 1 << 32
+        try store.finish(
+            compacted: state.compacted,
+            leastRevision: leastRevision,
+            floors: state.floors,
+            metadata: state.metadata
+        ) {}
+        return (revision, leastRevision)
+    }
+
+    /// Removes the files of an unfinished store and its directory.
+    private static func remove(_ target: String) {
+        let location = StoreLocation(directory: target)
+        let draft = StoreLocation(path: location.database + ".salvage")
+        for store in [draft, location] {
+            for path in [store.database, store.log, store.logIndex] { unlink(path) }
+        }
+        unlink(draft.database + ".new")
+        unlink(location.lock)
+        rmdir(target)
+    }
+}
+
+/// What is restored so far.
+private struct Restoring {
+    let store: NewStore
+    let progress: (Int64) -> Void
+    var last = HistoryPlace(revision: 0, ordinal: -1)
+    var metadata: [String: String] = [:]
+    /// Of the whole backup: later changes are all there.
+    var compacted: Int64 = 0
+    var floors = HistoryFloors()
+    private var isWhole = true
+    private var rowCount: Int64 = 0
+
+    init(store: NewStore, progress: @escaping (Int64) -> Void) {
+        (self.store, self.progress) = (store, progress)
+    }
+
+    mutating func take(_ frame: BackupFrame, of reader: BackupReader) throws {
+        switch frame.kind {
+        case .head: break
+        case .metadata: try takeMetadata(frame, reader)
+        case .rows: try takeRows(frame, reader)
+        case .end:
+            if isWhole { try takeEnd(frame, reader) }
+            isWhole = false
+        }
+    }
+
+    private mutating func takeRows(_ frame: BackupFrame, _ reader: BackupReader) throws {
+        let known = last
+        var newCount = 0
+        var isPossible = true
+        let isReadable = frame.payload.withUnsafeBytes { bytes in
+            StoredChange.forEachBackupRow(in: bytes, count: frame.itemCount) { change in
+                // Two backups may overlap.
+                guard change.place > last else { return }
+                last = change.place
+                newCount += 1
+                isPossible = isPossible && change.isPossible
+            }
+        }
+        guard isReadable, isPossible else { throw unreadable(frame, reader) }
+        try frame.payload.withUnsafeBytes { bytes in
+            try store.append(rowCount: newCount) { append throws(SQLiteFailure) in
+                var newest = known
+                _ = try StoredChange.forEachBackupRow(in: bytes, count: frame.itemCount) {
+                    change throws(SQLiteFailure) in
+                    guard change.place > newest else { return }
+                    newest = change.place
+                    try append(change)
+                }
+            }
+        }
+        rowCount += Int64(newCount)
+        progress(rowCount)
+    }
+
+    /// Names and texts, each after its length.
+    private mutating func takeMetadata(_ frame: BackupFrame, _ reader: BackupReader) throws {
+        var rest = frame.payload[...]
+        func next() -> String? {
+            guard rest.count >= 4 else { return nil }
+            let count = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+            rest = rest.dropFirst(4)
+            guard rest.count >= count else { return nil }
+            defer { rest = rest.dropFirst(count) }
+            return String(decoding: rest.prefix(count), as: UTF8.self)
+        }
+        for _ in 0..<frame.itemCount {
+            guard let name = next(), let text = next() else { throw unreadable(frame, reader) }
+            metadata[name] = text
+        }
+    }
+
+    private mutating func takeEnd(_ frame: BackupFrame, _ reader: BackupReader) throws {
+        guard let compacted = frame.number("compacted") else { throw unreadable(frame, reader) }
+        self.compacted = compacted
+        let lines = String(decoding: frame.payload, as: UTF8.self).split(separator: "\n")
+            .filter { $0.hasPrefix("floor ") }.map { $0.dropFirst("floor ".count) }
+        guard let floors = HistoryFloors(lines.joined(separator: "\n")) else {
+            throw unreadable(frame, reader)
+        }
+        self.floors = floors
+    }
+
+    private func unreadable(_ frame: BackupFrame, _ reader: BackupReader) -> StateError {
+        StateError(.corrupt, "\(reader.name): piece \(frame.number) cannot be read")
+    }
+}

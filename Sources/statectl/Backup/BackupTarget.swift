@@ -1,0 +1,71 @@
+import Glibc
+import StateModel
+
+/// The file that a backup is written to, under another name until it is whole.
+///
+/// Only a file is replaced, or what does not exist: a device, a pipe or a link is written to.
+final class BackupTarget {
+    private let path: String
+    /// The other name; nil if the file itself is written to.
+    private let draft: String?
+    private let descriptor: Int32
+    private(set) var byteCount: Int64 = 0
+    private var isFinished = false
+
+    /// Opens it; `-` is standard output.
+    init(_ name: [UInt8]) throws(Failure) {
+        path = String(decoding: name, as: UTF8.self)
+        guard name != "-".bytes else {
+            guard isatty(STDOUT_FILENO) == 0 else {
+                throw .usage("backup: a backup is not text; write it to a file or a pipe")
+            }
+            (draft, descriptor) = (nil, STDOUT_FILENO)
+            return
+        }
+        var status = stat()
+        let isReplaced = lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
+        draft = isReplaced ? "\(path).\(processNumber).new" : nil
+        descriptor =
+            if let draft {
+                open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            } else {
+                open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY)
+            }
+        guard descriptor >= 0 else {
+            throw .file("cannot write \(draft ?? path): \(lastError)")
+        }
+    }
+
+    /// Removes what is not whole.
+    deinit {
+        if descriptor != STDOUT_FILENO { close(descriptor) }
+        if let draft, !isFinished { unlink(draft) }
+    }
+
+    func write(_ bytes: [UInt8]) throws(Failure) {
+        let number = writeAll(bytes, to: descriptor)
+        guard number == 0 else { throw failed(number) }
+        byteCount += Int64(bytes.count)
+    }
+
+    /// Makes the file durable under its name.
+    func finish() throws(Failure) {
+        guard let draft else {
+            // What cannot be synced, such as a pipe, says so with EINVAL.
+            if fsync(descriptor) != 0, errno != EINVAL, errno != EROFS { throw failed(errno) }
+            return
+        }
+        guard fsync(descriptor) == 0, rename(draft, path) == 0 else { throw failed(errno) }
+        isFinished = true
+        let slash = path.lastIndex(of: "/")
+        let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { throw failed(errno) }
+        defer { close(directory) }
+        guard fsync(directory) == 0 else { throw failed(errno) }
+    }
+
+    private func failed(_ number: Int32) -> Failure {
+        .file("cannot write \(path): \(String(cString: strerror(number)))")
+    }
+}
