@@ -54,8 +54,8 @@ extension KeyspaceCore {
             text: text,
             superseded: metadata[name]
         )
-        if let error = admission.refusals.diskShortage, text != nil, metadata[name] == nil {
-            throw error
+        if admission.refusals.diskShortage != nil, text != nil, metadata[name] == nil {
+            throw admission.refusals.refuse()
         }
         try checkRoom(entry.byteCount)
         transaction.byteCount += entry.byteCount

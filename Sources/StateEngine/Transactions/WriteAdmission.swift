@@ -77,7 +77,7 @@ extension KeyspaceCore {
         }
         try checkSize(byteCount, of: key)
         try checkRoom(key.count + byteCount, isVolatile: isVolatile)
-        if !isVolatile, let error = admission.refusals.diskShortage { throw error }
+        if !isVolatile, admission.refusals.diskShortage != nil { throw admission.refusals.refuse() }
         let last = head.flatMap { $0.isDeleted ? nil : $0 }
         try checkMemory(for: byteCount, superseding: last)
         let current = last.flatMap { isDue($0) ? nil : $0 }
@@ -230,9 +230,26 @@ package struct WriteRefusals: ~Copyable {
     /// Storage refuses what it may have later: all changes wait for it.
     package internal(set) var cannotDefer = false
     /// The disk is full: no stored key can be set, but keys can be deleted.
-    package internal(set) var diskShortage: StateError?
+    package private(set) var diskShortage: StateError?
+    /// Since when, in milliseconds since 1970.
+    package private(set) var shortSince: Int64 = 0
+    /// How many changes were refused for it since then.
+    package private(set) var shortRefusalCount = 0
     /// The process may not use more memory: values may not grow.
     package var memoryShortage: StateError?
+
+    /// The disk is full from now on, or has room again.
+    mutating func setShortage(_ shortage: StateError?, at time: Int64) {
+        if diskShortage == nil { (shortSince, shortRefusalCount) = (time, 0) }
+        diskShortage = shortage
+    }
+
+    /// Counts a change that is refused because the disk is full.
+    @inline(never)
+    mutating func refuse() -> StateError {
+        shortRefusalCount += 1
+        return diskShortage ?? StateError(.noSpace, "disk full")
+    }
 
     /// - Throws: ``StateError/Code/readOnly`` for any change of a key; keys in memory do not wait
     ///   for the store.

@@ -107,6 +107,9 @@ final class StoreRoom {
     private let freePageCount: SQLiteStatement
     /// Why only deletes are committed; nil if all commits are.
     private(set) var shortage: StateError?
+    /// Whether the disk refused a write although it reports room for it: a quota of a user, or a
+    /// limit of a container, which statvfs(2) does not know.
+    private var isDenied = false
 
     /// The most bytes that a checkpoint needs: the size of the log.
     private static let checkpointByteCount: Int64 = 9 << 20
@@ -181,14 +184,17 @@ final class StoreRoom {
             // There is room, but not for one as large.
             if room >= reserveByteCount / 2, room < 2 * byteCount + (1 << 20) { return false }
         }
+        isDenied = isDenied || availableByteCount >= 2 * byteCount + (1 << 20)
+        guard heldByteCount > 0 || isDenied else { return false }
+        if shortage == nil { beShort() }
         guard heldByteCount > 0 else { return false }
         cut(to: 0)
-        if shortage == nil { beShort() }
         return true
     }
 
     /// Checks whether the disk has space for more than deletes.
     func look() {
+        guard !isDenied || hasGrant() else { return }
         guard reserveByteCount > 0 || heldByteCount > 0 else {
             shortage = nil
             return
@@ -220,15 +226,31 @@ final class StoreRoom {
         if heldByteCount > reserveByteCount { return cut(to: reserveByteCount) }
         let lack = reserveByteCount - heldByteCount
         guard availableByteCount >= lack + reserveByteCount else { return }
+        _ = allocate(reserveByteCount)
+    }
+
+    /// Extends the file.
+    ///
+    /// - Returns: Whether the disk has given as much; if not, the file is as it was.
+    private func allocate(_ byteCount: Int64) -> Bool {
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW
         let descriptor = open(path, flags, 0o600)
-        guard descriptor >= 0 else { return }
+        guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
-        if posix_fallocate(descriptor, 0, off_t(reserveByteCount)) == 0 {
-            heldByteCount = reserveByteCount
-        } else {
+        guard posix_fallocate(descriptor, 0, off_t(byteCount)) == 0 else {
             ftruncate(descriptor, off_t(heldByteCount))
+            return false
         }
+        heldByteCount = byteCount
+        return true
+    }
+
+    /// Whether the disk gives again what it refused: only trying shows that.
+    private func hasGrant() -> Bool {
+        let byteCount = max(heldByteCount, reserveByteCount / 2, 1 << 20)
+        guard allocate(byteCount) else { return false }
+        isDenied = false
+        return true
     }
 
     private func cut(to byteCount: Int64) {

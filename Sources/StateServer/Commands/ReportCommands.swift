@@ -221,16 +221,39 @@ struct ReportCommands {
         context.output.writeField("version", settings.options.version)
         context.output.writeField("epoch", context.core.epoch.description)
         context.output.writeField("backing", context.core.isPersistent ? "sqlite" : "memory")
-        let issue =
-            context.core.admission.refusals.reopening ?? context.core.admission.refusals
-            .diskShortage
-            ?? context.core.admission.refusals.memoryShortage
-        context.output.writeField("storage", issue?.message ?? "ok")
+        context.output.writeField("storage", storageIssue(context) ?? "ok")
         for (name, number) in fields { context.output.writeField(name, number) }
         for (name, text) in storage {
             context.output.writeBulk(name)
-            context.output.writeBulk(StateError.printable(text))
+            if let number = Int64(text) {
+                context.output.writeInteger(number)
+            } else {
+                context.output.writeBulk(StateError.printable(text))
+            }
         }
+    }
+
+    /// Why writes are refused now; nil if they are not.
+    private func storageIssue(_ context: borrowing CommandContext) -> String? {
+        let core = context.core
+        if let reopening = core.admission.refusals.reopening { return reopening.message }
+        guard let shortage = core.admission.refusals.diskShortage else {
+            return core.admission.refusals.memoryShortage?.message
+        }
+        let count = core.admission.refusals.shortRefusalCount
+        let writes = count == 1 ? "1 write" : "\(count) writes"
+        let since = universalTime(core.admission.refusals.shortSince)
+        return "full since \(since), \(writes) refused: \(shortage.message)"
+    }
+
+    /// A wall time in milliseconds since 1970, as `2026-11-24T16:00:00Z`.
+    private func universalTime(_ milliseconds: Int64) -> String {
+        var seconds = time_t(milliseconds / 1_000)
+        var parts = tm()
+        var text = [CChar](repeating: 0, count: 32)
+        gmtime_r(&seconds, &parts)
+        let count = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
+        return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     /// The fields of the storage.

@@ -68,8 +68,7 @@ extension Server {
                     "\(commits) undone although its writer had a reply (durability memory)"
                 )
             }
-            let advice = error.code == .noSpace ? "; writes fail until there is room" : ""
-            options.log(.error, "writes from revision \(revision) on failed: \(error)\(advice)")
+            logFailure(error, from: revision)
         case .reopened(let count, _):
             let found = count == 1 ? "1 commit" : "\(count) commits"
             options.log(
@@ -79,7 +78,9 @@ extension Server {
         case .unopened(let error):
             options.log(.error, "the store cannot be reopened yet; will retry: \(error)")
         case .room(let shortage?): options.log(.error, shortage.message)
-        case .room(nil): options.log(.notice, "the disk has room again: writes are accepted")
+        case .room(nil):
+            fullDiskLineAt = .min / 2
+            options.log(.notice, "the disk has room again: writes are accepted")
         case .deferral(let failure?):
             options.log(
                 .error,
@@ -89,5 +90,15 @@ extension Server {
             options.log(.notice, "changes with durability interval are stored again")
         case .unchanged: break
         }
+    }
+
+    /// A full disk fails each write: that is one line a minute.
+    private func logFailure(_ error: StateError, from revision: Int64) {
+        let now = SystemClock.monotonicMilliseconds()
+        let isFull = error.code == .noSpace
+        if isFull, now < fullDiskLineAt + 60_000 { return }
+        if isFull { fullDiskLineAt = now }
+        let advice = isFull ? "; writes fail until there is room" : ""
+        options.log(.error, "writes from revision \(revision) on failed: \(error)\(advice)")
     }
 }

@@ -81,6 +81,9 @@ package final class Server {
     var registry: Registry { services.registry }
     var history: HistoryReader { services.history }
 
+    /// When a line said last that the disk is full, in monotonic milliseconds.
+    var fullDiskLineAt = Int64.min / 2
+
     /// Serves until a signal comes, then stops in order.
     ///
     /// - Parameters:
@@ -98,6 +101,7 @@ package final class Server {
         }
         keyspace.publish()
         scheduleCheck()
+        if let full = core.admission.refusals.diskShortage { options.log(.error, full.message) }
         onReady()
         while self.signals.stop == 0 {
             if hasMoreToDo {
